@@ -1,0 +1,25 @@
+"""Makes `pagerank` a method of frames, those loaded now and those loaded later: the order of imports never matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import wrapt
+
+__all__ = ["register"]
+
+FRAME_TYPES = {"pandas": ("DataFrame",)}
+"""The frame types of each library that has an adapter in `prplugin.frames`."""
+
+
+def register(pagerank: Callable[..., Any]) -> None:
+    """Bind the function to every known frame type, as a plain method: its signature and docstring show."""
+    for library, names in FRAME_TYPES.items():
+
+        def bind(module: ModuleType, names: tuple[str, ...] = names) -> None:
+            for name in names:
+                setattr(getattr(module, name), pagerank.__name__, pagerank)
+
+        wrapt.register_post_import_hook(bind, library)

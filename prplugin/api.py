@@ -1,0 +1,318 @@
+"""The whole way on one page: read the frame, build the graph, choose a method, iterate, write the frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from typing import Any, Literal
+
+import numpy as np
+
+from prplugin.certificate import Certificate
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
+from prplugin.frames import adapter_for
+from prplugin.frames.columns import resolve
+from prplugin.graph.adjacency import Adjacency, Compressed
+from prplugin.graph.edges import Floats
+from prplugin.graph.pairs import both_ways, one_edge_a_pair
+from prplugin.iterate import Outcome, iterate, step_budget
+from prplugin.machine import this_machine
+from prplugin.methods import check_options, choose
+from prplugin.options import Duplicates, Options, Stop, check_choice
+from prplugin.problem import Problem, normalised
+from prplugin.progress import ProgressOption, Watch, watching
+from prplugin.ranking import Ranking
+
+__all__ = ["Graph", "pagerank"]
+
+
+def pagerank(
+    edges: Any,
+    source: Hashable | list[Hashable] = None,
+    destination: Hashable | list[Hashable] = None,
+    weight: Hashable = None,
+    *,
+    directed: bool = True,
+    vertices: Any = None,
+    duplicates: Duplicates = "sum",
+    alpha: float = 0.85,
+    personalization: Any = None,
+    dangling: Any = None,
+    nstart: Any = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    stop: Stop = "error",
+    scale: Literal[1, "n"] = 1,
+    dtype: Any = "float64",
+    method: str = "auto",
+    top: int | None = None,
+    progress: ProgressOption = False,
+    **method_options: Any,
+) -> Any:
+    """Rank the vertices of a graph given by its edges, to a proved accuracy.
+
+    The ranks x solve ``x = alpha * (P^T x + D * w) + (1 - alpha) * v`` and sum to 1. P: each edge's share of the
+    out-weight of its source. D: the rank of dangling vertices, which have no out-weight. v: `personalization`, else
+    uniform. w: `dangling`, else v.
+
+    Parameters
+    ----------
+    edges : pandas.DataFrame
+        One row an edge. It is not altered.
+    source, destination : column name, or list of column names, optional
+        The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
+        src/dst, source/destination, source/target, from/to.
+    weight : column name, optional
+        Finite numbers of at least 0. Not given: every edge counts 1.
+    directed : bool, default True
+        False: each row is an edge both ways; a self-loop counts once.
+    vertices : list, array, Series or frame, optional
+        More vertices, isolated ones included: the graph has these and the ends of the edges. For vertices of several
+        columns a frame with the source's columns, or a list of tuples.
+    duplicates : {"sum", "first", "last", "error"}
+        Rows with the same pair of ends: "sum" counts each (weights add); "first" and "last" keep one; "error" refuses.
+    alpha : float, default 0.85
+        Damping, at least 0 and less than 1.
+    personalization : dict, Series or frame, optional
+        Values of at least 0 by vertex: a dict, a Series indexed by vertex, or a frame with the columns `vertex` and
+        `values`. They are divided by their sum; vertices without one have 0.
+    dangling : dict, Series or frame, optional
+        The same, for where the rank of dangling vertices goes.
+    nstart : dict, Series or frame, optional
+        The same, for the ranks to start from. Not given: uniform.
+    tol : float, default 1e-6
+        What the `stop` rule compares with. 0, with `max_iter`: the `max_iter`-th iterate of the power method.
+    max_iter : int, optional
+        Budget of steps. Not given: as many as the contraction by `alpha` needs for `tol`.
+    stop : {"error", "delta", "vertex", "networkx"}
+        "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": a step's L1 change is at
+        most `tol`. "vertex": no vertex moved by more than `tol`. "networkx": a step's L1 change is at most n * `tol`.
+    scale : {1, "n"}
+        What the ranks sum to. `tol` and the error bound stay those of ranks that sum to 1.
+    dtype : {"float64", "float32"}
+        Of the ranks that are returned.
+    method : str, default "auto"
+        A method by name (`prplugin methods` lists them); "auto" takes the one of least estimated cost.
+    top : int, optional
+        Return only the `top` highest ranks, in falling order; ties in the order of the result.
+    progress : bool or function, default False
+        True: a bar on the terminal, once the work has taken two seconds. A function is called with a
+        `prplugin.Progress` after each stage and iteration.
+    **method_options
+        Options of the method, such as ``threads=`` of "numba".
+
+    Returns
+    -------
+    frame
+        Of the kind of `edges`, one row a vertex: the columns `vertex` (or the source's, where a vertex has several) and
+        `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row, source before
+        destination, then `vertices`.
+
+    Raises
+    ------
+    InvalidEdgesError, ColumnNotFoundError
+        If the frame cannot be read as edges: nulls, ids of mixed kinds, negative weights, absent columns.
+    InvalidOptionError
+        If an argument has no meaning, or `tol` is below what rounding lets anyone prove.
+    MethodUnavailableError
+        If the named method cannot run here.
+    NotConvergedError
+        If `max_iter` steps were not enough; it carries the `Ranking` reached.
+
+    See Also
+    --------
+    Graph : prepare once, rank often; its `rank` returns the error bound with the ranks.
+
+    References
+    ----------
+    .. [1] L. Page, S. Brin, R. Motwani and T. Winograd, "The PageRank citation ranking: bringing order to the web",
+       Stanford InfoLab, 1999.
+    .. [2] A. N. Langville and C. D. Meyer, "Deeper inside PageRank", Internet Mathematics 1(3), 2004, section 3.
+
+    Examples
+    --------
+    >>> import pandas as pd, prplugin
+    >>> edges = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]})
+    >>> edges.pagerank(top=1)
+      vertex  pagerank
+    0      a  0.486486
+    """
+    options = Options(
+        alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
+        method_options=method_options,
+    )  # fmt: skip
+    with watching(progress) as watch:
+        watch.stage("vertices")
+        graph = Graph(edges, source, destination, weight, directed=directed, vertices=vertices, duplicates=duplicates)
+        return graph._rank(options, personalization, dangling, nstart, watch).frame
+
+
+class Graph:
+    """A graph made ready for ranking: prepare once, ask often.
+
+    Parameters
+    ----------
+    edges, source, destination, weight, directed, vertices, duplicates
+        As for `pagerank`.
+
+    Examples
+    --------
+    >>> import pandas as pd, prplugin
+    >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
+    >>> ranking = graph.rank(alpha=0.9)
+    >>> ranking.converged, ranking.error_bound <= 1e-6
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        edges: Any,
+        source: Hashable | list[Hashable] = None,
+        destination: Hashable | list[Hashable] = None,
+        weight: Hashable = None,
+        *,
+        directed: bool = True,
+        vertices: Any = None,
+        duplicates: Duplicates = "sum",
+    ) -> None:
+        if not isinstance(directed, (bool, np.bool_)):
+            raise InvalidOptionError(f"directed must be True or False, not {directed!r}.")
+        check_choice("duplicates", duplicates, ("sum", "first", "last", "error"))
+        self._adapter = adapter_for(edges)
+        columns = resolve(list(edges.columns), source, destination, weight)
+        rows, self._vertices = self._adapter.read(edges, columns, vertices)
+        rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
+        self._adjacency = Adjacency(rows if directed else both_ways(rows))
+        self._check_out_weights(columns.weight_name)
+
+    @property
+    def number_of_vertices(self) -> int:
+        """How many vertices there are, isolated ones included."""
+        return self._adjacency.n
+
+    @property
+    def number_of_edges(self) -> int:
+        """How many directed edges there are; parallel ones count each, and both ways of an undirected one."""
+        return self._adjacency.m
+
+    def csr(self) -> Compressed:
+        """Give the out-edges by source.
+
+        Returns
+        -------
+        Compressed
+            ``offsets, indices, weights``: n + 1 int64, m positions of targets in the order of the result, and m float64
+            or None where the graph has no weights.
+        """
+        return self._adjacency.csr
+
+    def csc(self) -> Compressed:
+        """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
+        return self._adjacency.csc
+
+    def rank(
+        self,
+        *,
+        alpha: float = 0.85,
+        personalization: Any = None,
+        dangling: Any = None,
+        nstart: Any = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        stop: Stop = "error",
+        scale: Literal[1, "n"] = 1,
+        dtype: Any = "float64",
+        method: str = "auto",
+        top: int | None = None,
+        progress: ProgressOption = False,
+        **method_options: Any,
+    ) -> Ranking:
+        """Rank the vertices: as `pagerank`, whose parameters and errors these are.
+
+        Returns
+        -------
+        Ranking
+            `frame`, `converged`, `iterations`, `error_bound`, `method`, `seconds`.
+        """
+        options = Options(
+            alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
+            method_options=method_options,
+        )  # fmt: skip
+        with watching(progress) as watch:
+            return self._rank(options, personalization, dangling, nstart, watch)
+
+    def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
+        began = time.perf_counter()
+        adjacency = self._adjacency
+        machine = this_machine()
+        method = choose(options.method, adjacency, machine)
+        check_options(method, options.method_options)
+        problem = Problem(
+            adjacency,
+            options.alpha,
+            self._vector("personalization", personalization),
+            self._vector("dangling", dangling),
+        )
+        start = self._vector("nstart", nstart)
+        if adjacency.n == 0:
+            outcome = Outcome(np.empty(0), True, 0, 0.0)
+        else:
+            watch.stage("edges")
+            step = method.prepare(problem, machine, **options.method_options)
+            certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+            if start is None:
+                start = np.full(adjacency.n, 1.0 / adjacency.n)
+            budget = step_budget(certificate, options)
+            tol = options.tol if options.stop == "error" else 0.0
+            outcome = iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
+        ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
+        ranking = Ranking(
+            ranks.astype(options.dtype, copy=False),
+            outcome.converged,
+            outcome.iterations,
+            outcome.error_bound,
+            method.name,
+            time.perf_counter() - began,
+            lambda values, rows: self._adapter.write(self._vertices, values, rows),
+            options.top,
+        )
+        if not outcome.converged and options.tol > 0:
+            raise NotConvergedError(_shortfall(ranking, options), ranking)
+        return ranking
+
+    def _vector(self, what: str, given: Any) -> Floats | None:
+        """Spread values given by vertex over all vertices, divided by their sum."""
+        if given is None:
+            return None
+        values: Floats = self._adapter.read_values(given, self._vertices, what)
+        with np.errstate(over="ignore"):
+            vector, sum_ = normalised(values)
+        if sum_ == 0:
+            raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
+        if not np.isfinite(sum_):
+            raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
+        return vector
+
+    def _check_out_weights(self, weight: Hashable) -> None:
+        if not self._adjacency.weighted:
+            return
+        rows = np.flatnonzero(~np.isfinite(self._adjacency.out_weight))
+        if rows.size:
+            raise InvalidEdgesError(
+                f"column {weight!r}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
+                f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
+                "Divide the column by its greatest value."
+            )
+
+
+def _shortfall(ranking: Ranking, options: Options) -> str:
+    rule = {
+        "error": f"a proved error of {options.tol:g}",
+        "delta": f"an L1 change of {options.tol:g}",
+        "vertex": f"no vertex moving by more than {options.tol:g}",
+        "networkx": f"an L1 change of n * {options.tol:g}",
+    }[options.stop]
+    return (
+        f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. "
+        "Allow more with max_iter, or a larger tol. The ranks reached are in this error's .ranking."
+    )

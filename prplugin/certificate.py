@@ -1,0 +1,153 @@
+"""The proof behind `error_bound`: how far computed ranks can be from the exact PageRank.
+
+Let G x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v be one exact step on the exact graph. It is an affine map whose
+linear part A has columns of sum alpha. So ||A z|| <= alpha * ||z|| for every z (all norms are L1), I - A has an inverse
+of norm 1 / (1 - alpha), and with x* = G x*, for *every* vector x, of whatever sum,
+
+    ||x - x*|| = ||(I - A)^-1 (x - G x)|| <= ||x - G x|| / (1 - alpha).                                         (1)
+
+A computed step is y = G x + e. Then y - G y = e + A (x - y), and by (1)
+
+    ||y - x*|| <= (alpha * ||y - x|| + ||e||) / (1 - alpha),                                                    (2)
+    ||x - x*|| <= (||y - x|| + ||e||) / (1 - alpha).                                                            (3)
+
+Every number in a step is non-negative and is only ever multiplied, divided and added. So a rank that comes out of a
+chain of k roundings is off by a relative gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability
+of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underflow. A method states its k: see
+`StepChain`.
+
+Scaling and a cast of the result add `Certificate.cast`. The few floating-point operations of this module itself are
+covered by `UP`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Certificate", "StepChain"]
+
+U = 2.0**-53
+"""Unit roundoff of float64."""
+
+UP = 1 + 2.0**-48
+"""Rounds a result upward: more than the relative error of thirty operations, each off by u at most."""
+
+TINY = 2.0**-1074
+"""The least positive float64: no product or quotient that underflows is off by more."""
+
+U32 = 2.0**-24
+TINY32 = 2.0**-149
+"""The same two for float32, in which the result may be returned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepChain:
+    """The longest chains of roundings in a step, by what is summed. A quotient or a product is one more.
+
+    Attributes
+    ----------
+    row : int
+        Additions that one term of a row sum goes through.
+    edge : int
+        Roundings in a term of a row sum: contribution or share and product, out-weight included.
+    dangling : int
+        Additions that a rank goes through in the sum D over dangling vertices.
+    vectors : int
+        Roundings in an entry of v or w.
+    norm : int
+        Roundings in a term of ||y - x||, and additions it goes through.
+    """
+
+    row: int
+    edge: int
+    dangling: int
+    vectors: int
+    norm: int
+
+    @property
+    def rank(self) -> int:
+        """Roundings on the way from x to a rank of y.
+
+        From an edge: the term, its row sum, times alpha, and two additions. From D: its sum, times alpha, the entry of
+        w, times it, and two additions. From v: 1 - alpha, the entry, times it, and one or two additions.
+        """
+        return max(self.edge + self.row + 3, self.dangling + self.vectors + 4, self.vectors + 4)
+
+
+class Certificate:
+    """Turns what a step measured into a proved bound.
+
+    Parameters
+    ----------
+    alpha : float
+        Damping, in [0, 1).
+    n, m : int
+        Vertices and edges.
+    chain : StepChain
+        How the method rounds.
+    dtype : {"float64", "float32"}
+        What the ranks are cast to in the end.
+    scale : {1, "n"}
+        Whether they are multiplied by n before; errors stay in the measure of ranks that sum to 1.
+    """
+
+    def __init__(self, alpha: float, n: int, m: int, chain: StepChain, dtype: str, scale: Literal[1, "n"]) -> None:
+        self.alpha = alpha
+        gamma = _gamma(chain.rank)
+        # ||y|| <= (1 + gamma) * (alpha * ||x|| + 1 - alpha), so no iterate's sum passes this fixed point.
+        growth = alpha * (1 + gamma)
+        if growth >= 1:
+            mass = self.noise = math.inf
+        else:
+            mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
+            # Underflow: share and product on an edge; contribution, entries and three products on a vertex.
+            self.noise = (gamma * mass + (2 * m + 8 * n) * TINY) * UP
+        self._norm = 1 + _gamma(chain.norm)
+        self.cast = 0.0
+        if scale == "n":
+            self.cast += U * mass + n * TINY
+        if dtype == "float32":
+            self.cast += U32 * mass * UP + n * TINY32
+
+    def of_step(self, change: float) -> float:
+        """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`: (2)."""
+        return ((self.alpha * change * self._norm + self.noise) / (1 - self.alpha) + self.cast) * UP
+
+    def of_start(self, change: float) -> float:
+        """Bound ||x - x*|| for the vector that a step began from: (3)."""
+        return ((change * self._norm + self.noise) / (1 - self.alpha) + self.cast) * UP
+
+    @property
+    def floor(self) -> float:
+        """The bound of a step that changed nothing: no tolerance below it can be proved."""
+        return self.of_step(0.0)
+
+    def steps(self, tol: float) -> int:
+        """Give how many steps bring the bound to `tol` from any start of sum 1, rounding aside.
+
+        ||x_1 - x_0|| <= 2 and each change is at most alpha times the one before, so the k-th bound is at most
+        2 * alpha**k / (1 - alpha) + floor.
+        """
+        room = tol - self.floor
+        if room <= 0:
+            raise ValueError("tol is below the floor")
+        return _powers(self.alpha, room * (1 - self.alpha) / 2)
+
+    def moves(self, threshold: float) -> int:
+        """Give how many steps bring the L1 change of one of them to `threshold` from any start, rounding aside."""
+        return 1 + _powers(self.alpha, threshold / 2)
+
+
+def _gamma(k: int) -> float:
+    return k * U / (1 - k * U) * UP if k * U < 1 else math.inf
+
+
+def _powers(alpha: float, target: float) -> int:
+    """Give the least k with alpha**k <= target."""
+    if target >= 1:
+        return 0
+    if alpha == 0:
+        return 1
+    return math.ceil(math.log(target) / math.log(alpha))

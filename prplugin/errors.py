@@ -1,0 +1,70 @@
+"""What prplugin raises. Every message names the column or option, the count, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from prplugin.ranking import Ranking
+
+__all__ = [
+    "ColumnNotFoundError",
+    "InvalidEdgesError",
+    "InvalidOptionError",
+    "MethodUnavailableError",
+    "NotConvergedError",
+    "PageRankError",
+]
+
+
+class PageRankError(Exception):
+    """Base of every error that prplugin raises on purpose."""
+
+
+class InvalidEdgesError(PageRankError, ValueError):
+    """The edge frame, its columns or its vertices cannot be ranked as they are."""
+
+
+class InvalidOptionError(PageRankError, ValueError):
+    """An argument has a value that means nothing, or nothing that can be kept."""
+
+
+class ColumnNotFoundError(PageRankError, KeyError):
+    """A named column is not in the frame, or no known pair of columns is."""
+
+    def __str__(self) -> str:
+        # KeyError prints the repr of its argument; a sentence should read as one.
+        return str(self.args[0])
+
+
+class MethodUnavailableError(PageRankError):
+    """A method that was asked for by name cannot run on this graph or machine."""
+
+
+class NotConvergedError(PageRankError):
+    """The step budget ran out before the stopping rule was met.
+
+    Attributes
+    ----------
+    ranking : Ranking
+        What had been reached: its ranks, and an `error_bound` that holds for them.
+    """
+
+    def __init__(self, message: str, ranking: Ranking) -> None:
+        super().__init__(message)
+        self.ranking = ranking
+
+
+def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
+    """Join the first few items for a message: ``3, 7, 9 and 12 more``."""
+    head = ", ".join(str(item) for item in items[:shown])
+    rest = len(items) - shown
+    return f"{head} and {rest:,} more" if rest > 0 else head
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Give a count its noun: ``1 row``, ``1,200 rows``, ``2 vertices``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -1,0 +1,39 @@
+"""The only place where a dataframe library is touched: one module a library.
+
+An adapter has
+
+- `accepts(frame)`: whether it is a frame of that library, found through `sys.modules`, so that nothing is imported
+  that the user has not;
+- `read(frame, columns, vertices)`: the edges by position, and the vertices;
+- `read_values(given, vertices, what)`: values given for some vertices, as a vector over all of them;
+- `write(vertices, ranks, rows)`: the result, as a frame of that library.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames import pandas
+
+__all__ = ["adapter_for"]
+
+ADAPTERS: tuple[ModuleType, ...] = (pandas,)
+
+
+def adapter_for(frame: object) -> ModuleType:
+    """Find the adapter of a frame.
+
+    Raises
+    ------
+    InvalidEdgesError
+        If it is no frame that prplugin knows.
+    """
+    for adapter in ADAPTERS:
+        if adapter.accepts(frame):
+            return adapter
+    kind = type(frame)
+    raise InvalidEdgesError(
+        f"edges must be a pandas DataFrame, not {kind.__module__}.{kind.__qualname__}. "
+        "Put the two ends of the edges in the columns of one."
+    )

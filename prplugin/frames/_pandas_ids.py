@@ -1,0 +1,374 @@
+"""Columns of ids and of numbers, in all the ways that pandas can hold them. Imported once there is a pandas frame."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.graph.edges import Floats, Integers, index_dtype
+from prplugin.graph.renumber import renumber
+
+__all__ = ["check_kind", "encode", "numbers", "plain", "plain_value"]
+
+
+def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], list[str]]:
+    """Number the ids in the columns of each end.
+
+    Parameters
+    ----------
+    ends : list of lists of Series
+        Sources, destinations, and if there are more vertices, those; each of the same count of columns.
+    labels : list of lists of str
+        What messages call each column.
+
+    Returns
+    -------
+    codes : list of arrays
+        For each end, the position of each vertex in the order of the result.
+    arrays : list of pandas arrays
+        The vertices in that order, column by column, in the type of the source's columns.
+    kinds : list of str
+        The kind of ids in each column.
+    """
+    kinds = [
+        _common_kind([end[part] for end in ends], [label[part] for label in labels]) for part in range(len(ends[0]))
+    ]
+    parts = [[end[part] for end in ends] for part in range(len(kinds))]
+    if kinds == ["integer"]:
+        codes, array = _encode_integers(parts[0], labels)
+        return codes, [array], kinds
+    if len(parts) == 1:
+        codes, array, _ = _by_first_appearance(parts[0], labels[0][0])
+        return codes, [array], kinds
+    codes, arrays = _encode_tuples(parts, labels)
+    return codes, arrays, kinds
+
+
+def check_kind(column: pd.Series, kind: str, what: str) -> None:
+    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's."""
+    try:
+        found = _kind(column, what)
+    except InvalidEdgesError as error:
+        raise InvalidOptionError(str(error)) from error
+    if "empty" not in (found, kind) and found != kind:
+        raise InvalidOptionError(
+            f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them."
+        )
+
+
+def plain(array: Any) -> Any:
+    """Take ids out of a categorical."""
+    return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
+
+
+def plain_value(value: Any) -> Any:
+    """Take a scalar out of NumPy, whose repr names its type."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
+# --- kinds --------------------------------------------------------------------------------------------------------
+
+
+def _common_kind(columns: list[pd.Series], labels: list[str]) -> str:
+    """Give the one kind of ids that all columns hold."""
+    kinds = [_kind(column, label) for column, label in zip(columns, labels, strict=True)]
+    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
+    for kind, label in filled:
+        if kind != filled[0][0]:
+            raise InvalidEdgesError(
+                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
+                "cast one to the type of the other, so that equal vertices have equal ids."
+            )
+    return filled[0][0] if filled else "empty"
+
+
+def _kind(column: pd.Series, label: str) -> str:
+    """Name what the ids of a column are; "empty" if it has none and no type either.
+
+    Raises
+    ------
+    InvalidEdgesError
+        For nulls, and for ids that cannot be compared with one another.
+    """
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        _refuse_nulls(column, label)
+        used = column.cat.remove_unused_categories()
+        return _kind(pd.Series(used.cat.categories), label)
+    if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
+        missing = np.flatnonzero(column.isna())
+        hint = (
+            f" {counted(missing.size, 'row')} hold no value ({listed(missing)}, counted from 0), which may be why: "
+            "drop them first."
+            if missing.size
+            else ""
+        )
+        raise InvalidEdgesError(
+            f"{label} holds {dtype} ids, which do not compare reliably.{hint} "
+            "Cast it with .astype('int64') or to strings."
+        )
+    _refuse_nulls(column, label)
+    if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
+        return "boolean"
+    if types.is_integer_dtype(dtype):
+        return "integer"
+    if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
+        return "datetime with a time zone"
+    if types.is_datetime64_any_dtype(dtype):
+        return "datetime"
+    if types.is_object_dtype(dtype):
+        return _kind_of_objects(column, label)
+    if types.is_string_dtype(dtype):
+        return "string"
+    return str(dtype)
+
+
+def _kind_of_objects(column: pd.Series, label: str) -> str:
+    inferred = types.infer_dtype(column, skipna=False)
+    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
+        return str(inferred)
+    kinds = column.map(type)
+    if kinds.nunique() > 1:
+        other = int(np.flatnonzero(kinds != kinds.iloc[0])[0])
+        raise InvalidEdgesError(
+            f"{label} mixes kinds of ids: {kinds.iloc[0].__name__} in row 0, {kinds.iloc[other].__name__} in row "
+            f"{other} (counted from 0). Cast it to one type, for instance with .astype(str)."
+        )
+    kind: type = kinds.iloc[0]
+    if issubclass(kind, (float, complex, np.inexact)):
+        raise InvalidEdgesError(
+            f"{label} holds {kind.__name__} ids, which do not compare reliably. "
+            "Cast it with .astype('int64') or to strings."
+        )
+    if kind.__hash__ is None:
+        raise InvalidEdgesError(f"{label} holds ids of type {kind.__name__}, which have no hash. Cast it to strings.")
+    return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
+
+
+def _refuse_nulls(column: pd.Series, label: str) -> None:
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        raise InvalidEdgesError(
+            f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
+            f"{listed(missing)} (counted from 0): an edge needs both ends. Drop or fill them."
+        )
+
+
+# --- integers -----------------------------------------------------------------------------------------------------
+
+
+def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple[list[Integers], Any]:
+    arrays = [_integers(column, label[0]) for column, label in zip(columns, labels, strict=True)]
+    dtype = np.result_type(*{array.dtype for array in arrays})
+    if dtype.kind == "f":  # uint64 beside a signed type: NumPy would use float64, which holds neither
+        if min(int(array.min(initial=0)) for array in arrays) >= 0:
+            dtype = np.dtype(np.uint64)
+        elif max(int(array.max(initial=0)) for array in arrays) <= np.iinfo(np.int64).max:
+            dtype = np.dtype(np.int64)
+        else:
+            raise InvalidEdgesError(
+                f"{' and '.join(label[0] for label in labels)} hold negative ids and ids past 2**63, "
+                "which no one integer type holds. Cast them to strings."
+            )
+    codes, ids = renumber([array.astype(dtype, copy=False) for array in arrays])
+    return codes, _integers_like(ids, columns)
+
+
+def _integers(column: pd.Series, label: str) -> Integers:
+    """Take integer ids out of whatever holds them; without a copy from NumPy-backed columns."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        # Unused categories may be of any kind.
+        used = column.cat.remove_unused_categories()
+        categories: Integers = _integers(pd.Series(used.cat.categories), label)
+        return categories[used.cat.codes.to_numpy()]
+    if types.is_object_dtype(dtype):
+        for wide in (np.int64, np.uint64):
+            try:
+                return np.array(column.tolist(), wide)
+            except OverflowError:
+                continue
+        raise InvalidEdgesError(f"{label} holds integers that no 64-bit type holds. Cast it to strings.")
+    native = dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype
+    array: Integers = column.to_numpy(native)
+    swapped: Integers = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return swapped
+
+
+def _integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
+    """Hold ids as the source's column holds them: NumPy, nullable, Arrow, categorical or objects."""
+    like = columns[0].dtype
+    if isinstance(like, pd.CategoricalDtype):
+        same = all(column.dtype == like for column in columns)
+        return pd.Categorical(ids, dtype=like) if same else pd.array(ids, dtype=ids.dtype)
+    if types.is_object_dtype(like):
+        return pd.array(ids.tolist(), dtype=object)
+    if isinstance(like, pd.ArrowDtype):
+        import pyarrow as pa  # there, since pandas holds Arrow columns
+
+        return pd.array(ids, dtype=pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
+    if not isinstance(like, np.dtype):
+        return pd.array(ids, dtype=ids.dtype.name.replace("i", "I").replace("uI", "UI"))
+    return pd.array(ids, dtype=ids.dtype)
+
+
+# --- everything else: the order of first appearance ---------------------------------------------------------------
+
+
+def _by_first_appearance(columns: list[pd.Series], label: str) -> tuple[list[Integers], Any, Integers]:
+    """Number the values of sources, destinations and more vertices as they first appear, source before destination.
+
+    Each column is factorised on its own, and then the few distinct values of each together.
+
+    Returns
+    -------
+    codes : list of arrays
+    values : pandas array
+        The distinct values, in order.
+    places : array
+        Where each first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
+    """
+    m = len(columns[0])
+    factorised = [pd.factorize(column.array) for column in columns]
+    merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in factorised], label))
+    places = np.full(len(values), np.iinfo(np.int64).max)
+    bounds = np.cumsum([0, *(len(uniques) for _, uniques in factorised)])
+    numbers = [merged[first:last] for first, last in pairwise(bounds)]
+    scales = ((2, 0), (2, 1), (1, 2 * m))
+    for (codes, _), number, (scale, shift) in zip(factorised, numbers, scales, strict=False):
+        places[number] = np.minimum(places[number], _first_rows(codes) * scale + shift)
+    order = np.argsort(places)
+    position = np.empty(order.size, index_dtype(order.size))
+    position[order] = np.arange(order.size)
+    all_codes = [position[number][codes] for (codes, _), number in zip(factorised, numbers, strict=True)]
+    return all_codes, _like_categories(values.take(order), columns), places[order]
+
+
+def _first_rows(codes: Integers) -> Integers:
+    """Give the row in which each of the codes 0, 1, 2, ... first appears, which they do in this order."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+
+
+def _one_type(arrays: list[Any], label: str) -> Any:
+    """Join arrays of one kind into one array: in their common type, else in that of the first."""
+    if len({str(array.dtype) for array in arrays}) > 1:
+        arrays = [array for array in arrays if len(array)] or arrays[:1]
+    joined = pd.concat([pd.Series(array) for array in arrays], ignore_index=True)
+    if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(arrays[0].dtype):
+        first = arrays[0].dtype
+        try:
+            cast = [pd.Series(array).astype(first) for array in arrays]
+        except (TypeError, ValueError) as error:
+            raise InvalidEdgesError(f"{label} cannot be cast to the type of the other end, {first}: {error}") from error
+        if any(
+            (new.astype(object) != pd.Series(old, dtype=object)).any() for new, old in zip(cast, arrays, strict=True)
+        ):
+            raise InvalidEdgesError(
+                f"{label} and the other columns of ids hold values that {first} does not. Cast them to one type."
+            )
+        joined = pd.concat(cast, ignore_index=True)
+    return joined.array
+
+
+def _like_categories(values: Any, columns: list[pd.Series]) -> Any:
+    """Make distinct values categorical again where all columns are of one categorical type."""
+    like = columns[0].dtype
+    same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
+    return pd.Categorical(values, dtype=like) if same else values
+
+
+def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any]]:
+    """Number vertices of several columns: number each column's values, and then the tuples of numbers."""
+    numbered = [_by_first_appearance(columns, labels[0][part]) for part, columns in enumerate(parts)]
+    keys = [codes.astype(np.int64) for codes in numbered[0][0]]
+    size = len(numbered[0][1])
+    for part_codes, values, _ in numbered[1:]:
+        if size * len(values) > np.iinfo(np.int64).max:
+            keys, size = _compacted(keys)
+        keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
+        size *= max(len(values), 1)
+    codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices")
+    arrays = []
+    m = keys[0].size
+    for part_codes, values, _ in numbered:
+        first = np.empty(places.size, np.int64)
+        for place, (column, rows) in enumerate(_split(places, m)):
+            first[rows] = part_codes[place][column]
+        arrays.append(values.take(first))
+    return codes, arrays
+
+
+def _split(places: Integers, m: int) -> list[tuple[Integers, Integers]]:
+    """Undo the numbering of places: for sources, destinations and more vertices, the rows there and where they go."""
+    edge = places < 2 * m
+    ends = (edge & (places % 2 == 0), edge & (places % 2 == 1))
+    parted = [(places[rows] // 2, np.flatnonzero(rows)) for rows in ends]
+    if not edge.all():
+        parted.append((places[~edge] - 2 * m, np.flatnonzero(~edge)))
+    return parted
+
+
+def _compacted(keys: list[Integers]) -> tuple[list[Integers], int]:
+    """Number the distinct keys, so that a further factor fits in 64 bits again."""
+    codes, values = pd.factorize(np.concatenate(keys))
+    return np.split(codes, np.cumsum([key.size for key in keys])[:-1]), len(values)
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    """Take finite numbers of at least 0 out of a column, as float64.
+
+    Parameters
+    ----------
+    label, noun : str
+        What messages call the column and one of its values.
+    error : type
+        What is raised for anything else.
+    """
+
+    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
+        shown = [f"{plain_value(column.iloc[row])!r} in {noun} {row}" for row in rows[:3].tolist()]
+        raise error(
+            f"{label} has {counted(rows.size, 'value')} {are}: {listed(shown + [''] * (rows.size - len(shown)), 3)} "
+            f"(counted from 0). {what_to_do}"
+        )
+
+    values = column.array
+    if types.is_object_dtype(column.dtype):
+        odd = np.flatnonzero([not _is_number(value) for value in values])
+        if odd.size:
+            refuse(odd, "that is not a number" if odd.size == 1 else "that are not numbers", "Cast or drop them.")
+    elif not (types.is_numeric_dtype(column.dtype) or _is_decimal(column.dtype)) or types.is_complex_dtype(
+        column.dtype
+    ):
+        raise error(f"{label} holds {column.dtype}, not real numbers. Cast it, for instance with .astype('float64').")
+    missing = np.flatnonzero(column.isna())
+    if missing.size:
+        refuse(missing, "missing or NaN", "Drop or fill them.")
+    with np.errstate(over="ignore"):  # a wider float past the range becomes infinite, and is refused as such
+        floats: Floats = np.ascontiguousarray(column.to_numpy(np.float64))
+    if floats.size and not (floats.min() >= 0 and floats.max() < np.inf):
+        if (rows := np.flatnonzero(np.isnan(floats))).size:
+            refuse(rows, "missing or NaN", "Drop or fill them.")
+        if (rows := np.flatnonzero(floats < 0)).size:
+            refuse(rows, "below 0", "PageRank needs values of at least 0.")
+        refuse(np.flatnonzero(np.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
+    return floats
+
+
+def _is_number(value: object) -> bool:
+    from decimal import Decimal
+    from numbers import Real
+
+    return isinstance(value, (Real, Decimal, np.bool_)) or value is None or value is pd.NA
+
+
+def _is_decimal(dtype: Any) -> bool:
+    return str(dtype).startswith("decimal")

@@ -1,0 +1,121 @@
+"""Which columns hold the ends of the edges and their weights: the same rules for every frame library."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
+
+__all__ = ["KNOWN_PAIRS", "Columns", "resolve"]
+
+KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
+"""Looked for in this order when no columns are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Positions of the columns in the frame, and the names to speak of them by.
+
+    Attributes
+    ----------
+    source, destination : lists of int
+        Of the same length; more than one where a vertex has several columns.
+    weight : int or None
+    source_names, destination_names : lists of column labels
+    weight_name : column label, or None
+    """
+
+    source: list[int]
+    destination: list[int]
+    weight: int | None
+    source_names: list[Hashable]
+    destination_names: list[Hashable]
+    weight_name: Hashable
+
+    @property
+    def vertex_names(self) -> list[Hashable]:
+        """How the result names its vertex columns: `vertex`, or the source's names where they are several."""
+        return ["vertex"] if len(self.source) == 1 else self.source_names
+
+
+def resolve(labels: Sequence[Hashable], source: object, destination: object, weight: Hashable) -> Columns:
+    """Find the columns of a frame with these labels.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        If a named column is absent, or none is named and no known pair is present.
+    InvalidEdgesError
+        If a named column is there more than once.
+    InvalidOptionError
+        If the names do not go together.
+    """
+    if source is None and destination is None:
+        source, destination = _known_pair(labels)
+    if source is None or destination is None:
+        absent = "source" if source is None else "destination"
+        raise InvalidOptionError(f"{absent} is not given: name both ends of the edges, or neither.")
+    sources, destinations = _names("source", source), _names("destination", destination)
+    if len(sources) != len(destinations):
+        raise InvalidOptionError(
+            f"source names {len(sources)} columns and destination {len(destinations)}: "
+            "a vertex has the same columns at both ends."
+        )
+    if sources == destinations:
+        raise InvalidOptionError(
+            f"source and destination are both {listed(sources)!r}: an edge needs two ends. Name the column of each end."
+        )
+    if len(sources) > 1 and "pagerank" in sources:
+        raise InvalidOptionError(
+            "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
+        )
+    return Columns(
+        [_position(labels, name) for name in sources],
+        [_position(labels, name) for name in destinations],
+        None if weight is None else _position(labels, weight),
+        sources,
+        destinations,
+        weight,
+    )
+
+
+def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
+    for pair in KNOWN_PAIRS:
+        if all(name in labels for name in pair):
+            return pair
+    pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
+    raise ColumnNotFoundError(
+        f"none of the pairs of columns {pairs} is in the frame. {_present(labels)} "
+        "Name the two columns: pagerank(edges, source, destination)."
+    )
+
+
+def _names(role: str, names: object) -> list[Hashable]:
+    several = list(names) if isinstance(names, list) else [names]
+    if not several:
+        raise InvalidOptionError(f"{role} is an empty list: name at least one column.")
+    for name in several:
+        if not isinstance(name, Hashable):
+            raise InvalidOptionError(f"{role} must be a column name or a list of them, not {names!r}.")
+    if len(set(several)) < len(several):
+        raise InvalidOptionError(f"{role} names a column twice: {listed(several)}.")
+    return several
+
+
+def _position(labels: Sequence[Hashable], name: Hashable) -> int:
+    found = [position for position, label in enumerate(labels) if label == name]
+    if not found:
+        raise ColumnNotFoundError(f"there is no column {name!r} in the frame. {_present(labels)}")
+    if len(found) > 1:
+        raise InvalidEdgesError(
+            f"column {name!r} is in the frame {len(found)} times, at positions {listed(found)}. "
+            "Rename or drop all but one."
+        )
+    return found[0]
+
+
+def _present(labels: Sequence[Hashable]) -> str:
+    if not labels:
+        return "It has no columns."
+    return f"Its columns are {listed([repr(label) for label in labels], shown=20)}."

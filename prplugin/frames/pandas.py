@@ -1,0 +1,228 @@
+"""pandas frames: edges in, ranks out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.frames.columns import Columns
+from prplugin.graph.edges import Edges, Floats, Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["LIBRARY", "Vertices", "accepts", "read", "read_values", "write"]
+
+LIBRARY = "pandas"
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The vertices in the order of the result.
+
+    Attributes
+    ----------
+    names : list of column labels
+        How the result names the columns.
+    columns : list of pandas arrays, of n ids each
+    kinds : list of str
+        What each column holds: "integer", "string", ...
+    """
+
+    names: list[Hashable]
+    columns: list[Any]
+    kinds: list[str]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def described(self, rows: Integers) -> list[str]:
+        """Spell out the ids of some vertices for a message."""
+        return _described(self.columns, rows)
+
+    @cached_property
+    def _index(self) -> pd.Index:
+        return _index_of([_ids().plain(column) for column in self.columns])
+
+    def locate(self, columns: list[pd.Series]) -> Integers:
+        """Give the position of each id, -1 where it is no vertex."""
+        found: Integers = self._index.get_indexer(_index_of([_ids().plain(column.array) for column in columns]))
+        return found
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a pandas frame."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges, Vertices]:
+    """Replace the ids of a frame by positions in the order of the result.
+
+    That order is ascending for integers; else the order of first appearance: row by row, source before destination,
+    then `vertices`.
+
+    Raises
+    ------
+    InvalidEdgesError
+        For nulls, floats or mixed kinds among the ids, and for weights that are not finite numbers of at least 0.
+    """
+    ids = _ids()
+    several = len(columns.source) > 1
+    ends = [[frame.iloc[:, position] for position in end] for end in (columns.source, columns.destination)]
+    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
+    if vertices is not None:
+        more = _id_columns(vertices, columns.source_names if several else None, "vertices")
+        ends.append(more)
+        labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
+    codes, arrays, kinds = ids.encode(ends, labels)
+    weights = None
+    if columns.weight is not None:
+        weights = ids.numbers(
+            frame.iloc[:, columns.weight], f"column {columns.weight_name!r}", "row", InvalidEdgesError
+        )
+    edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
+    return edges, Vertices(columns.vertex_names, arrays, kinds)
+
+
+def read_values(given: object, vertices: Vertices, what: str) -> Floats:
+    """Spread values given for some vertices over all of them, 0 for the others.
+
+    Parameters
+    ----------
+    given : dict, Series indexed by vertex, or frame
+        A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`.
+    what : str
+        The name of the argument, for messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
+    """
+    import pandas as pd
+
+    ids = _ids()
+    if isinstance(given, Mapping):
+        columns = _id_columns(list(given), vertices.names if len(vertices.names) > 1 else None, what)
+        values = pd.Series(list(given.values()), dtype=object)
+    elif isinstance(given, pd.Series):
+        columns = _id_columns(given.index, vertices.names if len(vertices.names) > 1 else None, what)
+        values = given
+    elif isinstance(given, pd.DataFrame):
+        needed = [*vertices.names, "values"]
+        if absent := [name for name in needed if name not in given.columns]:
+            raise InvalidOptionError(
+                f"{what} has no column {listed([repr(name) for name in absent])}: "
+                f"a frame of values has the columns {listed([repr(name) for name in needed])}."
+            )
+        columns, values = [given[name] for name in vertices.names], given["values"]
+    else:
+        raise InvalidOptionError(
+            f"{what} must be a dict of vertex: value, a Series indexed by vertex, or a frame with the columns "
+            f"{listed([repr(name) for name in [*vertices.names, 'values']])}, not {type(given).__name__}."
+        )
+    if not len(values):
+        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+    for column, kind in zip(columns, vertices.kinds, strict=True):
+        ids.check_kind(column, kind, what)
+    rows = vertices.locate(columns)
+    arrays = [column.array for column in columns]
+    if (unknown := np.flatnonzero(rows < 0)).size:
+        raise InvalidOptionError(
+            f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
+            f"{listed(_described(arrays, unknown))}. Remove them, or add them to the graph with vertices=."
+        )
+    if (repeated := np.flatnonzero(pd.Series(rows).duplicated())).size:
+        raise InvalidOptionError(
+            f"{what} gives more than one value to {counted(np.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
+            f"{listed(_described(arrays, repeated))}. Add them up or drop all but one."
+        )
+    spread = np.zeros(len(vertices))
+    spread[rows] = ids.numbers(values, what, "entry", InvalidOptionError)
+    return spread
+
+
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> pd.DataFrame:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+    import pandas as pd
+
+    columns = vertices.columns if rows is None else [column.take(rows) for column in vertices.columns]
+    return pd.DataFrame(dict(zip([*vertices.names, "pagerank"], [*columns, ranks], strict=True)))
+
+
+def _ids() -> Any:
+    # Imports pandas, so only when there is a pandas frame.
+    from prplugin.frames import _pandas_ids
+
+    return _pandas_ids
+
+
+def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
+    """Bring a list, array, Series, Index or frame of ids to one Series a column; `names` if they have several."""
+    import pandas as pd
+
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
+    if isinstance(given, (set, frozenset)):
+        raise InvalidOptionError(f"{what} is a set, which has no order: pass a list, for instance sorted(...).")
+    if names is None:
+        if isinstance(given, pd.DataFrame):
+            if given.shape[1] != 1:
+                raise InvalidOptionError(
+                    f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
+                )
+            return [given.iloc[:, 0]]
+        if isinstance(given, pd.MultiIndex):
+            raise InvalidOptionError(
+                f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
+            )
+        if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
+            return [pd.Series(given).reset_index(drop=True)]
+        # As objects: pandas would turn [1, None] into floats.
+        return [_objects(list(given))]
+    if isinstance(given, pd.DataFrame):
+        if absent := [name for name in names if name not in given.columns]:
+            raise InvalidOptionError(
+                f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns of a vertex, "
+                f"{listed([repr(name) for name in names])}."
+            )
+        return [given[name] for name in names]
+    rows = list(given)
+    odd = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
+    if odd:
+        raise InvalidOptionError(
+            f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(n) for n in names])}; "
+            f"{counted(len(odd), 'entry', 'entries')} do not: {listed([repr(rows[row]) for row in odd])}."
+        )
+    return [_objects([item[part] for item in rows]) for part in range(len(names))]
+
+
+def _objects(items: list[Any]) -> pd.Series:
+    """Hold items as they are, tuples included; only dates and times take the type that pandas has for them."""
+    import pandas as pd
+
+    objects = np.empty(len(items), object)
+    objects[:] = items
+    series = pd.Series(objects)
+    temporal = pd.api.types.infer_dtype(series, skipna=True).startswith(("datetime", "timedelta", "period"))
+    return series.infer_objects() if temporal else series
+
+
+def _described(columns: list[Any], rows: Integers) -> list[str]:
+    """Spell out the ids in some rows: the first few, for a message will show no more; "" for the rest."""
+    ids = [tuple(_ids().plain_value(column[row]) for column in columns) for row in rows[:6].tolist()]
+    shown = [repr(parts[0]) if len(parts) == 1 else repr(parts) for parts in ids]
+    return shown + [""] * (rows.size - len(shown))
+
+
+def _index_of(columns: list[Any]) -> pd.Index:
+    import pandas as pd
+
+    return pd.Index(columns[0]) if len(columns) == 1 else pd.MultiIndex.from_arrays(columns)

@@ -1,0 +1,123 @@
+"""The graph as arrays: compressed rows and columns, degrees and out-weights, each built when first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from prplugin.graph.edges import Edges, Floats, Integers
+from prplugin.graph.sums import RowSums
+from prplugin.machine import COMPILED_FROM
+
+__all__ = ["Adjacency", "Compressed"]
+
+
+class Compressed(NamedTuple):
+    """A sparse matrix by rows (CSR) or by columns (CSC).
+
+    Attributes
+    ----------
+    offsets : array of n + 1 int64
+        The entries of row (column) i are ``offsets[i]:offsets[i + 1]``.
+    indices : array of m int32, or int64 past 2**31 vertices
+        The other end of each edge. Parallel edges stay apart; those of a row keep the order of the frame.
+    weights : array of m float64, or None
+        None where every edge counts 1.
+    """
+
+    offsets: Integers
+    indices: Integers
+    weights: Floats | None
+
+
+class Adjacency:
+    """A directed multigraph on vertices 0..n-1."""
+
+    def __init__(self, edges: Edges) -> None:
+        self.edges = edges
+        self.n = edges.n
+        self.m = edges.m
+        self.weighted = edges.weights is not None
+
+    @cached_property
+    def csr(self) -> Compressed:
+        """Out-edges by source."""
+        return _compress(self.edges.source, self.edges.destination, self.edges.weights, self.n)
+
+    @cached_property
+    def csc(self) -> Compressed:
+        """In-edges by target: row i holds what vertex i pulls from."""
+        return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
+
+    @cached_property
+    def out_degree(self) -> Integers:
+        """How many edges leave each vertex, as n int64."""
+        return np.bincount(self.edges.source, minlength=self.n)
+
+    @property
+    def out_weight(self) -> Floats:
+        """The sum W of the weights that leave each vertex, as n float64: 0 on dangling ones, not finite past range."""
+        return self._out_weight[0]
+
+    @property
+    def out_weight_chain(self) -> int:
+        """How many roundings an out-weight carries at most."""
+        return self._out_weight[1]
+
+    @cached_property
+    def _out_weight(self) -> tuple[Floats, int]:
+        if self.edges.weights is None:
+            return self.out_degree.astype(np.float64), 0
+        if self.m >= COMPILED_FROM:
+            from prplugin.graph import host  # imports Numba
+
+            return host.compensated_sums(self.edges.source, self.edges.weights, self.n)
+        offsets, _, weights = self.csr
+        assert weights is not None
+        sums = RowSums(offsets)
+        return sums(weights), sums.chain
+
+
+def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
+    """Group edges by row: a counting sort, stable in the order of the frame."""
+    if rows.size >= COMPILED_FROM:
+        return _compress_compiled(rows, columns, weights, n)
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
+    order = stable_order(rows)
+    return Compressed(offsets, columns[order], None if weights is None else weights[order])
+
+
+def _compress_compiled(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
+    from prplugin.graph import host  # imports Numba
+
+    offsets = np.zeros(n + 1, np.int64)
+    host.group_offsets(rows, offsets)
+    indices = np.empty_like(columns)
+    grouped = None if weights is None else np.empty_like(weights)
+    host.gather_groups(rows, columns, weights, offsets[:-1].copy(), indices, grouped)
+    return Compressed(offsets, indices, grouped)
+
+
+def stable_order(keys: Integers) -> Integers:
+    """Give the permutation that sorts small non-negative keys and keeps the order of equal ones.
+
+    Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
+    than `numpy.argsort` with ``kind="stable"``.
+    """
+    largest = int(keys.max(initial=0))
+    position_bits = keys.size.bit_length()
+    if not packs(largest, keys.size):
+        return np.argsort(keys, kind="stable")
+    packed = keys.astype(np.int64) << position_bits
+    packed |= np.arange(keys.size)
+    packed.sort()
+    packed &= (1 << position_bits) - 1
+    return packed
+
+
+def packs(largest: int, count: int) -> bool:
+    """Say whether a key up to `largest` and a position below `count` fit in 63 bits together."""
+    return largest.bit_length() + count.bit_length() <= 63

@@ -1,0 +1,91 @@
+"""Integer ids to positions 0..n-1 in ascending order of id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.graph.edges import Integers, index_dtype
+from prplugin.machine import COMPILED_FROM
+
+__all__ = ["renumber"]
+
+DENSE = 4
+"""Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
+
+
+def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Replace ids by their rank among all distinct ids.
+
+    Parameters
+    ----------
+    columns : list of arrays of ids
+        All of one integer type.
+
+    Returns
+    -------
+    codes : list of arrays
+        For each column, the position of each id in `ids`; of type `index_dtype(ids.size)`.
+    ids : array
+        The distinct ids, ascending, in the type of the columns.
+    """
+    filled = [column for column in columns if column.size]
+    if not filled:
+        return [column.astype(np.int32) for column in columns], columns[0][:0]
+    count = sum(column.size for column in filled)
+    # Python integers: the range of 64-bit ids does not fit in 64 bits.
+    low = min(int(column.min()) for column in filled)
+    high = max(int(column.max()) for column in filled)
+    if high - low < DENSE * count:
+        return _by_bitmap(columns, low, high)
+    if count >= 2 * COMPILED_FROM:
+        return _by_hash(columns)
+    return _by_sort(columns)
+
+
+def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
+    """Mark the ids in a bitmap of their range; an id's position is the number of marks before it."""
+    dtype = columns[0].dtype
+    shifted = [_shifted(column, low) for column in columns]
+    seen = np.zeros(high - low + 1, np.bool_)
+    for column in shifted:
+        seen[column] = True
+    ids = np.flatnonzero(seen)
+    narrow = index_dtype(ids.size)
+    if ids.size == seen.size:
+        codes: list[Integers] = [column.astype(narrow, copy=False) for column in shifted]
+    else:
+        position = np.cumsum(seen, dtype=narrow)
+        position -= 1
+        codes = [position[column] for column in shifted]
+    # Added modulo 2**64 and cut to the type of the ids: exact, since every id fits that type.
+    return codes, (ids.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
+
+
+def _shifted(column: Integers, low: int) -> Integers:
+    """Subtract the least id. The difference fits in 63 bits where the ids are dense, though neither id need."""
+    if low == 0:
+        return column.view(np.int64) if column.dtype == np.uint64 else column
+    wide = column.astype(np.int64) if column.dtype != np.uint64 else column.view(np.int64)
+    return wide - np.uint64(low % 2**64).astype(np.int64)
+
+
+def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Sort the ids and look each up: no compiler, and fast enough for small frames."""
+    ids = np.unique(np.concatenate(columns))
+    narrow = index_dtype(ids.size)
+    return [np.searchsorted(ids, column).astype(narrow) for column in columns], ids
+
+
+def _by_hash(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Number the ids as they first appear, through a hash table, then put the numbers in the order of the ids."""
+    from prplugin.graph import host  # Numba takes a tenth of a second to import, which small frames never pay
+
+    wide: list[Any] = [column.astype(np.int64, copy=False) for column in columns]
+    first_codes, keys = host.hash_codes(wide)
+    ids = keys.astype(columns[0].dtype)
+    order = np.argsort(ids)
+    position = np.empty(ids.size, index_dtype(ids.size))
+    position[order] = np.arange(ids.size)
+    return [position[codes] for codes in first_codes], ids[order]

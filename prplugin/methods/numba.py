@@ -1,0 +1,115 @@
+"""Pull over the in-edges in kernels compiled by Numba, on every core: the same bits for any number of threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+
+from prplugin.certificate import StepChain
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Floats
+from prplugin.graph.sums import chain, total
+from prplugin.machine import COMPILED_FROM, Machine
+from prplugin.methods import Step, Sums
+from prplugin.problem import Problem
+
+name = "numba"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Run anywhere: Numba comes with prplugin."""
+    return None
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations, and the import of Numba where the graph was built without: benchmarks/results/cpu.md."""
+    start = 0.0 if adjacency.m >= COMPILED_FROM else 0.2
+    return start + 40 * (100e-6 + (2e-9 * adjacency.m + 4e-9 * adjacency.n) / machine.threads)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
+    """Sort the edges by target and share out the rows.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many threads; all that this process may use if not given. Any number gives the same bits.
+    """
+    if threads is None:
+        threads = machine.threads
+    elif isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+        raise InvalidOptionError(f"threads must be a whole number of at least 1, not {threads!r}.")
+    return _ThreadedPull(problem, int(threads))
+
+
+class _ThreadedPull:
+    def __init__(self, problem: Problem, threads: int) -> None:
+        from prplugin.methods import _numba_kernels as kernels  # imports Numba
+
+        self._kernels = kernels
+        adjacency = problem.adjacency
+        n = adjacency.n
+        self._offsets, self._sources, weights = adjacency.csc
+        out_weight = adjacency.out_weight
+        self._shares: Floats | None = None
+        self._divisor = out_weight
+        if weights is not None:
+            self._shares = np.empty_like(weights)
+            kernels.edge_shares(weights, self._sources, out_weight, self._shares)
+            self._divisor = (out_weight > 0).astype(np.float64)  # the share is on the edge already
+        self._alpha = problem.alpha
+        v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
+        self._target = v if problem.dangling is None else problem.dangling
+        self._teleport = (1 - problem.alpha) * v
+        self._contributions, self._next = np.empty(n), np.empty(n)
+        blocks = -(-n // kernels.BLOCK)
+        self._sums = np.empty((blocks, 3))
+        self._pool = ThreadPoolExecutor(threads, "prplugin") if threads > 1 else None
+        self._shares_of_blocks = _balanced(self._offsets, kernels.BLOCK, threads)
+        largest = int(np.diff(self._offsets).max(initial=0))
+        self.chain = StepChain(
+            row=kernels.pull_chain(largest),
+            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            dangling=max(chain(n), kernels.step_chain() + chain(blocks)),
+            vectors=problem.vector_chain,
+            norm=kernels.step_chain() + chain(blocks) + 1,
+        )
+
+    def start(self, ranks: Floats) -> float:
+        self._ranks = ranks.copy()
+        flowing = self._divisor > 0
+        self._contributions[:] = 0.0
+        np.divide(ranks, self._divisor, out=self._contributions, where=flowing)
+        return total(ranks[~flowing])
+
+    def __call__(self, dangling: float) -> Sums:
+        def sweep(blocks: tuple[int, int]) -> None:
+            self._kernels.sweep(
+                *blocks, self._offsets, self._sources, self._shares, self._divisor, self._contributions, self._alpha,
+                self._alpha * dangling, self._target, self._teleport, self._ranks, self._next, self._sums,
+            )  # fmt: skip
+
+        if self._pool is None:
+            sweep(self._shares_of_blocks[0])
+        else:
+            list(self._pool.map(sweep, self._shares_of_blocks))
+        self._contributions, self._next = self._next, self._contributions
+        change, largest, dangling_rank = self._sums.T
+        return Sums(total(change), float(largest.max()), total(dangling_rank))
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+
+def _balanced(offsets: np.ndarray, block: int, threads: int) -> list[tuple[int, int]]:
+    """Cut the blocks of rows into one run a thread, of about equal work: a row counts as much as two edges."""
+    n = offsets.size - 1
+    bounds = np.append(np.arange(0, n, block), n)
+    work = offsets[bounds] + 2 * bounds
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
+    edges = [0, *cuts.tolist(), bounds.size - 1]
+    return [(first, last) for first, last in pairwise(edges) if first < last]

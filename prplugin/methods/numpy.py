@@ -1,0 +1,86 @@
+"""Pull over the in-edges in NumPy: nothing to compile, so small frames are served at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prplugin.certificate import StepChain
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Floats
+from prplugin.graph.sums import RowSums, chain, total
+from prplugin.machine import Machine
+from prplugin.methods import Step, Sums
+from prplugin.problem import Problem
+
+name = "numpy"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Run anywhere."""
+    return None
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations: benchmarks/results/cpu.md."""
+    return 40 * (20e-6 + 6e-9 * adjacency.m + 20e-9 * adjacency.n)
+
+
+def prepare(problem: Problem, machine: Machine) -> Step:
+    """Sort the edges by target, and keep every vertex's in-edges in one run."""
+    return _Pull(problem)
+
+
+class _Pull:
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, whole vectors at a time."""
+
+    def __init__(self, problem: Problem) -> None:
+        adjacency = problem.adjacency
+        n = adjacency.n
+        offsets, self._sources, weights = adjacency.csc
+        self._row_sums = RowSums(offsets)
+        out_weight = adjacency.out_weight
+        self._dangling = np.flatnonzero(out_weight == 0)
+        self._shares: Floats | None = None
+        if weights is None:
+            # c = x / W, once a vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
+            self._divisor = np.maximum(out_weight, 1.0)
+        else:
+            # The edge's share w / W, never x / W: 1 / W overflows where weights are denormal.
+            self._shares = _shares(weights, out_weight[self._sources])
+        self._alpha = problem.alpha
+        v = 1.0 / n if problem.personalization is None else problem.personalization
+        self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
+        self._teleport: Floats | float = (1 - problem.alpha) * v
+        self.chain = StepChain(
+            row=self._row_sums.chain,
+            # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
+            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            dangling=chain(n),
+            vectors=problem.vector_chain,
+            norm=chain(n) + 1,
+        )
+
+    def start(self, ranks: Floats) -> float:
+        self._x = ranks
+        return total(ranks[self._dangling])
+
+    def __call__(self, dangling: float) -> Sums:
+        x = self._x
+        if self._shares is None:
+            terms = (x / self._divisor)[self._sources]
+        else:
+            terms = x[self._sources] * self._shares
+        y = self._row_sums(terms)
+        y *= self._alpha
+        y += self._alpha * dangling * self._dangling_target + self._teleport
+        self._x = y
+        moves = np.abs(y - x)
+        return Sums(total(moves), float(moves.max()), total(y[self._dangling]))
+
+    def ranks(self) -> Floats:
+        return self._x
+
+
+def _shares(weights: Floats, out_weights: Floats) -> Floats:
+    """Divide; 0 where all weights of the source are 0, which makes it dangling."""
+    return np.divide(weights, out_weights, out=np.zeros_like(weights), where=out_weights > 0)

@@ -1,0 +1,95 @@
+"""The options of one ranking, validated once and frozen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from prplugin.errors import InvalidOptionError
+
+__all__ = ["Duplicates", "Options", "Stop", "check_choice"]
+
+Stop = Literal["error", "delta", "vertex", "networkx"]
+Duplicates = Literal["sum", "first", "last", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything about a ranking that does not depend on the graph.
+
+    Raises
+    ------
+    InvalidOptionError
+        From the constructor, for any value that cannot be kept.
+    """
+
+    alpha: float = 0.85
+    tol: float = 1e-6
+    max_iter: int | None = None
+    stop: Stop = "error"
+    scale: Literal[1, "n"] = 1
+    dtype: str = "float64"
+    method: str = "auto"
+    top: int | None = None
+    method_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__  # the one place that may: values are put in their plain form
+        keep(self, "alpha", _real("alpha", self.alpha))
+        if not 0 <= self.alpha < 1:
+            raise InvalidOptionError(
+                f"alpha must be at least 0 and less than 1, not {self.alpha!r}: at 1 nothing teleports "
+                "and PageRank need not exist. The usual value is 0.85."
+            )
+        keep(self, "tol", _real("tol", self.tol))
+        if not 0 <= self.tol < math.inf:
+            raise InvalidOptionError(f"tol must be a finite number of at least 0, not {self.tol!r}.")
+        if self.max_iter is not None:
+            keep(self, "max_iter", _whole("max_iter", self.max_iter, least=0))
+        elif self.tol == 0:
+            raise InvalidOptionError(
+                "tol=0 never stops by itself: give max_iter=k as well to get the k-th power iterate, or a positive tol."
+            )
+        if self.top is not None:
+            keep(self, "top", _whole("top", self.top, least=1))
+        check_choice("stop", self.stop, get_args(Stop))
+        if isinstance(self.scale, bool) or self.scale not in (1, "n"):
+            raise InvalidOptionError(
+                f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
+            )
+        keep(self, "dtype", _float_name(self.dtype))
+        if not isinstance(self.method, str):
+            raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of the named choices."""
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidOptionError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
+
+
+def _real(name: str, value: object) -> float:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InvalidOptionError(f"{name} must be a number, not {value!r}.")
+    return float(value)
+
+
+def _whole(name: str, value: object, *, least: int) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
+        raise InvalidOptionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def _float_name(dtype: object) -> str:
+    try:
+        name = np.dtype(dtype).name  # type: ignore[call-overload]
+    except TypeError:
+        name = None
+    if name not in ("float64", "float32") or dtype is None:
+        raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.")
+    return str(name)

@@ -1,0 +1,47 @@
+"""The equation to solve: x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Floats
+from prplugin.graph.sums import chain, total
+
+__all__ = ["Problem", "normalised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One PageRank equation.
+
+    Attributes
+    ----------
+    adjacency : Adjacency
+        Gives P: row u is the weights that leave u, divided by their sum.
+    alpha : float
+        Damping, in [0, 1).
+    personalization : array of n float64, or None
+        v, of sum 1. None: 1/n each.
+    dangling : array of n float64, or None
+        w, of sum 1. None: as v.
+    """
+
+    adjacency: Adjacency
+    alpha: float
+    personalization: Floats | None = None
+    dangling: Floats | None = None
+
+    @property
+    def vector_chain(self) -> int:
+        """Roundings in an entry of v or w: of the value as given, of the sum, and of their quotient."""
+        return chain(self.adjacency.n) + 2
+
+
+def normalised(values: Floats) -> tuple[Floats, float]:
+    """Divide non-negative values by their sum; also give the sum, which may turn out to be 0 or infinite."""
+    whole = total(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return values / whole, whole

@@ -1,0 +1,143 @@
+"""What a long piece of work tells the one who waits: a bar on a terminal, or calls of a function."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from prplugin.errors import InvalidOptionError
+
+__all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
+
+QUIET_SECONDS = 2.0
+"""Work that is done by then shows no bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of the work.
+
+    Attributes
+    ----------
+    stage : {"vertices", "edges", "iterations"}
+        Ids are being numbered; edges put in order; ranks iterated.
+    iterations : int
+        Steps done.
+    expected : int or None
+        Estimate of the steps in all, from how fast the bound falls; None before that can be seen.
+    error_bound : float
+        Proved for the ranks at this point; infinite before the first step.
+    seconds : float
+        Since the work began.
+    """
+
+    stage: Literal["vertices", "edges", "iterations"]
+    iterations: int
+    expected: int | None
+    error_bound: float
+    seconds: float
+
+
+ProgressOption: TypeAlias = bool | Callable[[State], object]
+Report: TypeAlias = Callable[[State], object]
+
+
+class Watch:
+    """Turns the events of one ranking into states for a report; costs nothing without one."""
+
+    def __init__(self, report: Report | None) -> None:
+        self._report = report
+        self._began = time.perf_counter()
+
+    def stage(self, stage: Literal["vertices", "edges"]) -> None:
+        """Say that a stage begins."""
+        if self._report is not None:
+            self._report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
+
+    def iterations(self, tol: float, budget: int) -> Callable[[int, float], None]:
+        """Give the function that the loop calls after each step; tol=0: the whole budget will be used."""
+        first: tuple[int, float] | None = None
+
+        def step_done(iterations: int, error_bound: float) -> None:
+            nonlocal first
+            if self._report is None:
+                return
+            first = first or (iterations, error_bound)
+            expected = _expected(*first, iterations, error_bound, tol, budget)
+            seconds = time.perf_counter() - self._began
+            self._report(State("iterations", iterations, expected, error_bound, seconds))
+
+        return step_done
+
+
+def _expected(first: int, first_bound: float, now: int, bound: float, tol: float, budget: int) -> int | None:
+    """Extrapolate the geometric fall of the bound to the tolerance."""
+    if tol <= 0:
+        return budget
+    if bound <= tol:
+        return now
+    if now == first or not 0 < bound < first_bound < math.inf:
+        return None
+    rate = math.log(first_bound / bound) / (now - first)
+    return min(budget, now + math.ceil(math.log(bound / tol) / rate))
+
+
+@contextmanager
+def watching(progress: ProgressOption) -> Iterator[Watch]:
+    """Give the `Watch` for a `progress` argument; a bar, if one was shown, is gone at the end.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is neither a bool nor a function.
+    """
+    if progress is True:
+        with _bar() as report:
+            yield Watch(report)
+    elif callable(progress):
+        yield Watch(progress)
+    elif progress is False:
+        yield Watch(None)
+    else:
+        raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
+
+
+@contextmanager
+def _bar() -> Iterator[Report | None]:
+    """Show a bar on standard error once the work has taken `QUIET_SECONDS`, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True)
+    task = bar.add_task("reading", total=None)
+
+    def report(state: State) -> None:
+        if state.stage != "iterations":
+            bar.update(task, description=f"sorting out {state.stage}")
+            return
+        total = state.expected
+        bar.update(
+            task,
+            description=f"iteration {state.iterations}, error at most {state.error_bound:.1e}",
+            total=total,
+            completed=state.iterations if total else 0,
+        )
+
+    begin = threading.Timer(QUIET_SECONDS, bar.start)
+    begin.daemon = True
+    begin.start()
+    try:
+        yield report
+    finally:
+        begin.cancel()
+        begin.join()
+        bar.stop()

@@ -1,0 +1,78 @@
+"""What a ranking is: the ranks, and how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prplugin.graph.edges import Integers
+
+__all__ = ["Ranking", "highest"]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The ranks of a graph's vertices, with a proved bound on their error.
+
+    Attributes
+    ----------
+    ranks : array of n float64 or float32
+        One a vertex, in the order of the result; they sum to 1, or with ``scale="n"`` to n.
+    converged : bool
+        Whether the stopping rule was met; never inferred from the count of iterations.
+    iterations : int
+        Power steps from the start to these ranks.
+    error_bound : float
+        Proved: the sum over all vertices of the distance to the exact PageRank is at most this, rounding included, in
+        the measure of ranks that sum to 1 (with ``scale="n"``: that of the ranks divided by n).
+    method : str
+        The method that computed them.
+    seconds : float
+        Time that `rank` took: layout, iteration and proof, not the reading of the frame.
+    """
+
+    ranks: NDArray[np.floating[Any]]
+    converged: bool
+    iterations: int
+    error_bound: float
+    method: str
+    seconds: float
+    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False, compare=False)
+    _top: int | None = field(default=None, repr=False)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The ranks as a frame of the kind that the edges came in: columns `vertex` and `pagerank`.
+
+        Vertices of several columns come back under the names of the source's columns. With ``top=k``, the k highest,
+        in falling order.
+        """
+        if self._top is None:
+            return self._write(self.ranks, None)
+        rows = highest(self.ranks, self._top)
+        return self._write(self.ranks[rows], rows)
+
+    def __str__(self) -> str:
+        how = "converged" if self.converged else "not converged"
+        return (
+            f"PageRank of {self.ranks.size:,} vertices: {how} after {self.iterations} iterations of "
+            f"{self.method}, error at most {self.error_bound:.2g}, {self.seconds:.3g} s"
+        )
+
+
+def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
+    """Give the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
+    if k < ranks.size:
+        # Everything above the k-th value, and as many of those equal to it as there is room for.
+        threshold = np.partition(ranks, ranks.size - k)[ranks.size - k]
+        above = np.flatnonzero(ranks > threshold)
+        level = np.flatnonzero(ranks == threshold)[: k - above.size]
+        rows = np.sort(np.concatenate([above, level]))
+    else:
+        rows = np.arange(ranks.size)
+    return rows[np.argsort(-ranks[rows], kind="stable")]
