@@ -258,11 +258,12 @@ def _one_type(arrays: list[Any], label: str) -> Any:
     """Join arrays of one kind into one array: in their common type, else in that of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
-    joined = pd.concat([pd.Series(array) for array in arrays], ignore_index=True)
+    # The type is said each time: pandas takes objects that are all strings for its string type.
+    joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
     if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(arrays[0].dtype):
         first = arrays[0].dtype
         try:
-            cast = [pd.Series(array).astype(first) for array in arrays]
+            cast = [pd.Series(array, dtype=array.dtype).astype(first) for array in arrays]
         except (TypeError, ValueError) as error:
             raise InvalidEdgesError(f"{label} cannot be cast to the type of the other end, {first}: {error}") from error
         if any(

@@ -154,7 +154,8 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> pd.Da
     import pandas as pd
 
     columns = vertices.columns if rows is None else [column.take(rows) for column in vertices.columns]
-    return pd.DataFrame(dict(zip([*vertices.names, "pagerank"], [*columns, ranks], strict=True)))
+    named = zip([*vertices.names, "pagerank"], [*columns, ranks], strict=True)
+    return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
 
 def _ids() -> Any:
@@ -210,7 +211,7 @@ def _objects(items: list[Any]) -> pd.Series:
 
     objects = np.empty(len(items), object)
     objects[:] = items
-    series = pd.Series(objects)
+    series = pd.Series(objects, dtype=object)
     temporal = pd.api.types.infer_dtype(series, skipna=True).startswith(("datetime", "timedelta", "period"))
     return series.infer_objects() if temporal else series
 

@@ -82,19 +82,13 @@ class Adjacency:
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
     """Group edges by row: a counting sort, stable in the order of the frame."""
-    if rows.size >= COMPILED_FROM:
-        return _compress_compiled(rows, columns, weights, n)
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
-    order = stable_order(rows)
-    return Compressed(offsets, columns[order], None if weights is None else weights[order])
-
-
-def _compress_compiled(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
+    if rows.size < COMPILED_FROM:
+        order = stable_order(rows)
+        return Compressed(offsets, columns[order], None if weights is None else weights[order])
     from prplugin.graph import host  # imports Numba
 
-    offsets = np.zeros(n + 1, np.int64)
-    host.group_offsets(rows, offsets)
     indices = np.empty_like(columns)
     grouped = None if weights is None else np.empty_like(weights)
     host.gather_groups(rows, columns, weights, offsets[:-1].copy(), indices, grouped)

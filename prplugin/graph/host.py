@@ -12,9 +12,9 @@ import numpy as np
 
 from prplugin.graph.edges import Floats, Integers, index_dtype
 
-__all__ = ["compensated_sums", "gather_groups", "group_offsets", "hash_codes"]
+__all__ = ["compensated_sums", "gather_groups", "hash_codes"]
 
-compiled = numba.njit(nogil=True, cache=True)
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
@@ -37,75 +37,54 @@ def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
     for column, column_codes in zip(columns, codes, strict=True):
         done = 0
         while done < column.size:
-            done, used = _hash_until_full(column, column_codes, slots, np.uint64(64 - bits), keys, done, used)
+            done, used = _number(column, column_codes, slots, np.uint64(64 - bits), keys, done, used)
             if used == keys.size:
+                # Numbering the keys themselves, which are distinct and in order, enters each under its own number.
                 bits += 1
                 slots = np.full(1 << bits, -1, narrow)
-                _rehash(keys, slots, np.uint64(64 - bits), used)
-                keys = np.concatenate([keys, np.empty_like(keys)])
+                full, keys = keys, np.empty(2 * keys.size, np.int64)
+                _number(full, np.empty(used, narrow), slots, np.uint64(64 - bits), keys, 0, 0)
     return codes, keys[:used]
 
 
 @compiled
-def _slot(key, shift):
-    """Fibonacci hashing: the upper 64 - shift bits of the product with 2**64 over the golden ratio."""
-    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
-
-
-@compiled
-def _hash_until_full(column, codes, slots, shift, keys, start, used):
+def _number(column, codes, slots, shift, keys, start, used):
     """Number the values from row `start` on, by open addressing, until the rows or the room for keys run out.
 
-    A slot holds the number of a key, or -1: no value of the ids is reserved.
+    A slot holds the number of a key, or -1: no value of the ids is reserved. The first slot is chosen by Fibonacci
+    hashing: the upper 64 - shift bits of the product with 2**64 over the golden ratio.
     """
     mask = slots.size - 1
     for row in range(start, column.size):
         key = column[row]
-        slot = _slot(key, shift)
-        while slots[slot] >= 0 and keys[slots[slot]] != key:
+        slot = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> shift)
+        number = slots[slot]
+        while number >= 0 and keys[number] != key:
             slot = (slot + 1) & mask
-        if slots[slot] < 0:
+            number = slots[slot]
+        if number < 0:
             if used == keys.size:
                 return row, used
+            number = used
             slots[slot] = used
             keys[used] = key
             used += 1
-        codes[row] = slots[slot]
+        codes[row] = number
     return column.size, used
 
 
 @compiled
-def _rehash(keys, slots, shift, used):
-    """Enter the keys into an empty table of twice the size."""
-    mask = slots.size - 1
-    for number in range(used):
-        slot = _slot(keys[number], shift)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = number
-
-
-@compiled
-def group_offsets(groups, offsets):
-    """Count the members of each group; `offsets`, n + 1 zeros, becomes where each group begins."""
-    for edge in range(groups.size):
-        offsets[groups[edge] + 1] += 1
-    for group in range(offsets.size - 1):
-        offsets[group + 1] += offsets[group]
-
-
-@compiled
-def gather_groups(groups, members, weights, offsets, indices, shares):
+def gather_groups(groups, members, weights, offsets, indices, grouped):
     """Write members (and weights, unless None) group by group, each group in the order of its rows.
 
-    `offsets` is used up: it ends one group further on.
+    `offsets` says where each group begins; it is used up, and ends one group further on.
     """
     for edge in range(groups.size):
         place = offsets[groups[edge]]
         offsets[groups[edge]] = place + 1
         indices[place] = members[edge]
         if weights is not None:
-            shares[place] = weights[edge]
+            grouped[place] = weights[edge]
 
 
 def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:

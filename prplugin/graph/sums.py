@@ -69,5 +69,5 @@ class RowSums:
 
 
 def _added(groups: Integers, terms: Floats, count: int = 0) -> Floats:
-    # NumPy's types know bincount without weights only, which counts.
-    return np.bincount(groups, terms, count)  # type: ignore[return-value]
+    # bincount forgets its weights where there is nothing to count, and returns integers.
+    return np.bincount(groups, terms, count).astype(np.float64, copy=False)

@@ -20,7 +20,8 @@ BLOCK = GROUP * GROUP
 LEVELS = 40
 """Levels of pairwise sums: room for GROUP * 2**40 terms."""
 
-compiled = numba.njit(nogil=True, cache=True)
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
+inner = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def pull_chain(in_degree: int) -> int:
@@ -42,30 +43,27 @@ def edge_shares(weights, sources, out_weight, shares):
         shares[edge] = weights[edge] / whole if whole > 0.0 else 0.0
 
 
-@compiled
+@inner
 def _row_sum(contributions, sources, shares, begin, end, levels):
     """Sum a row of in-edges: groups of `GROUP` terms, then pairwise, as carries run through a binary counter."""
     groups = 0
-    while end - begin > GROUP:
+    while True:
+        stop = begin + GROUP if end - begin > GROUP else end
         term = 0.0
-        for edge in range(begin, begin + GROUP):
+        for edge in range(begin, stop):
             if shares is None:
                 term += contributions[sources[edge]]
             else:
                 term += contributions[sources[edge]] * shares[edge]
-        begin += GROUP
+        if stop == end:
+            break
+        begin = stop
         level, carries = 0, groups
         while carries & 1:
             term += levels[level]
             level, carries = level + 1, carries >> 1
         levels[level] = term
         groups += 1
-    term = 0.0
-    for edge in range(begin, end):
-        if shares is None:
-            term += contributions[sources[edge]]
-        else:
-            term += contributions[sources[edge]] * shares[edge]
     level = 0
     while groups:
         if groups & 1:
@@ -77,7 +75,7 @@ def _row_sum(contributions, sources, shares, begin, end, levels):
 @compiled
 def sweep(
     first_block, last_block, offsets, sources, shares, divisor, contributions, alpha, mass, target, teleport,
-    ranks, next_contributions, sums,
+    ranks, next_contributions, sums, levels,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
@@ -85,7 +83,6 @@ def sweep(
     then c_i = y_i / divisor_i for the next, 0 on dangling rows, whose divisor is 0. `target` (w) and `teleport` (t)
     have n entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
     """
-    levels = np.empty(LEVELS)
     n = ranks.size
     target_step = 1 if target.size == n else 0
     teleport_step = 1 if teleport.size == n else 0

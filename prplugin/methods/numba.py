@@ -91,6 +91,7 @@ class _ThreadedPull:
             self._kernels.sweep(
                 *blocks, self._offsets, self._sources, self._shares, self._divisor, self._contributions, self._alpha,
                 self._alpha * dangling, self._target, self._teleport, self._ranks, self._next, self._sums,
+                np.empty(self._kernels.LEVELS),
             )  # fmt: skip
 
         if self._pool is None:

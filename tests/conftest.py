@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real graphs and published values, where there is one."""
+    places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    for place in places:
+        if place and (Path(place) / "graphs").is_dir():
+            return Path(place)
+    pytest.skip("real graphs and published values are not here: set PRPLUGIN_DATA to their folder")

@@ -1,0 +1,147 @@
+"""The error bound is a proof: hypothesis looks for a graph whose ranks are further from the exact ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from exact import distance, solve
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import prplugin
+from prplugin.methods import methods
+
+METHODS = sorted(methods())
+
+alphas = st.one_of(
+    st.sampled_from([0.0, 0.5, 0.85, 0.99, 0.999]), st.floats(0, 0.999), st.floats(0, 1e-300), st.floats(1e-17, 1e-15)
+)
+weights = st.one_of(
+    st.sampled_from([0.0, -0.0, 5e-324, 1e-310, 2.2250738585072014e-308, 1.0, 3.0, 1e300, 1e307]),
+    st.floats(0, 1e307, allow_subnormal=True),
+    st.integers(0, 2**64 - 1).map(float),
+)
+
+
+@st.composite
+def graphs(draw, weight=weights):
+    n = draw(st.integers(1, 7))
+    vertex = st.integers(0, n - 1)
+    rows = draw(st.lists(st.tuples(vertex, vertex, weight), max_size=14))
+    return n, rows
+
+
+def vectors(n):
+    return st.none() | st.dictionaries(st.integers(0, n - 1), weights, min_size=1).filter(lambda d: sum(d.values()) > 0)
+
+
+def frame(rows):
+    return pd.DataFrame({"src": [r[0] for r in rows], "dst": [r[1] for r in rows], "w": [r[2] for r in rows]}).astype(
+        {"src": "int64", "dst": "int64", "w": "float64"}
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(data=st.data(), graph=graphs(), alpha=alphas)
+@settings(max_examples=150, deadline=None)
+def test_no_graph_is_further_off_than_its_bound(method, data, graph, alpha):
+    n, rows = graph
+    personalization = data.draw(vectors(n), "personalization")
+    dangling = data.draw(vectors(n), "dangling")
+    nstart = data.draw(vectors(n), "nstart")
+    dtype = data.draw(st.sampled_from(["float64", "float32"]), "dtype")
+    scale = data.draw(st.sampled_from([1, "n"]), "scale")
+    max_iter = data.draw(st.sampled_from([None, 0, 1, 5, 200]), "max_iter")
+    ranking = prplugin.Graph(frame(rows), weight="w", vertices=list(range(n))).rank(
+        method=method, alpha=alpha, personalization=personalization, dangling=dangling, nstart=nstart, dtype=dtype,
+        scale=scale, max_iter=max_iter, tol=1e-6 if max_iter is None else 0,
+    )  # fmt: skip
+    exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling)
+    true = distance(ranking.ranks, exact, n if scale == "n" else 1)
+    assert true <= Fraction(ranking.error_bound)
+    assert max_iter is not None or ranking.error_bound <= 1e-6
+    assert ranking.ranks.dtype == dtype
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(graph=graphs(), alpha=alphas, directed=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_small_graphs_are_ranked_to_a_trillionth(method, graph, alpha, directed):
+    n, rows = graph
+    assume(alpha <= 0.9)
+    ranking = prplugin.Graph(frame(rows), vertices=list(range(n)), directed=directed).rank(
+        method=method, alpha=alpha, tol=1e-12
+    )
+    both = rows if directed else [*rows, *((v, u, w) for u, v, w in rows if u != v)]
+    exact = solve(n, [(u, v, Fraction(1)) for u, v, _ in both], alpha)
+    assert distance(ranking.ranks, exact) <= Fraction(ranking.error_bound) <= Fraction(1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(seed=st.integers(0, 2**32 - 1), alpha=alphas, weighted=st.booleans(), hub=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_larger_graphs_agree_with_a_dense_solution(method, seed, alpha, weighted, hub):
+    random = np.random.default_rng(seed)
+    n, m = int(random.integers(2, 400)), int(random.integers(1, 3000))
+    source, target = random.integers(0, n, m), random.integers(0, n, m)
+    if hub:
+        target[random.random(m) < 0.8] = 0  # in-degrees past several levels of grouped sums
+    w = random.exponential(size=m) if weighted else np.ones(m)
+    edges = pd.DataFrame({"src": source, "dst": target, "w": w})
+    tol = 1e-9 if alpha > 0.9 else 1e-11
+    ranking = prplugin.Graph(edges, weight="w" if weighted else None, vertices=range(n)).rank(
+        alpha=alpha, tol=tol, method=method
+    )
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, (target, source), w)
+    out = matrix.sum(axis=0)
+    matrix = np.where(out > 0, matrix / np.where(out > 0, out, 1), 1 / n)
+    solution = np.linalg.solve(np.eye(n) - alpha * matrix, np.full(n, (1 - alpha) / n))
+    # The solver is backward stable, and ||(I - alpha A)^-1|| = 1 / (1 - alpha).
+    own = 50 * n * 2.0**-53 / (1 - alpha)
+    assert np.abs(ranking.ranks - solution).sum() <= ranking.error_bound + own
+    assert ranking.error_bound <= tol
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("alpha", "tol"), [(0.85, 1e-11), (0.99, 1e-9)])
+def test_a_hub_with_a_million_in_edges_meets_the_promised_tolerances(method, alpha, tol):
+    leaves = np.arange(1, 1_000_001)
+    edges = pd.DataFrame({"src": np.append(leaves, 0), "dst": np.append(np.zeros_like(leaves), 1)})
+    ranking = prplugin.Graph(edges).rank(alpha=alpha, tol=tol, method=method)
+    # By hand: each leaf but the first has t = (1 - alpha) / n; hub h = t + alpha * (first + (n - 2) * t), first = t + alpha * h.
+    n, a = leaves.size + 1, Fraction(alpha)
+    t = (1 - a) / n
+    hub = (t + a * (n - 1) * t) / (1 - a * a)
+    off = abs(Fraction(ranking.ranks[0]) - hub) + abs(Fraction(ranking.ranks[1]) - t - a * hub)
+    off += sum(
+        abs(Fraction(value) - t) * count
+        for value, count in zip(*map(np.ndarray.tolist, np.unique(ranking.ranks[2:], return_counts=True)), strict=True)
+    )
+    assert off <= Fraction(ranking.error_bound) <= Fraction(tol)
+
+
+@given(graph=graphs(), k=st.integers(0, 6))
+@settings(max_examples=60, deadline=None)
+def test_tol_0_gives_the_kth_power_iterate_of_every_method(graph, k):
+    n, rows = graph
+    rows = [(u, v) for u, v, _ in rows]
+    out = [sum(u == source for source, _ in rows) for u in range(n)]
+    x = [Fraction(1, n)] * n
+    a = Fraction(0.85)
+    for _ in range(k):
+        lost = sum((x[u] for u in range(n) if not out[u]), Fraction(0))
+        y = [(a * lost + 1 - a) / n] * n
+        for u, v in rows:
+            y[v] += a * x[u] / out[u]
+        x = y
+    for method in METHODS:
+        ranking = prplugin.Graph(frame([(u, v, 1.0) for u, v in rows]), vertices=list(range(n))).rank(
+            tol=0, max_iter=k, method=method
+        )
+        assert ranking.iterations == k
+        assert not ranking.converged
+        assert distance(ranking.ranks, x) < Fraction(1e-14)
