@@ -103,8 +103,8 @@ def _kind(column: pd.Series, label: str) -> str:
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         missing = np.flatnonzero(column.isna())
         hint = (
-            f" {counted(missing.size, 'row')} hold no value ({listed(missing)}, counted from 0), which may be why: "
-            "drop them first."
+            f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), "
+            "which may be why: drop them first."
             if missing.size
             else ""
         )

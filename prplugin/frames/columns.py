@@ -64,7 +64,7 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
         )
     if sources == destinations:
         raise InvalidOptionError(
-            f"source and destination are both {listed(sources)!r}: an edge needs two ends. Name the column of each end."
+            f"source and destination are both {_quoted(sources)}: an edge needs two ends. Name the column of each end."
         )
     if len(sources) > 1 and "pagerank" in sources:
         raise InvalidOptionError(
@@ -99,7 +99,7 @@ def _names(role: str, names: object) -> list[Hashable]:
         if not isinstance(name, Hashable):
             raise InvalidOptionError(f"{role} must be a column name or a list of them, not {names!r}.")
     if len(set(several)) < len(several):
-        raise InvalidOptionError(f"{role} names a column twice: {listed(several)}.")
+        raise InvalidOptionError(f"{role} names a column twice: {_quoted(several)}.")
     return several
 
 
@@ -115,7 +115,11 @@ def _position(labels: Sequence[Hashable], name: Hashable) -> int:
     return found[0]
 
 
+def _quoted(names: Sequence[Hashable]) -> str:
+    return listed([repr(name) for name in names], shown=20)
+
+
 def _present(labels: Sequence[Hashable]) -> str:
     if not labels:
         return "It has no columns."
-    return f"Its columns are {listed([repr(label) for label in labels], shown=20)}."
+    return f"Its columns are {_quoted(labels)}."

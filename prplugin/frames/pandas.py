@@ -200,7 +200,7 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.
     if odd:
         raise InvalidOptionError(
             f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(n) for n in names])}; "
-            f"{counted(len(odd), 'entry', 'entries')} do not: {listed([repr(rows[row]) for row in odd])}."
+            f"{counted(len(odd), 'entry is', 'entries are')} not: {listed([repr(rows[row]) for row in odd])}."
         )
     return [_objects([item[part] for item in rows]) for part in range(len(names))]
 

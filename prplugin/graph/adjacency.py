@@ -82,8 +82,7 @@ class Adjacency:
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
     """Group edges by row: a counting sort, stable in the order of the frame."""
-    offsets = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
+    offsets = offsets_of(np.bincount(rows, minlength=n))
     if rows.size < COMPILED_FROM:
         order = stable_order(rows)
         return Compressed(offsets, columns[order], None if weights is None else weights[order])
@@ -93,6 +92,13 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
     grouped = None if weights is None else np.empty_like(weights)
     host.gather_groups(rows, columns, weights, offsets[:-1].copy(), indices, grouped)
     return Compressed(offsets, indices, grouped)
+
+
+def offsets_of(counts: Integers) -> Integers:
+    """Give where each group begins, and where the last one ends: n + 1 int64, for m may pass 2**31 where n does not."""
+    offsets = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
 
 
 def stable_order(keys: Integers) -> Integers:

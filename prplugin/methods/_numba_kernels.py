@@ -7,7 +7,6 @@ many threads share the blocks.
 from __future__ import annotations
 
 import numba
-import numpy as np
 
 __all__ = ["BLOCK", "GROUP", "edge_shares", "pull_chain", "step_chain", "sweep"]
 

@@ -1,0 +1,294 @@
+"""Errors are part of the API: each says what is wrong, where, how often, and what to do."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import prplugin
+
+EDGES = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 1], "w": [1.0, 2.0, 3.0]})
+BIG = np.finfo(np.float64).max
+
+
+def frame(src, dst=None, **more):
+    return pd.DataFrame({"src": src, "dst": src if dst is None else dst, **more})
+
+
+EDGE_CASES = {
+    "null in objects": (
+        frame(["a", None, "b", None], ["b", "b", "a", "a"]),
+        {},
+        "column 'src' has 2 nulls, in rows 1, 3 (counted from 0): an edge needs both ends. Drop or fill them.",
+    ),
+    "null in Int64": (frame([1, 2], pd.array([None, 1], dtype="Int64")), {}, "column 'dst' has 1 null, in row 0 "),
+    "null in a category": (frame(pd.Categorical(["a", None])), {}, "column 'src' has 1 null, in row 1 "),
+    "null in Arrow strings": (
+        frame(pd.array(["a", None], dtype=pd.ArrowDtype(pa.string()))), {}, "column 'src' has 1 null, in row 1 ",
+    ),
+    "NaT": (frame([pd.Timestamp("2026-01-01"), pd.NaT]), {}, "column 'src' has 1 null, in row 1 "),
+    "many nulls": (frame([None] * 1200 + ["a"]), {}, "has 1,200 nulls, in rows 0, 1, 2, 3, 4 and 1,195 more"),
+    "null in vertices": (EDGES, {"vertices": [7, None]}, "vertices has 1 null, in row 1 "),
+    "floats": (frame([1.0, 2.0]), {}, "column 'src' holds float64 ids, which do not compare reliably. Cast it with"),
+    "floats for want of values": (
+        frame([1, 2, 3], [1.0, np.nan, 2.0]), {}, "column 'dst' holds float64 ids, which do not compare reliably. 1 row has no",
+    ),
+    "Arrow floats": (frame(pd.array([1.5], dtype=pd.ArrowDtype(pa.float32()))), {}, "column 'src' holds float[pyarrow] ids"),
+    "floats in objects": (frame(pd.Series([1.5, 2.0], dtype=object)), {}, "column 'src' holds float ids"),
+    "complex": (frame([1j, 2j]), {}, "column 'src' holds complex128 ids"),
+    "mixed kinds in a column": (
+        frame(["1", "2", 3], [1, 2, 3]),
+        {},
+        "column 'src' mixes kinds of ids: str in row 0, int in row 2 (counted from 0). Cast it to one type",
+    ),
+    "strings beside integers": (
+        frame(["1", "2"], [1, 2]),
+        {},
+        "column 'src' holds ids of kind string, but column 'dst' of kind integer: cast one to the type of the other",
+    ),
+    "bools beside integers": (frame([True], [1]), {}, "column 'src' holds ids of kind boolean, but column 'dst' of kind integer"),
+    "zone beside none": (
+        frame(pd.to_datetime(["2026-01-01"]), pd.to_datetime(["2026-01-01"]).tz_localize("UTC")),
+        {},
+        "column 'src' holds ids of kind datetime, but column 'dst' of kind datetime with a time zone",
+    ),
+    "vertices of another kind": (
+        EDGES, {"vertices": ["a"]}, "column 'src' holds ids of kind integer, but vertices of kind string",
+    ),
+    "lists for ids": (frame(pd.Series([[1], [2]])), {}, "column 'src' holds ids of type list, which have no hash"),
+    "integers past 64 bits": (frame(pd.Series([2**64, 1], dtype=object)), {}, "column 'src' holds integers that no 64-bit type holds"),
+    "no one integer type": (
+        frame(np.array([-1]), np.array([2**63], dtype="uint64")),
+        {},
+        "column 'src' and column 'dst' hold negative ids and ids past 2**63",
+    ),
+    "negative weight": (
+        EDGES.assign(w=[1.0, -2.0, -0.5]),
+        {"weight": "w"},
+        "column 'w' has 2 values below 0: -2.0 in row 1, -0.5 in row 2 (counted from 0). PageRank needs",
+    ),
+    "NaN weight": (EDGES.assign(w=[1.0, np.nan, 1]), {"weight": "w"}, "column 'w' has 1 value missing or NaN: nan in row 1 "),
+    "null weight": (
+        EDGES.assign(w=pd.array([1, None, 3], dtype="Int64")), {"weight": "w"}, "column 'w' has 1 value missing or NaN: <NA> in row 1 ",
+    ),
+    "NaN that is no null": (
+        EDGES.assign(w=pd.array([0.0, 1.0, 1.0], dtype="Float64") / pd.array([0.0, 1.0, 1.0], dtype="Float64")),
+        {"weight": "w"},
+        "column 'w' has 1 value missing or NaN",
+    ),
+    "infinite weight": (EDGES.assign(w=[1.0, np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range"),
+    "minus infinite weight": (EDGES.assign(w=[1.0, -np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value below 0: -inf in row 1"),
+    "text for weights": (EDGES.assign(w=["1", "2", "3"]), {"weight": "w"}, "column 'w' holds str, not real numbers. Cast it"),
+    "text among objects": (
+        EDGES.assign(w=pd.Series([1, "x", 2], dtype=object)),
+        {"weight": "w"},
+        "column 'w' has 1 value that is not a number: 'x' in row 1 (counted from 0). Cast or drop them.",
+    ),
+    "complex weights": (EDGES.assign(w=[1j, 2, 3]), {"weight": "w"}, "column 'w' holds complex128, not real numbers"),
+    "dates for weights": (EDGES.assign(w=pd.Timestamp(0)), {"weight": "w"}, "column 'w' holds datetime64["),
+    "decimal NaN": (
+        EDGES.assign(w=pd.Series([Decimal(1), Decimal("NaN"), Decimal(2)], dtype=object)),
+        {"weight": "w"},
+        "column 'w' has 1 value missing or NaN",
+    ),
+    "weights past float64": (
+        EDGES.assign(w=np.array([1, 2, np.finfo(np.longdouble).max], np.longdouble)),
+        {"weight": "w"},
+        "column 'w' has 1 value infinite, or past the range of float64",
+    ),
+    "weights that overflow when summed": (
+        pd.DataFrame({"src": [7, 7, 8], "dst": [8, 9, 7], "w": [BIG, BIG, 1.0]}),
+        {"weight": "w"},
+        "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide the column by its",
+    ),
+    "a pair twice": (
+        pd.DataFrame({"src": [1, 2, 1, 1], "dst": [2, 1, 2, 2]}),
+        {"duplicates": "error"},
+        "2 rows of the edge frame repeat a pair of vertices that an earlier row has: 2, 3 (counted from 0). Drop them",
+    ),
+    "a pair and its reverse": (
+        pd.DataFrame({"src": [1, 2], "dst": [2, 1]}),
+        {"duplicates": "error", "directed": False},
+        "1 row of the edge frame repeats a pair of vertices that an earlier row has: 1 ",
+    ),
+    "a repeated column": (
+        pd.DataFrame([[1, 2, 3]], columns=["src", "dst", "src"]), {}, "column 'src' is in the frame 2 times, at positions 0, 2.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGE_CASES)
+def test_edges_that_cannot_be_ranked(name):
+    edges, arguments, message = EDGE_CASES[name]
+    with pytest.raises(prplugin.InvalidEdgesError) as caught:
+        edges.pagerank(**arguments)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_an_overflowing_sum_is_found_on_large_graphs_too(monkeypatch):
+    monkeypatch.setattr("prplugin.graph.adjacency.COMPILED_FROM", 1)
+    test_edges_that_cannot_be_ranked("weights that overflow when summed")
+
+
+MISSING = {
+    "no known pair": (
+        pd.DataFrame({"a": [1], "b": [2]}),
+        {},
+        "none of the pairs of columns src/dst, source/destination, source/target, from/to is in the frame. "
+        "Its columns are 'a', 'b'. Name the two columns",
+    ),
+    "no columns": (pd.DataFrame(), {}, "It has no columns."),
+    "an absent source": (EDGES, {"source": "x", "destination": "dst"}, "there is no column 'x' in the frame. Its columns are 'src', 'dst', 'w'."),
+    "an absent weight": (EDGES, {"weight": "x"}, "there is no column 'x' in the frame"),
+    "an absent part": (EDGES, {"source": ["src", "x"], "destination": ["dst", "w"]}, "there is no column 'x'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_columns_that_are_not_there(name):
+    edges, arguments, message = MISSING[name]
+    with pytest.raises(prplugin.ColumnNotFoundError) as caught:
+        edges.pagerank(**arguments)
+    assert str(caught.value).startswith(message) or message in str(caught.value)
+    assert isinstance(caught.value, KeyError)
+
+
+NOT_A_FRAME = [[(1, 2)], {"src": [1], "dst": [2]}, np.zeros((2, 2)), EDGES["src"], None]
+
+
+@pytest.mark.parametrize("edges", NOT_A_FRAME, ids=lambda edges: type(edges).__name__)
+def test_things_that_are_no_frame(edges):
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"edges must be a pandas DataFrame, not \w+"):
+        prplugin.pagerank(edges)
+
+
+OPTION_CASES = {
+    "one end": ({"source": "src"}, "destination is not given: name both ends of the edges, or neither."),
+    "the other end": ({"destination": "src"}, "source is not given"),
+    "one column for both ends": (
+        {"source": "src", "destination": "src"}, "source and destination are both 'src': an edge needs two ends.",
+    ),
+    "one list for both ends": ({"source": ["src", "dst"], "destination": ["src", "dst"]}, "are both 'src', 'dst'"),
+    "unequal lists": ({"source": ["src", "w"], "destination": ["dst"]}, "source names 2 columns and destination 1"),
+    "an empty list": ({"source": [], "destination": []}, "source is an empty list"),
+    "a column twice": ({"source": ["src", "src"], "destination": ["dst", "w"]}, "source names a column twice: 'src', 'src'."),
+    "a name with no hash": ({"source": {"src"}, "destination": "dst"}, "source must be a column name or a list of them"),
+    "alpha 1": ({"alpha": 1}, "alpha must be at least 0 and less than 1, not 1.0"),
+    "alpha below 0": ({"alpha": -0.1}, "alpha must be at least 0 and less than 1, not -0.1"),
+    "alpha NaN": ({"alpha": math.nan}, "alpha must be at least 0 and less than 1, not nan"),
+    "alpha text": ({"alpha": "0.85"}, "alpha must be a number, not '0.85'."),
+    "alpha bool": ({"alpha": True}, "alpha must be a number, not True."),
+    "tol below 0": ({"tol": -1e-6}, "tol must be a finite number of at least 0, not -1e-06."),
+    "tol NaN": ({"tol": math.nan}, "tol must be a finite number of at least 0, not nan."),
+    "tol infinite": ({"tol": math.inf}, "tol must be a finite number of at least 0, not inf."),
+    "tol 0": ({"tol": 0}, "tol=0 never stops by itself: give max_iter=k as well"),
+    "tol that nobody can prove": ({"tol": 1e-18}, "tol=1e-18 cannot be proved for this graph: rounding alone may account for"),
+    "tol below float32": ({"tol": 1e-9, "dtype": "float32"}, "or for dtype='float64'."),
+    "alpha next to 1": ({"alpha": 1 - 2**-53}, "cannot be proved for this graph: rounding alone may account for inf"),
+    "max_iter": ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1."),
+    "max_iter 2.5": ({"max_iter": 2.5}, "max_iter must be a whole number of at least 0, not 2.5."),
+    "stop": ({"stop": "never"}, "stop must be one of 'error', 'delta', 'vertex', 'networkx', not 'never'."),
+    "scale": ({"scale": 2}, "scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not 2."),
+    "dtype": ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', not 'float16'."),
+    "no dtype": ({"dtype": None}, "dtype must be 'float64' or 'float32', not None."),
+    "dtype nonsense": ({"dtype": "nonsense"}, "dtype must be 'float64' or 'float32', not 'nonsense'."),
+    "top": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
+    "duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
+    "directed": ({"directed": "no"}, "directed must be True or False, not 'no'."),
+    "method": ({"method": "magic"}, "method must be 'auto' or one of 'numba', 'numpy', not 'magic'."),
+    "method of no name": ({"method": None}, "method must be a name such as 'auto', not None."),
+    "progress": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
+    "an unknown argument": (
+        {"alhpa": 0.9, "method": "numpy"}, "'alhpa' is not an argument of pagerank, and method 'numpy' takes no options",
+    ),
+    "an unknown argument of numba": ({"thread": 2, "method": "numba"}, "and method 'numba' takes threads."),
+    "threads": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
+    "unknown vertices": (
+        {"personalization": {1: 1, 8: 1, 9: 2}},
+        "personalization gives values to 2 vertices not in the graph: 8, 9. Remove them, or add them",
+    ),
+    "an unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling gives values to 1 vertex not in the graph: 9."),
+    "vertices of another kind": (
+        {"personalization": {"1": 1}}, "personalization names vertices by ids of kind string, but the graph's are of kind integer",
+    ),
+    "a vertex twice": (
+        {"nstart": pd.Series([1, 2], index=[3, 3])}, "nstart gives more than one value to 1 vertex: 3. Add them up or drop",
+    ),
+    "NaN": ({"personalization": {1: math.nan}}, "personalization has 1 value missing or NaN: nan in entry 0 "),
+    "a null value": ({"personalization": {1: None}}, "personalization has 1 value missing or NaN: None in entry 0 "),
+    "a null vertex": ({"personalization": {None: 1, 2: 1}}, "personalization has 1 null, in row 0 "),
+    "negative": ({"personalization": {1: -1, 2: 3}}, "personalization has 1 value below 0: -1 in entry 0 "),
+    "infinite": ({"personalization": {1: math.inf}}, "personalization has 1 value infinite"),
+    "text": ({"personalization": {1: "x"}}, "personalization has 1 value that is not a number: 'x' in entry 0"),
+    "sum 0": ({"personalization": {1: 0, 2: 0.0}}, "personalization sums to 0: at least one vertex needs a positive value."),
+    "sum past float64": ({"dangling": {1: BIG, 2: BIG}}, "dangling sums to more than float64 holds."),
+    "empty": ({"personalization": {}}, "personalization is empty: it must give a positive value to at least one vertex."),
+    "a list": ({"personalization": [1, 2, 3]}, "personalization must be a dict of vertex: value, a Series"),
+    "an array": ({"nstart": np.ones(3)}, "nstart must be a dict of vertex: value, a Series"),
+    "a frame without values": (
+        {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': a frame of values has the columns 'vertex', 'values'.",
+    ),
+    "an index of levels": (
+        {"personalization": pd.Series([1], index=pd.MultiIndex.from_tuples([(1, 2)]))}, "personalization has an index of 2 levels",
+    ),
+    "vertices as text": ({"vertices": "abc"}, "vertices must be a list, an array, a Series or a frame of ids, not 'abc'."),
+    "vertices as a set": ({"vertices": {4, 5}}, "vertices is a set, which has no order: pass a list"),
+    "vertices of two columns": ({"vertices": EDGES[["src", "dst"]]}, "vertices is a frame of 2 columns, but the vertices of this graph have one."),
+    "tuples that do not fit": (
+        {"source": ["src", "w"], "destination": ["dst", "w"], "vertices": [(1, 1), 2]},
+        "vertices must hold tuples of 2 ids, one for each of 'src', 'w'; 1 entry is not: 2.",
+    ),
+    "a frame without a part": (
+        {"source": ["src", "w"], "destination": ["dst", "w"], "vertices": pd.DataFrame({"src": [1]})},
+        "vertices has no column 'w': it needs the columns of a vertex, 'src', 'w'.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPTION_CASES)
+def test_options_that_mean_nothing(name):
+    arguments, message = OPTION_CASES[name]
+    edges = EDGES.astype({"w": "int64"}) if isinstance(arguments.get("source"), list) else EDGES
+    with pytest.raises(prplugin.InvalidOptionError) as caught:
+        edges.pagerank(**arguments)
+    assert message in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_source_column_named_pagerank():
+    edges = pd.DataFrame([[1, 2, 3, 4]], columns=["pagerank", "a", "b", "c"])
+    with pytest.raises(prplugin.InvalidOptionError, match="a source column is named 'pagerank'"):
+        edges.pagerank(["pagerank", "a"], ["b", "c"])
+
+
+def test_a_named_method_that_cannot_run_says_why(monkeypatch):
+    from prplugin.methods import methods
+
+    monkeypatch.setattr(methods()["numba"], "unfit", lambda adjacency, machine: "there is no Numba")
+    with pytest.raises(prplugin.MethodUnavailableError, match="method 'numba' cannot run here: there is no Numba"):
+        EDGES.pagerank(method="numba")
+    assert prplugin.Graph(EDGES).rank().method == "numpy"
+
+
+def test_too_few_steps_carry_what_was_reached():
+    with pytest.raises(
+        prplugin.NotConvergedError, match="3 iterations did not reach a proved error of 1e-09"
+    ) as caught:
+        pd.DataFrame({"src": [1, 1, 2, 3], "dst": [2, 3, 3, 1]}).pagerank(tol=1e-9, max_iter=3)
+    ranking = caught.value.ranking
+    assert not ranking.converged
+    assert ranking.iterations == 3
+    assert 1e-9 < ranking.error_bound < 2
+    assert ranking.frame["pagerank"].sum() == pytest.approx(1)
+
+
+def test_every_error_is_a_page_rank_error():
+    for name in prplugin.__all__:
+        if name.endswith("Error"):
+            assert issubclass(getattr(prplugin, name), prplugin.PageRankError)

@@ -1,0 +1,297 @@
+"""What each argument does."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.methods import methods
+from prplugin.ranking import highest
+
+METHODS = sorted(methods())
+EDGES = pd.DataFrame(
+    {"src": [1, 1, 2, 3, 3, 5, 3], "dst": [2, 3, 3, 1, 4, 5, 1], "w": [1.0, 2.0, 0.5, 4.0, 1.0, 1.0, 2.0]}
+)
+
+
+def random_edges(n=300, m=2500, seed=0):
+    random = np.random.default_rng(seed)
+    return pd.DataFrame({"src": random.integers(0, n, m), "dst": random.integers(0, n, m) // 2, "w": random.random(m)})
+
+
+def ranks_of(edges, **arguments):
+    arguments.setdefault("tol", 1e-12)
+    return prplugin.pagerank(edges, **arguments)["pagerank"].to_numpy()
+
+
+def close(one, other):
+    np.testing.assert_allclose(one, other, rtol=0, atol=3e-12)
+
+
+def test_the_method_of_a_frame_is_the_function():
+    assert pd.DataFrame.pagerank is prplugin.pagerank
+    assert inspect.signature(EDGES.pagerank).parameters["alpha"].default == 0.85
+    assert "personalization" in EDGES.pagerank.__doc__
+    pd.testing.assert_frame_equal(EDGES.pagerank(), prplugin.pagerank(EDGES, "src", "dst"))
+
+
+def test_graph_and_rank_share_the_defaults_of_pagerank():
+    whole = inspect.signature(prplugin.pagerank).parameters
+    parts = {
+        **inspect.signature(prplugin.Graph).parameters,
+        **inspect.signature(prplugin.Graph.rank).parameters,
+    }
+    del parts["self"]
+    assert {name: p.default for name, p in whole.items()} == {name: p.default for name, p in parts.items()}
+
+
+def test_a_subclass_of_frame_is_a_frame():
+    class Edges(pd.DataFrame):
+        pass
+
+    pd.testing.assert_frame_equal(Edges(EDGES).pagerank(), EDGES.pagerank())
+
+
+def test_by_hand():
+    # 1 -> 2, and 2 is dangling: x1 = alpha * x2 / 2 + (1 - alpha) / 2, x1 + x2 = 1.
+    ranks = ranks_of(pd.DataFrame({"src": [1], "dst": [2]}), alpha=0.5)
+    close(ranks, [0.4, 0.6])
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestDuplicates:
+    def test_every_row_counts(self, method):
+        thrice = pd.DataFrame({"src": [1, 1, 1, 1], "dst": [2, 2, 2, 3]})
+        weighted = pd.DataFrame({"src": [1, 1], "dst": [2, 3], "w": [3, 1]})
+        close(ranks_of(thrice, method=method), ranks_of(weighted, weight="w", method=method))
+
+    def test_weights_add(self, method):
+        apart = pd.DataFrame({"src": [1, 1, 1], "dst": [2, 3, 2], "w": [1, 2, 5]})
+        added = pd.DataFrame({"src": [1, 1], "dst": [2, 3], "w": [6, 2]})
+        close(ranks_of(apart, weight="w", method=method), ranks_of(added, weight="w", method=method))
+
+    @pytest.mark.parametrize("keep", ["first", "last"])
+    @pytest.mark.parametrize("directed", [True, False])
+    def test_one_row_a_pair(self, method, keep, directed):
+        edges = random_edges(40, 900)
+        kept = edges.copy()
+        if not directed:
+            kept["src"], kept["dst"] = np.sort(edges[["src", "dst"]].to_numpy(), axis=1).T
+        kept = edges[~kept.duplicated(["src", "dst"], keep=keep)]
+        assert len(kept) < len(edges)
+        arguments = {"weight": "w", "directed": directed, "vertices": range(40), "method": method}
+        one = ranks_of(edges, duplicates=keep, **arguments)
+        assert one.tolist() == ranks_of(kept, **arguments).tolist()
+
+    def test_none_is_no_error(self, method):
+        edges = EDGES.drop_duplicates(["src", "dst"])
+        assert ranks_of(edges, duplicates="error").tolist() == ranks_of(edges).tolist()
+
+
+def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
+    edges = random_edges(40, 900)
+    packed = ranks_of(edges, duplicates="last", weight="w")
+    monkeypatch.setattr("prplugin.graph.pairs.packs", lambda largest, count: False)
+    monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
+    assert ranks_of(edges, duplicates="last", weight="w").tolist() == packed.tolist()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_undirected_is_both_ways_with_self_loops_once(method):
+    both = pd.concat([EDGES, EDGES[EDGES.src != EDGES.dst].rename(columns={"src": "dst", "dst": "src"})])
+    close(ranks_of(EDGES, directed=False, method=method), ranks_of(both, method=method))
+    close(
+        ranks_of(EDGES, directed=False, weight="w", method=method),
+        ranks_of(both, weight="w", method=method),
+    )
+
+
+class TestCompressed:
+    def test_rows_by_source(self):
+        offsets, indices, weights = prplugin.Graph(EDGES, weight="w").csr()
+        assert offsets.tolist() == [0, 2, 3, 6, 6, 7]
+        assert indices.tolist() == [1, 2, 2, 0, 3, 0, 4]
+        assert weights.tolist() == [1, 2, 0.5, 4, 1, 2, 1]
+        assert (offsets.dtype, indices.dtype, weights.dtype) == (np.int64, np.int32, np.float64)
+
+    def test_columns_by_target(self):
+        offsets, indices, weights = prplugin.Graph(EDGES).csc()
+        assert offsets.tolist() == [0, 2, 3, 5, 6, 7]
+        assert indices.tolist() == [2, 2, 0, 0, 1, 2, 4]
+        assert weights is None
+
+    def test_counts(self):
+        graph = prplugin.Graph(EDGES, directed=False, vertices=[9])
+        assert (graph.number_of_vertices, graph.number_of_edges) == (6, 13)
+        assert graph.csr().offsets[-1] == 13
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestStopping:
+    def change(self, edges, k, method):
+        """The k-th iterate and the one before, by plain steps."""
+        one, other = (ranks_of(edges, tol=0, max_iter=i, method=method) for i in (k, k - 1))
+        return np.abs(one - other)
+
+    @pytest.mark.parametrize(
+        ("stop", "measure"),
+        [
+            ("delta", lambda moves: moves.sum()),
+            ("vertex", lambda moves: moves.max()),
+            ("networkx", lambda moves: moves.sum() / moves.size),
+        ],
+    )
+    def test_the_first_step_under_the_tolerance_is_the_last(self, method, stop, measure):
+        edges = random_edges()
+        for tol in (1e-3, 1e-7):
+            ranking = prplugin.Graph(edges).rank(stop=stop, tol=tol, method=method)
+            assert ranking.converged
+            assert measure(self.change(edges, ranking.iterations, method)) <= tol
+            assert measure(self.change(edges, ranking.iterations - 1, method)) > tol
+
+    def test_error_stops_as_soon_as_it_is_proved(self, method):
+        ranking = prplugin.Graph(random_edges()).rank(tol=1e-8, method=method)
+        assert ranking.error_bound <= 1e-8
+        with pytest.raises(prplugin.NotConvergedError):
+            prplugin.Graph(random_edges()).rank(tol=1e-8, max_iter=ranking.iterations - 1, method=method)
+
+    def test_a_start_at_the_solution_takes_one_step(self, method):
+        graph = prplugin.Graph(random_edges())
+        first = graph.rank(tol=1e-12, method=method).frame
+        nstart = pd.DataFrame({"vertex": first["vertex"], "values": 7 * first["pagerank"]})
+        assert graph.rank(nstart=nstart, method=method).iterations == 1
+
+    def test_no_steps_at_all(self, method):
+        graph = prplugin.Graph(EDGES)
+        ranking = graph.rank(tol=0, max_iter=0, nstart={1: 1, 3: 3}, method=method)
+        assert ranking.ranks.tolist() == [0.25, 0, 0.75, 0, 0]
+        exact = graph.rank(tol=1e-12).ranks
+        assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound
+        close = graph.rank(tol=0.5, max_iter=0, method=method, alpha=0)
+        assert (close.iterations, close.converged) == (0, True)
+
+    def test_slow_graphs_get_the_steps_they_need(self, method):
+        cycle = pd.DataFrame({"src": range(50), "dst": np.roll(range(50), -1)})
+        ranking = prplugin.Graph(cycle).rank(alpha=0.99, nstart={0: 1}, tol=1e-8, method=method)
+        assert 1000 < ranking.iterations < 3000
+        assert ranking.converged
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestVectors:
+    def test_personalization_also_takes_the_dangling_rank(self, method):
+        edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
+        personalised = ranks_of(edges, personalization={1: 2, 3: 6}, method=method)
+        close(personalised, ranks_of(edges, personalization={1: 1, 3: 3}, dangling={1: 10, 3: 30}, method=method))
+        looped = pd.DataFrame({"src": [1, 2, 3, 3], "dst": [2, 3, 1, 3], "w": [1, 1, 1, 3]})
+        close(personalised, ranks_of(looped, weight="w", personalization={1: 2, 3: 6}, method=method))
+
+    def test_dangling_alone(self, method):
+        edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
+        looped = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 2]})
+        close(ranks_of(edges, dangling={2: 5}, method=method), ranks_of(looped, method=method))
+
+    def test_the_start_does_not_move_the_end(self, method):
+        edges = random_edges()
+        close(ranks_of(edges, nstart={0: 1}, method=method), ranks_of(edges, method=method))
+
+    def test_rank_stays_where_it_is_sent(self, method):
+        edges = pd.DataFrame({"src": [1, 2, 8], "dst": [2, 1, 1]})
+        assert ranks_of(edges, personalization={1: 1}, method=method)[2] == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_scale_and_dtype(method):
+    graph = prplugin.Graph(random_edges())
+    plain = graph.rank(tol=1e-7, method=method)
+    scaled = graph.rank(tol=1e-7, scale="n", method=method)
+    n = graph.number_of_vertices
+    assert plain.ranks.sum() == pytest.approx(1, abs=1e-12)
+    assert scaled.ranks.sum() == pytest.approx(n, abs=1e-9)
+    np.testing.assert_allclose(scaled.ranks, n * plain.ranks, rtol=1e-15)
+    assert scaled.iterations == plain.iterations
+    small = graph.rank(tol=1e-7, dtype=np.float32, method=method)
+    assert small.ranks.dtype == small.frame["pagerank"].dtype == np.float32
+    assert small.error_bound > 2**-24
+    exact = graph.rank(tol=1e-12).ranks
+    assert np.abs(small.ranks - exact).sum() <= small.error_bound
+
+
+class TestTop:
+    def test_highest_first(self):
+        whole = EDGES.pagerank()
+        top = EDGES.pagerank(top=3)
+        assert top["vertex"].tolist() == whole.sort_values("pagerank", ascending=False)["vertex"].tolist()[:3]
+        assert top.index.tolist() == [0, 1, 2]
+
+    def test_more_than_there_are(self):
+        assert len(EDGES.pagerank(top=99)) == 5
+
+    def test_ties_keep_the_order_of_the_result(self):
+        edges = pd.DataFrame({"src": list("dbac"), "dst": list("bacd")})
+        assert edges.pagerank(top=3)["vertex"].tolist() == ["d", "b", "a"]
+        values = np.random.default_rng(1).integers(0, 5, 1000) / 5
+        for k in (1, 10, 250, 999, 1000, 2000):
+            assert highest(values, k).tolist() == np.argsort(-values, kind="stable")[:k].tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_the_same_bits_for_any_number_of_threads(threads):
+    graph = prplugin.Graph(random_edges(20_000, 60_000), weight="w")
+    one = graph.rank(method="numba", threads=1, tol=1e-10)
+    several = graph.rank(method="numba", threads=threads, tol=1e-10)
+    assert one.ranks.tobytes() == several.ranks.tobytes()
+    assert (one.iterations, one.error_bound) == (several.iterations, several.error_bound)
+
+
+class TestAuto:
+    def test_small_graphs_get_numpy_and_large_ones_numba(self):
+        assert prplugin.Graph(EDGES).rank().method == "numpy"
+        random = np.random.default_rng(0)
+        edges = pd.DataFrame(random.integers(0, 100_000, (600_000, 2)), columns=["src", "dst"])
+        assert prplugin.Graph(edges).rank().method == "numba"
+
+    def test_it_says_why(self, caplog):
+        with caplog.at_level(logging.INFO, logger="prplugin"):
+            EDGES.pagerank()
+        assert "numpy for 5 vertices and 7 edges: " in caplog.text
+        assert "numba" in caplog.text
+
+
+class TestProgress:
+    def test_a_function_sees_every_stage_and_step(self):
+        states = []
+        ranking = prplugin.Graph(EDGES).rank(progress=states.append)
+        EDGES.pagerank(progress=states.append)
+        assert [state.stage for state in states[-ranking.iterations - 2 :][:3]] == ["vertices", "edges", "iterations"]
+        steps = [state for state in states[: ranking.iterations + 1] if state.stage == "iterations"]
+        assert [state.iterations for state in steps] == list(range(1, ranking.iterations + 1))
+        assert steps[-1].error_bound == ranking.error_bound
+        assert steps[-1].expected == ranking.iterations
+        assert abs(steps[len(steps) // 2].expected - ranking.iterations) < 0.2 * ranking.iterations
+        assert all(0 <= one.seconds <= other.seconds for one, other in zip(steps, steps[1:], strict=False))
+
+    def test_an_error_of_the_function_comes_through(self):
+        def interrupt(state):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            EDGES.pagerank(progress=interrupt)
+        assert len(EDGES.pagerank()) == 5
+
+    def test_no_bar_where_there_is_no_terminal(self, capfd):
+        EDGES.pagerank(progress=True)
+        assert capfd.readouterr() == ("", "")
+
+
+def test_a_ranking_tells_of_itself():
+    ranking = prplugin.Graph(EDGES).rank()
+    text = str(ranking)
+    assert text.startswith(f"PageRank of 5 vertices: converged after {ranking.iterations} iterations of numpy")
+    assert ranking.seconds > 0
+    assert ranking.frame is ranking.frame

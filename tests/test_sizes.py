@@ -1,0 +1,68 @@
+"""Graphs past 2**31 edges or vertices, on paper: no size is computed in 32 bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.certificate import Certificate, StepChain
+from prplugin.graph.adjacency import offsets_of, packs, stable_order
+from prplugin.graph.edges import index_dtype
+from prplugin.graph.sums import chain
+from prplugin.methods import methods
+from prplugin.methods._numba_kernels import pull_chain
+
+
+def test_positions_widen_past_two_billion_vertices():
+    assert index_dtype(2**31 - 1) == np.int32
+    assert index_dtype(2**31) == np.int64
+
+
+def test_offsets_pass_two_billion_edges():
+    offsets = offsets_of(np.full(5, 2**30, np.int32))
+    assert offsets.tolist() == [i * 2**30 for i in range(6)]
+
+
+def test_keys_are_packed_only_where_key_and_position_fit():
+    assert packs(2**31 - 1, 2**31)
+    assert not packs(2**32, 2**31)
+    assert not packs((2**31) ** 2, 2**31)
+
+
+def test_sorting_without_packing_gives_the_same_order(monkeypatch):
+    keys = np.random.default_rng(0).integers(0, 50, 1000)
+    packed = stable_order(keys)
+    monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
+    assert packed.tolist() == stable_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
+
+
+@pytest.mark.parametrize("method", sorted(methods()))
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_64_bit_positions_give_the_same_ranks(monkeypatch, method, weight, directed):
+    random = np.random.default_rng(4)
+    edges = pd.DataFrame(
+        {"src": random.integers(0, 99, 999), "dst": random.integers(0, 99, 999), "w": random.random(999)}
+    )
+    narrow = prplugin.Graph(edges, weight=weight, directed=directed)
+    monkeypatch.setattr("prplugin.graph.renumber.index_dtype", lambda n: np.dtype(np.int64))
+    wide = prplugin.Graph(edges, weight=weight, directed=directed)
+    assert (narrow.csc().indices.dtype, wide.csc().indices.dtype) == (np.int32, np.int64)
+    assert narrow.rank(method=method).ranks.tobytes() == wide.rank(method=method).ranks.tobytes()
+
+
+def test_the_bound_stays_small_on_paper():
+    # The graph of the web: 100 billion edges, a page with a billion links, every chain as long as it can be.
+    n, m, hub = 2**33, 10**11, 10**9
+    steps = StepChain(row=pull_chain(hub), edge=1, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
+    assert Certificate(0.85, n, m, steps, "float64", 1).floor < 1e-12
+
+
+@pytest.mark.parametrize("n", [10_000_000])
+def test_the_promised_tolerances_can_be_proved_on_ten_million_vertices(n):
+    # A star: every edge ends in one vertex. Weighted, so that shares carry roundings as well.
+    steps = StepChain(row=chain(n), edge=chain(n) + 4, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
+    assert Certificate(0.85, n, 10 * n, steps, "float64", 1).floor < 1e-12
+    assert Certificate(0.99, n, 10 * n, steps, "float64", "n").floor < 1e-11
