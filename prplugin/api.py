@@ -312,7 +312,8 @@ def _shortfall(ranking: Ranking, options: Options) -> str:
         "vertex": f"no vertex moving by more than {options.tol:g}",
         "networkx": f"an L1 change of n * {options.tol:g}",
     }[options.stop]
+    more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
     return (
-        f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. "
-        "Allow more with max_iter, or a larger tol. The ranks reached are in this error's .ranking."
+        f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
+        "The ranks reached are in this error's .ranking."
     )

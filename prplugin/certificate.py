@@ -99,33 +99,43 @@ class Certificate:
         # ||y|| <= (1 + gamma) * (alpha * ||x|| + 1 - alpha), so no iterate's sum passes this fixed point.
         growth = alpha * (1 + gamma)
         if growth >= 1:
-            mass = self.noise = math.inf
+            self._mass = self.noise = math.inf
         else:
-            mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
+            self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
             # Underflow: share and product on an edge; contribution, entries and three products on a vertex.
-            self.noise = (gamma * mass + (2 * m + 8 * n) * TINY) * UP
+            self.noise = (gamma * self._mass + (2 * m + 8 * n) * TINY) * UP
         self._norm = 1 + _gamma(chain.norm)
         self.cast = 0.0
         if scale == "n":
-            self.cast += U * mass + n * TINY
+            self.cast += U * self._mass + n * TINY
         if dtype == "float32":
-            self.cast += U32 * mass * UP + n * TINY32
+            self.cast += U32 * self._mass * UP + n * TINY32
 
     def of_step(self, change: float) -> float:
         """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`: (2)."""
-        return ((self.alpha * change * self._norm + self.noise) / (1 - self.alpha) + self.cast) * UP
+        return self._bound(self.alpha * change)
 
     def of_start(self, change: float) -> float:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
-        return ((change * self._norm + self.noise) / (1 - self.alpha) + self.cast) * UP
+        return self._bound(change)
+
+    def _bound(self, residual: float) -> float:
+        # ||x - x*|| <= ||x|| + ||x*||, whatever the residual.
+        proved = (residual * self._norm + self.noise) / (1 - self.alpha)
+        return (min(proved, 1 + self._mass) + self.cast) * UP
 
     @property
     def floor(self) -> float:
-        """The bound of a step that changed nothing: no tolerance below it can be proved."""
-        return self.of_step(0.0)
+        """The bound of a step that changed nothing."""
+        return (self.noise / (1 - self.alpha) + self.cast) * UP
+
+    @property
+    def provable(self) -> float:
+        """The least tolerance that `prplugin.iterate` promises to prove, on any graph: see there."""
+        return (5 * self.noise / (1 - self.alpha) + self.cast) * UP
 
     def steps(self, tol: float) -> int:
-        """Give how many steps bring the bound to `tol` from any start of sum 1, rounding aside.
+        """Give how many steps, one at least, bring the bound to `tol` from any start of sum 1, rounding aside.
 
         ||x_1 - x_0|| <= 2 and each change is at most alpha times the one before, so the k-th bound is at most
         2 * alpha**k / (1 - alpha) + floor.
@@ -133,7 +143,7 @@ class Certificate:
         room = tol - self.floor
         if room <= 0:
             raise ValueError("tol is below the floor")
-        return _powers(self.alpha, room * (1 - self.alpha) / 2)
+        return max(1, _powers(self.alpha, room * (1 - self.alpha) / 2))
 
     def moves(self, threshold: float) -> int:
         """Give how many steps bring the L1 change of one of them to `threshold` from any start, rounding aside."""

@@ -1,7 +1,19 @@
-"""The one loop: step, measure, certify, stop. It knows no method."""
+"""The one loop: step, measure, certify, stop. It knows no method.
+
+**Standing still.** Where P has eigenvalues of modulus 1 other than 1 (a cycle, a star), rounding keeps the iterates going
+round the solution: a step leaves an L1 error e of at most `noise`, they stay within noise / (1 - alpha) of x*, and so does
+their change, which is 1 / (1 - alpha) times too much for the bound. But the mean z of N iterates x_1 ... x_N satisfies
+
+    G z - z = (x_(N+1) - x_1) / N - mean(e),
+
+so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what is left of 2 * alpha**k at the first of
+them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any graph;
+lower ones are refused before the first step.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -56,6 +68,8 @@ def iterate(
     if budget == 0:
         bound = certificate.of_start(step(dangling).change)
         return Outcome(start, options.stop == "error" and bound <= options.tol, 0, bound)
+    settled = certificate.steps(options.tol) if _proves(options) else math.inf
+    mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
     for iterations in count(1):
         sums = step(dangling)
         dangling = sums.dangling
@@ -65,7 +79,33 @@ def iterate(
         met = _met(options, sums, bound, start.size)
         if (met and options.tol > 0) or iterations == budget:
             return Outcome(step.ranks(), met, iterations, bound)
+        if iterations >= settled and mean.complete(step.ranks()):
+            dangling = step.start(mean.take())
     raise AssertionError("unreachable")
+
+
+class _Mean:
+    """The mean of some iterates, as their first plus the mean of what they differ by, which loses nothing to rounding."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._first: Floats | None = None
+
+    def complete(self, ranks: Floats) -> bool:
+        """Add an iterate; say whether it was the last."""
+        if self._first is None:
+            self._first, self._sum, self._count = ranks.copy(), 0 * ranks, 1
+        else:
+            self._sum += ranks - self._first
+            self._count += 1
+        return self._count == self._size
+
+    def take(self) -> Floats:
+        """Give the mean, and begin anew."""
+        assert self._first is not None
+        mean = self._first + self._sum / self._size
+        self._first = None
+        return mean
 
 
 def step_budget(certificate: Certificate, options: Options) -> int:
@@ -76,17 +116,22 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     InvalidOptionError
         If no number of steps could prove the tolerance.
     """
-    if options.stop == "error" and 0 < options.tol <= certificate.floor:
+    if _proves(options) and not options.tol >= certificate.provable:
         raise InvalidOptionError(
-            f"tol={options.tol:g} cannot be proved for this graph: rounding alone may account for "
-            f"{certificate.floor:.2g} in {options.dtype} at alpha={options.alpha:g}. Ask for a tol above that"
+            f"tol={options.tol:g} cannot be proved for this graph in {options.dtype} at alpha={options.alpha:g}, "
+            f"for rounding: the least that can is {certificate.provable:.2g}. Ask for that or more"
             + (", or for dtype='float64'." if options.dtype == "float32" else ".")
         )
     if options.max_iter is not None:
         return options.max_iter
-    if options.stop == "error":
-        return max(1, certificate.steps(options.tol))
-    return certificate.moves(options.tol)
+    if not _proves(options):
+        return certificate.moves(options.tol)
+    # The steps that the contraction needs, those whose mean is taken, and one from the mean.
+    return certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
+
+
+def _proves(options: Options) -> bool:
+    return options.stop == "error" and options.tol > 0
 
 
 def _met(options: Options, sums: Sums, bound: float, n: int) -> bool:

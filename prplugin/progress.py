@@ -67,23 +67,24 @@ class Watch:
             nonlocal first
             if self._report is None:
                 return
-            first = first or (iterations, error_bound)
-            expected = _expected(*first, iterations, error_bound, tol, budget)
+            if first is None and error_bound < 1:  # until then it tells little: no ranking is further off than 2
+                first = (iterations, error_bound)
+            expected = _expected(first, iterations, error_bound, tol, budget)
             seconds = time.perf_counter() - self._began
             self._report(State("iterations", iterations, expected, error_bound, seconds))
 
         return step_done
 
 
-def _expected(first: int, first_bound: float, now: int, bound: float, tol: float, budget: int) -> int | None:
+def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: float, budget: int) -> int | None:
     """Extrapolate the geometric fall of the bound to the tolerance."""
     if tol <= 0:
         return budget
     if bound <= tol:
         return now
-    if now == first or not 0 < bound < first_bound < math.inf:
+    if first is None or not 0 < bound < first[1]:
         return None
-    rate = math.log(first_bound / bound) / (now - first)
+    rate = math.log(first[1] / bound) / (now - first[0])
     return min(budget, now + math.ceil(math.log(bound / tol) / rate))
 
 

@@ -10,7 +10,7 @@ import pytest
 from conformance import report
 from conformance.compare import DTYPES, Case, Result, available, compare, prepare
 from conformance.equation import equation
-from conformance.options import FACTORS, Choice, choices, pairwise
+from conformance.options import FACTORS, Choice, choices, pairwise, periodic
 from conformance.references import REFERENCES, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
 
@@ -22,7 +22,8 @@ def selection() -> list[tuple[str, str, Choice]]:
     quick = {**FACTORS, "shape": [shape for shape in SHAPES if shape not in SLOW]}
     rows = pairwise({"method": list(available()), "dtype": DTYPES, **quick})
     covered = [(row.pop("method"), row.pop("dtype"), Choice(**row)) for row in rows]
-    return covered + [(method, dtype, Choice(shape)) for shape in SLOW for method in available() for dtype in DTYPES]
+    slow = [(method, dtype, Choice(shape)) for shape in SLOW for method in available() for dtype in DTYPES]
+    return covered + slow + [(method, "float64", choice) for choice in periodic() for method in available()]
 
 
 @pytest.mark.parametrize(
@@ -78,16 +79,17 @@ def test_iterates_approach_the_solution(case: Case) -> None:
     assert np.abs(iterate(case.equation, 3_000).ranks - dense.ranks).sum() <= dense.error + 2 * 0.99**3_000 + 1e-13
 
 
-def test_too_small_an_error_bound_fails(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The suite would notice a bound a hundredth of what it should be."""
+@pytest.mark.parametrize(("times", "notices"), [(100, "distance to dense"), (10_000, "residual")])
+def test_too_small_an_error_bound_fails(
+    case: Case, monkeypatch: pytest.MonkeyPatch, times: float, notices: str
+) -> None:
     from prplugin.certificate import Certificate
 
     true_bound = Certificate.of_step
-    monkeypatch.setattr(Certificate, "of_step", lambda self, change: true_bound(self, change) / 100)
+    monkeypatch.setattr(Certificate, "of_step", lambda self, change: true_bound(self, change) / times)
     method = next(name for name, reason in available().items() if reason is None)
     result = compare(case, method, "float64")
-    assert any("distance to dense" in failure for failure in result.failures)
-    assert any("residual" in failure for failure in result.failures)
+    assert any(notices in failure for failure in result.failures)
 
 
 def test_wrong_graph_fails() -> None:
@@ -111,11 +113,9 @@ def test_shares_of_extreme_weights_are_exact_to_a_rounding() -> None:
 def test_report_lists_failures(tmp_path, case: Case) -> None:
     good = Result("a-case", "a-method", "float64", bound=1e-6, error=1e-7)
     bad = Result("another", "a-method", "float32", bound=1e-6, error=0.0, failures=["residual: 2.0e-06 > 1.0e-06"])
-    coverage = report.Coverage()
-    coverage.add(case)
     about = report.circumstances()
     about["machine"]["device"] = None
-    markdown = report.save(tmp_path, [good, bad], coverage, {"a-method": None, "another": "no GPU"}, about)
+    markdown = report.save(tmp_path, [good, bad], report.answers(case), {"a-method": None, "another": "no GPU"}, about)
     text = markdown.read_text(encoding="utf-8")
     assert "2 cases, 1 failure." in text
     assert "- `a-method-float32-another`: residual: 2.0e-06 > 1.0e-06" in text

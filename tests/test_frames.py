@@ -24,7 +24,10 @@ def expected() -> dict[int, float]:
 
 
 INTEGERS = [
-    *(np.dtype(kind) for kind in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 >i4 >i8".split()),
+    *(
+        np.dtype(kind)
+        for kind in ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", ">i4", ">i8"]
+    ),
     *(f"{u}Int{bits}" for u in ("", "U") for bits in (8, 16, 32, 64)),
     *(pd.ArrowDtype(kind) for kind in (pa.int8(), pa.int32(), pa.int64(), pa.uint64())),
 ]

@@ -77,7 +77,19 @@ def run(code: str) -> str:
 
 
 def test_importing_prplugin_imports_no_library_that_the_user_has_not():
-    heavy = "pandas numba scipy cupy cudf cugraph pyarrow rich click networkx matplotlib".split()
+    heavy = [
+        "pandas",
+        "numba",
+        "scipy",
+        "cupy",
+        "cudf",
+        "cugraph",
+        "pyarrow",
+        "rich",
+        "click",
+        "networkx",
+        "matplotlib",
+    ]
     assert run(f"import prplugin, sys; print([name for name in {heavy} if name in sys.modules])").strip() == "[]"
 
 

@@ -19,8 +19,6 @@ def test_published(method: str, dtype: str, file: Path) -> None:
     if reason := available()[method]:
         pytest.skip(reason)
     result = compare(published.read(file), method, dtype)
-    if dtype == "float32" and result.outcome == "refused":
-        pytest.skip(f"float32 does not hold what tol={published.TOL:g} asks")
     assert result.outcome == "ranked"
     assert not result.failures
 

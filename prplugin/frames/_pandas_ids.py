@@ -185,8 +185,8 @@ def _integers(column: pd.Series, label: str) -> Integers:
     if isinstance(dtype, pd.CategoricalDtype):
         # Unused categories may be of any kind.
         used = column.cat.remove_unused_categories()
-        categories: Integers = _integers(pd.Series(used.cat.categories), label)
-        return categories[used.cat.codes.to_numpy()]
+        ids: Integers = _integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
+        return ids
     if types.is_object_dtype(dtype):
         for wide in (np.int64, np.uint64):
             try:

@@ -14,7 +14,7 @@ from prplugin.graph.edges import Floats, Integers, index_dtype
 
 __all__ = ["compensated_sums", "gather_groups", "hash_codes"]
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:

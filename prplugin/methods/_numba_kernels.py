@@ -19,12 +19,11 @@ BLOCK = GROUP * GROUP
 LEVELS = 40
 """Levels of pairwise sums: room for GROUP * 2**40 terms."""
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy", no_cfunc_wrapper=True)
-inner = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def pull_chain(in_degree: int) -> int:
-    """Give the most additions a term of a row sum goes through in `_row_sum`: in its group, up the levels, and down."""
+    """Give the most additions a term of a row sum goes through in `_long_row_sum`: in its group, up the levels, and down."""
     groups = in_degree // GROUP
     return min(in_degree, GROUP) + 2 * groups.bit_length()
 
@@ -42,8 +41,8 @@ def edge_shares(weights, sources, out_weight, shares):
         shares[edge] = weights[edge] / whole if whole > 0.0 else 0.0
 
 
-@inner
-def _row_sum(contributions, sources, shares, begin, end, levels):
+@compiled
+def _long_row_sum(contributions, sources, shares, begin, end, levels):
     """Sum a row of in-edges: groups of `GROUP` terms, then pairwise, as carries run through a binary counter."""
     groups = 0
     while True:
@@ -73,14 +72,14 @@ def _row_sum(contributions, sources, shares, begin, end, levels):
 
 @compiled
 def sweep(
-    first_block, last_block, offsets, sources, shares, divisor, contributions, alpha, mass, target, teleport,
+    first_block, last_block, offsets, sources, shares, outflow, contributions, alpha, mass, target, teleport,
     ranks, next_contributions, sums, levels,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
-    then c_i = y_i / divisor_i for the next, 0 on dangling rows, whose divisor is 0. `target` (w) and `teleport` (t)
-    have n entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
+    then c_i = y_i * outflow_i for the next, where outflow is 0 on dangling rows. `target` (w) and `teleport` (t) have n
+    entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
     """
     n = ranks.size
     target_step = 1 if target.size == n else 0
@@ -90,16 +89,23 @@ def sweep(
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_change, group_dangling = 0.0, 0.0
             for i in range(group, min(group + GROUP, n)):
-                pulled = _row_sum(contributions, sources, shares, offsets[i], offsets[i + 1], levels)
+                begin, end = offsets[i], offsets[i + 1]
+                if end - begin > GROUP:
+                    pulled = _long_row_sum(contributions, sources, shares, begin, end, levels)
+                else:
+                    pulled = 0.0
+                    for edge in range(begin, end):
+                        if shares is None:
+                            pulled += contributions[sources[edge]]
+                        else:
+                            pulled += contributions[sources[edge]] * shares[edge]
                 rank = alpha * pulled + (mass * target[i * target_step] + teleport[i * teleport_step])
                 move = abs(rank - ranks[i])
                 group_change += move
                 largest = max(largest, move)
-                if divisor[i] > 0.0:
-                    next_contributions[i] = rank / divisor[i]
-                else:
-                    next_contributions[i] = 0.0
-                    group_dangling += rank
+                flow = outflow[i]
+                group_dangling += rank if flow == 0.0 else 0.0
+                next_contributions[i] = rank * flow
                 ranks[i] = rank
             change += group_change
             dangling += group_dangling

@@ -55,12 +55,16 @@ class _ThreadedPull:
         n = adjacency.n
         self._offsets, self._sources, weights = adjacency.csc
         out_weight = adjacency.out_weight
+        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W overflows
+        # for denormal weights; and 0 where the vertex is dangling.
+        flowing = out_weight > 0
         self._shares: Floats | None = None
-        self._divisor = out_weight
-        if weights is not None:
+        if weights is None:
+            self._outflow = np.divide(1.0, out_weight, out=np.zeros(n), where=flowing)
+        else:
             self._shares = np.empty_like(weights)
             kernels.edge_shares(weights, self._sources, out_weight, self._shares)
-            self._divisor = (out_weight > 0).astype(np.float64)  # the share is on the edge already
+            self._outflow = flowing.astype(np.float64)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
@@ -68,12 +72,12 @@ class _ThreadedPull:
         self._contributions, self._next = np.empty(n), np.empty(n)
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
-        self._pool = ThreadPoolExecutor(threads, "prplugin") if threads > 1 else None
+        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "prplugin")  # this thread takes a share too
         self._shares_of_blocks = _balanced(self._offsets, kernels.BLOCK, threads)
         largest = int(np.diff(self._offsets).max(initial=0))
         self.chain = StepChain(
             row=kernels.pull_chain(largest),
-            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            edge=2 if weights is None else adjacency.out_weight_chain + 4,
             dangling=max(chain(n), kernels.step_chain() + chain(blocks)),
             vectors=problem.vector_chain,
             norm=kernels.step_chain() + chain(blocks) + 1,
@@ -81,23 +85,22 @@ class _ThreadedPull:
 
     def start(self, ranks: Floats) -> float:
         self._ranks = ranks.copy()
-        flowing = self._divisor > 0
-        self._contributions[:] = 0.0
-        np.divide(ranks, self._divisor, out=self._contributions, where=flowing)
-        return total(ranks[~flowing])
+        np.multiply(ranks, self._outflow, out=self._contributions)
+        return total(ranks[self._outflow == 0])
 
     def __call__(self, dangling: float) -> Sums:
         def sweep(blocks: tuple[int, int]) -> None:
             self._kernels.sweep(
-                *blocks, self._offsets, self._sources, self._shares, self._divisor, self._contributions, self._alpha,
+                *blocks, self._offsets, self._sources, self._shares, self._outflow, self._contributions, self._alpha,
                 self._alpha * dangling, self._target, self._teleport, self._ranks, self._next, self._sums,
                 np.empty(self._kernels.LEVELS),
             )  # fmt: skip
 
-        if self._pool is None:
-            sweep(self._shares_of_blocks[0])
-        else:
-            list(self._pool.map(sweep, self._shares_of_blocks))
+        mine, *others = self._shares_of_blocks
+        running = [self._pool.submit(sweep, blocks) for blocks in others]
+        sweep(mine)
+        for future in running:
+            future.result()
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling_rank = self._sums.T
         return Sums(total(change), float(largest.max()), total(dangling_rank))

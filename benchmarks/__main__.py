@@ -1,0 +1,69 @@
+"""Run a benchmark by name, print its table, and keep it with all that is needed to run it again."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import against_scipy, cold_start, step_cost
+from conformance.circumstances import circumstances
+
+BENCHMARKS = {"scipy": against_scipy, "cold": cold_start, "steps": step_cost}
+
+
+@click.command()
+@click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
+@click.option("--data", type=click.Path(path_type=Path), help="Folder of real graphs; else PRPLUGIN_DATA, else none.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), default=Path(__file__).parent / "results", show_default="results/"
+)
+@click.option("--quick", is_flag=True, help="Only the small graphs.")
+def main(name: str, data: Path | None, output: Path, quick: bool) -> None:
+    """Run benchmark NAME; write its table as Markdown and JSON."""
+    benchmark = BENCHMARKS[name]
+    data = data or (Path(os.environ["PRPLUGIN_DATA"]) if "PRPLUGIN_DATA" in os.environ else None)
+    console = Console(width=140)
+    results = []
+    for row in benchmark.rows(data, quick):
+        console.log("  ".join(_shown(row[column]) for column in benchmark.COLUMNS))
+        results.append(row)
+    table = Table(*benchmark.COLUMNS)
+    for row in results:
+        table.add_row(*(_shown(row[column]) for column in benchmark.COLUMNS))
+    console.print(table)
+    about = circumstances(f"python -m benchmarks {name}{' --quick' * quick}")
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+    (output / f"{name}.md").write_text(_markdown(benchmark, about, results))
+
+
+def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]]) -> str:
+    machine, versions = about["machine"], about["versions"]
+    lines = [
+        f"# {benchmark.__doc__.splitlines()[0]}",
+        "",
+        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores; "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + ". Medians; every sample is in the JSON file beside this one.",
+        "",
+        "| " + " | ".join(benchmark.COLUMNS) + " |",
+        "|" + "---|" * len(benchmark.COLUMNS),
+        *("| " + " | ".join(_shown(row[column]) for column in benchmark.COLUMNS) + " |" for row in results),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Every method against independent references, over graph shapes, ids, weights and options: `python -m conformance`.
+
+- `shapes`: the graphs, as pandas frames.
+- `options`: the options, and the pairwise cover of options and shapes.
+- `equation`: what a frame and options mean, read by plain Python.
+- `references`: solutions of the equation found another way; adding one means adding a function there.
+- `published`: values that other projects publish for their own tests.
+- `compare`: one case to one result.
+- `report`: the results as Markdown, JSON and a picture.
+
+Nothing here names a method: they are found as prplugin finds them.
+"""

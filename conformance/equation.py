@@ -1,0 +1,157 @@
+"""What a frame and options mean, read by plain Python loops and extended precision: no code of prplugin's takes part.
+
+x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v. P_uv is the weight from u to v over all the weight that leaves u, and
+D(x) the rank of vertices that no weight leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+__all__ = ["EPS", "Equation", "Extended", "equation", "with_vectors"]
+
+Extended = NDArray[np.longdouble]
+
+EPS = float(np.finfo(np.longdouble).eps)
+"""Twice the unit roundoff of the references: 2**-63 where long doubles are the x87's, 2**-52 where they are doubles."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """One PageRank equation.
+
+    Attributes
+    ----------
+    vertices : list
+        Plain Python ids in the order that a result must have; tuples where a vertex has several columns.
+    source, target : arrays of m positions
+        Parallel edges stay apart.
+    share : array of m
+        P, an entry an edge.
+    dangling : array of n bool
+        Which vertices no weight leaves.
+    alpha : float
+    v, w, start : arrays of n, of sum 1
+    """
+
+    vertices: list[Hashable]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    share: Extended
+    dangling: NDArray[np.bool_]
+    alpha: float
+    v: Extended
+    w: Extended
+    start: Extended
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return len(self.vertices)
+
+    @property
+    def chain(self) -> int:
+        """Roundings on the way from x to a term of ||G x - x||, at most, when every sum is a plain loop.
+
+        A weight is rounded, scaled and summed over the out-edges of its source; divided, multiplied by x and summed
+        over the in-edges of its target; or a rank summed over dangling vertices and multiplied by w, itself divided by
+        a sum over all; then alpha, two additions, the difference, and the sum over all.
+        """
+        out_degree = np.bincount(self.source, minlength=1).max()
+        in_degree = np.bincount(self.target, minlength=1).max()
+        return int(max(out_degree + in_degree, 2 * self.n) + self.n + 12)
+
+    def step(self, x: Extended) -> Extended:
+        """Give G x by scattering: each edge adds to its target, in the order of the rows of the frame."""
+        pushed = np.zeros(self.n, np.longdouble)
+        np.add.at(pushed, self.target, x[self.source] * self.share)
+        alpha = np.longdouble(self.alpha)
+        return alpha * (pushed + x[self.dangling].sum() * self.w) + (1 - alpha) * self.v
+
+
+def equation(
+    frame: pd.DataFrame,
+    *,
+    source: str | list[str] = "src",
+    destination: str | list[str] = "dst",
+    weight: str | None = None,
+    vertices: Iterable[Hashable] | None = None,
+    directed: bool = True,
+    duplicates: str = "sum",
+    alpha: float = 0.85,
+) -> Equation:
+    """Read the equation off the rows of a frame, all vectors uniform. The arguments are `prplugin.pagerank`'s."""
+    tails, heads = _ids(frame, source), _ids(frame, destination)
+    ordered = list(dict.fromkeys([vertex for row in zip(tails, heads, strict=True) for vertex in row]))
+    ordered = list(dict.fromkeys([*ordered, *([] if vertices is None else pd.Series(vertices).tolist())]))
+    if all(isinstance(vertex, int) for vertex in ordered):
+        ordered.sort()
+    position = {vertex: place for place, vertex in enumerate(ordered)}
+    weights = [1] * len(frame) if weight is None else frame[weight].tolist()
+    rows = [(position[a], position[b], value) for a, b, value in zip(tails, heads, weights, strict=True)]
+    if duplicates != "sum":
+        rows = _one_a_pair(rows, duplicates, directed)
+    if not directed:
+        rows += [(b, a, value) for a, b, value in rows if a != b]
+    starts = np.array([a for a, _, _ in rows], np.int64)
+    share, flowing = _shares(starts, [value for _, _, value in rows], len(ordered))
+    uniform = np.full(len(ordered), 1 / np.longdouble(len(ordered)))
+    ends = np.array([b for _, b, _ in rows], np.int64)
+    return Equation(ordered, starts, ends, share, ~flowing, alpha, uniform, uniform, uniform)
+
+
+def with_vectors(
+    equation: Equation,
+    personalization: Mapping[Any, float] | None,
+    dangling: Mapping[Any, float] | None,
+    nstart: Mapping[Any, float] | None,
+) -> Equation:
+    """Replace the uniform vectors by values given by vertex, divided by their sum; w is v unless given."""
+    position = {vertex: place for place, vertex in enumerate(equation.vertices)}
+
+    def spread(given: Mapping[Any, float] | None, default: Extended) -> Extended:
+        if given is None:
+            return default
+        vector = np.zeros(len(position), np.longdouble)
+        for vertex, value in given.items():
+            vector[position[vertex]] = value
+        return vector / vector.sum()
+
+    v = spread(personalization, equation.v)
+    return replace(equation, v=v, w=spread(dangling, v), start=spread(nstart, equation.start))
+
+
+def _ids(frame: pd.DataFrame, columns: str | list[str]) -> list[Hashable]:
+    if isinstance(columns, str):
+        return frame[columns].tolist()
+    return list(zip(*(frame[column].tolist() for column in columns), strict=True))
+
+
+def _one_a_pair(rows: list[tuple[int, int, float]], which: str, directed: bool) -> list[tuple[int, int, float]]:
+    kept: dict[tuple[int, int], tuple[int, int, float]] = {}
+    for a, b, value in rows:
+        pair = (a, b) if directed else (min(a, b), max(a, b))
+        if which == "last" or pair not in kept:
+            kept[pair] = (a, b, value)
+    return list(kept.values())
+
+
+def _shares(source: NDArray[np.int64], weights: list[float], n: int) -> tuple[Extended, NDArray[np.bool_]]:
+    """Divide each weight by what leaves its source; also say which vertices some weight leaves.
+
+    A source's weights are divided by the greatest of them first, so that no sum is past the range or denormal.
+    """
+    weight = np.array([np.longdouble(value) for value in weights], np.longdouble)
+    greatest = np.zeros(n, np.longdouble)
+    np.maximum.at(greatest, source, weight)
+    flowing = greatest > 0
+    scaled = weight / np.where(flowing, greatest, 1)[source]
+    whole = np.zeros(n, np.longdouble)
+    np.add.at(whole, source, scaled)
+    return scaled / np.where(flowing, whole, 1)[source], flowing

@@ -1,0 +1,133 @@
+"""Solutions of the equation found without prplugin. To add a reference, add a function to `REFERENCES`.
+
+Each takes an `Equation` and returns ranks in the order of its vertices, or says in a sentence why it cannot. How far a
+reference is itself from the exact x* is not taken on trust: `measured` finds out.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from conformance.equation import EPS, Equation, Extended
+
+__all__ = ["REFERENCES", "Residual", "Solution", "iterate", "measured", "residual", "solutions"]
+
+DENSE_UP_TO = 1_500
+"""Vertices of a dense system: 18 MB, and a few tenths of a second."""
+
+CHANGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
+"""L1 changes at which NetworkX is asked to stop. Its plain sums may turn in a circle of last bits before the first."""
+
+
+class Solution(NamedTuple):
+    """Ranks from a reference, and a bound of their own L1 distance to x*."""
+
+    ranks: Extended
+    error: float
+
+
+class Residual(NamedTuple):
+    """||G x - x||, and what rounding may have taken from it."""
+
+    norm: float
+    rounding: float
+
+
+def dense(equation: Equation) -> np.ndarray | str:
+    """Solve (I - alpha (P^T + w d^T)) x = (1 - alpha) v by Gaussian elimination, d marking dangling vertices.
+
+    The same equation as x = alpha (P^T x + D(x) w) + (1 - alpha) v, with D(x) = d^T x moved to the left. The matrix is
+    I minus one of norm alpha, hence of condition at most (1 + alpha) / (1 - alpha) in L1.
+    """
+    if equation.n > DENSE_UP_TO:
+        return f"more than {DENSE_UP_TO:,} vertices"
+    matrix = np.zeros((equation.n, equation.n))
+    np.add.at(matrix, (equation.target, equation.source), equation.share.astype(np.float64))
+    matrix += np.outer(equation.w.astype(np.float64), equation.dangling)
+    ranks: np.ndarray = np.linalg.solve(
+        np.eye(equation.n) - equation.alpha * matrix, ((1 - equation.alpha) * equation.v).astype(np.float64)
+    )
+    return ranks
+
+
+def networkx(equation: Equation) -> np.ndarray | str:
+    """Iterate with NetworkX until a step moves the ranks by the least of `CHANGES` that its rounding lets it reach.
+
+    `networkx.pagerank` stops at an L1 change below N * tol, which at its default is an error of up to
+    N * 1e-6 * alpha / (1 - alpha): so tol = change / N here. Changes shrink by alpha each from 2 at most, so
+    log(change / 2) / log(alpha) steps are enough but for rounding. A DiGraph keeps one edge a pair: parallel ones are
+    summed.
+    NetworkX multiplies by 1/W, which overflows for denormal weights: it gets the shares w/W, whose W is 1.
+    """
+    import networkx as nx
+
+    between: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for edge in zip(equation.source.tolist(), equation.target.tolist(), equation.share.astype(float), strict=True):
+        between[edge[:2]] += edge[2]
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(equation.n))
+    graph.add_weighted_edges_from((a, b, share) for (a, b), share in between.items())
+    for change in CHANGES:
+        try:
+            ranks = nx.pagerank(
+                graph,
+                alpha=equation.alpha,
+                personalization=dict(enumerate(equation.v.tolist())),
+                dangling=dict(enumerate(equation.w.tolist())),
+                nstart=dict(enumerate(equation.start.tolist())),
+                tol=change / equation.n,
+                max_iter=10 + int(np.log(change / 2) / np.log(max(equation.alpha, 0.1))),
+            )
+        except nx.PowerIterationFailedConvergence:
+            continue
+        return np.array([ranks[vertex] for vertex in range(equation.n)])
+    return f"rounding kept every step's change above {CHANGES[-1]:g}"
+
+
+REFERENCES: dict[str, Callable[[Equation], np.ndarray | str]] = {"dense": dense, "networkx": networkx}
+"""Every reference by its name."""
+
+
+def solutions(equation: Equation) -> dict[str, Solution | str]:
+    """Ask every reference for a solution and measure it, or keep the reason why there is none."""
+    answers = {name: reference(equation) for name, reference in REFERENCES.items()}
+    return {
+        name: answer if isinstance(answer, str) else measured(equation, np.asarray(answer, np.longdouble))
+        for name, answer in answers.items()
+    }
+
+
+def measured(equation: Equation, ranks: Extended) -> Solution:
+    """Bound the distance of ranks to x* by their own residual.
+
+    G is affine and contracts by alpha in L1, so ||x - x*|| <= ||x - G x|| + ||G x - G x*|| <= ||x - G x|| + alpha
+    ||x - x*||, hence ||x - x*|| <= ||G x - x|| / (1 - alpha), whatever found x.
+    """
+    found = residual(equation, ranks)
+    return Solution(ranks, (found.norm + found.rounding) / (1 - equation.alpha))
+
+
+def residual(equation: Equation, ranks: Extended) -> Residual:
+    """Measure ||G x - x|| by a scatter in extended precision, where the methods gather in float64.
+
+    All terms of G x are non-negative for x >= 0, so k roundings on the way to one put it off by a relative k * EPS at
+    most (EPS is two unit roundoffs, which covers the higher order). References may dip below 0 by an ulp: hence |x|.
+    """
+    norm = np.abs(equation.step(ranks) - ranks).sum()
+    return Residual(float(norm), float(equation.chain * EPS * (2 * np.abs(ranks).sum() + 1)))
+
+
+def iterate(equation: Equation, steps: int) -> Solution:
+    """Give the `steps`-th iterate of the power method, and a bound of what separates it from one in float64.
+
+    A step in float64 whose sums are plain loops is off by a relative k * 2**-52 (see `residual`); the steps after it
+    shrink that by alpha each, and 1 + alpha + alpha**2 + ... <= 1 / (1 - alpha), as well as <= `steps`.
+    """
+    x = equation.start
+    for _ in range(steps):
+        x = equation.step(x)
+    return Solution(x, equation.chain * 2.0**-52 * min(steps + 1, 1 / (1 - equation.alpha)))

@@ -1,0 +1,201 @@
+"""The command line: ``prplugin rank``, ``verify``, ``methods`` and ``demo``.
+
+What takes time to import is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import prplugin
+from prplugin.cli.failures import Failure, OneLineErrors
+from prplugin.cli.figures import upward
+from prplugin.cli.options import graph_options, method_options, rank_options
+from prplugin.options import Options
+from prplugin.progress import watching
+
+if TYPE_CHECKING:
+    from prplugin.files import EdgeFile
+
+__all__ = ["main"]
+
+SHOWN = 10
+"""How many of the highest ranks are printed."""
+
+
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(prplugin.__version__, prog_name="prplugin")
+def main() -> None:
+    """Rank the vertices of a graph by PageRank, with a proved error bound."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # A vertex may have a name that the terminal has no letters for.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+@main.command()
+@graph_options
+@rank_options
+def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: Any) -> None:
+    """Rank the vertices of the graph in EDGES, a file, or - for standard input.
+
+    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), with .gz or .zst after it or not.
+    """
+    from prplugin.cli.tables import print_line, print_ranks, summary
+    from prplugin.files import check_output, is_standard_output, write_frame
+    from prplugin.ranking import highest
+
+    options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
+    options["scale"] = 1 if given.pop("scale") == "1" else "n"
+    own = method_options(given.pop("given_to_method"))
+    _check(Options(**options, method_options=own))
+    if output is not None:
+        check_output(output)
+
+    with watching(not quiet) as watch:
+        file = _read(edges, given)
+        watch.stage("vertices")
+        began = time.perf_counter()
+        graph = _graph(file, edges, given)
+    shown = SHOWN if output is not None else top or SHOWN
+    ranking = graph.rank(**options, **own, top=top if output is not None else shown, progress=not quiet)
+    seconds = time.perf_counter() - began
+
+    frame = ranking.frame
+    if output is not None:
+        write_frame(frame, output)
+    if quiet:
+        return
+    if output is not None and is_standard_output(output):
+        click.echo(summary(graph, ranking, seconds), err=True)
+        return
+    print_ranks(frame.iloc[highest(frame["pagerank"].to_numpy(), shown)])
+    print_line(summary(graph, ranking, seconds))
+    if output is not None:
+        print_line(f"{len(frame):,} ranks written to {output}")
+
+
+@main.command()
+@graph_options
+def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> None:
+    """Compare every method, NetworkX and cuGraph on the graph in EDGES.
+
+    Each must be as near to a reference as the proved errors of both allow: exit status 1 if one is not.
+    """
+    from prplugin.cli.tables import print_line, print_table
+    from prplugin.verify import checks_of
+
+    Options(alpha=alpha, tol=tol)
+    with watching(not quiet) as watch:
+        file = _read(edges, given)
+        watch.stage("vertices")
+        graph = _graph(file, edges, given)
+    checks = checks_of(graph, file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
+    ran = [check for check in checks if check.agrees is not None]
+    if not quiet:
+        rows = [
+            [
+                check.name,
+                "" if check.iterations is None else str(check.iterations),
+                f"{check.seconds:.3g}",
+                upward(check.error_bound),
+                f"{check.distance:.1e}",
+                "yes" if check.agrees else "NO",
+            ]
+            for check in ran
+        ]
+        print_table(["", "iterations", "seconds", "error at most", "distance to reference", "agrees"], rows, text=1)
+        for check in checks:
+            if check.agrees is None:
+                print_line(f"{check.name}: {check.note}")
+    if wrong := [check.name for check in ran if not check.agrees]:
+        raise Failure(f"{edges}: further from the reference than the proved errors allow: {', '.join(wrong)}.")
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="As a list of objects.")
+def methods(as_json: bool) -> None:
+    """List every method, with whether it can run here and why not."""
+    from prplugin.cli.tables import print_table
+    from prplugin.machine import this_machine
+    from prplugin.methods import methods as known
+
+    machine = this_machine()
+    found = [(name, module.unfit(None, machine), _first_line(module)) for name, module in known().items()]
+    if as_json:
+        keys = ("name", "runs", "reason", "summary")
+        rows = [dict(zip(keys, (name, reason is None, reason, text), strict=True)) for name, reason, text in found]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    lines = [[name, "runs" if reason is None else f"cannot run: {reason}", text] for name, reason, text in found]
+    print_table(["method", "here", "what it is"], lines, text=3)
+
+
+@main.command()
+@click.option("--top", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="How many to print.")
+@click.option("--edges", metavar="FILE", help="Also write the edges, as `prplugin rank` reads them.")
+def demo(top: int, edges: str | None) -> None:
+    """Rank the installed Python modules by who imports them.
+
+    Every Python has this graph: its standard library and packages, without their tests. An edge is a name that one
+    module imports from another.
+    """
+    from prplugin.cli.tables import print_line, print_ranks, summary
+    from prplugin.demo import installed_imports
+    from prplugin.files import check_output, write_frame
+
+    if edges is not None:
+        check_output(edges)
+    with watching(True):
+        imports = installed_imports()
+    if edges is not None:
+        write_frame(imports.frame, edges)
+    began = time.perf_counter()
+    graph = prplugin.Graph(imports.frame)
+    ranking = graph.rank(top=top, progress=True)
+    seconds = time.perf_counter() - began
+    print_ranks(ranking.frame)
+    print_line(summary(graph, ranking, seconds))
+    unresolved = f"; {imports.unresolved:,} relative imports lead out of their package" if imports.unresolved else ""
+    print_line(f"the imports of {imports.files:,} files; {imports.unreadable:,} more could not be parsed{unresolved}")
+
+
+def _check(options: Options) -> None:
+    """Raise for a method or an option of a method that does not exist, before any file is read."""
+    from prplugin.errors import InvalidOptionError
+    from prplugin.methods import check_options
+    from prplugin.methods import methods as known
+
+    if options.method == "auto":
+        return
+    if options.method not in known():
+        raise InvalidOptionError(f"there is no method {options.method!r}: there are auto, {', '.join(known())}.")
+    check_options(known()[options.method], options.method_options)
+
+
+def _read(path: str, given: dict[str, Any]) -> EdgeFile:
+    from prplugin.files import read_edges
+
+    how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
+    return read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
+
+
+def _graph(file: EdgeFile, path: str, given: dict[str, Any]) -> prplugin.Graph:
+    """Build the graph; errors name the file."""
+    from prplugin.files.formats import described
+
+    arguments = file.graph_arguments()
+    if given["undirected"]:
+        arguments["directed"] = False
+    try:
+        return prplugin.Graph(file.frame, **arguments, duplicates=given["duplicates"])
+    except prplugin.PageRankError as error:
+        raise type(error)(f"{described(path)}: {error}") from error
+
+
+def _first_line(module: Any) -> str:
+    return (module.__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,76 @@
+"""Tables on standard output, whole also where it is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from prplugin.cli.figures import per_second, upward
+from prplugin.files.formats import STANDARD_OUTPUT, errors_named
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
+    from prplugin import Graph, Ranking
+
+__all__ = ["print_line", "print_ranks", "print_table", "summary"]
+
+UNLIMITED = 1 << 16
+"""Columns of what is no terminal: nothing is cut or wrapped."""
+
+
+def print_ranks(frame: pd.DataFrame) -> None:
+    """Print ranks in their order."""
+    names = [str(name) for name in frame.columns]
+    rows = [
+        [str(place), *(_name(value) for value in row[:-1]), f"{row[-1]:.6g}"]
+        for place, row in enumerate(frame.itertuples(index=False, name=None), 1)
+    ]
+    print_table(["", *names], rows, text=len(names) - 1, numbered=True)
+
+
+def print_table(head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False) -> None:
+    """Print rows of words: the first `text` columns to the left, after that of the number if there is one."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for position, name in enumerate(head):
+        left = numbered <= position < text + numbered
+        table.add_column(Text(name), justify="left" if left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
+    _print(table)
+
+
+def print_line(line: str) -> None:
+    """Print one line."""
+    from rich.text import Text
+
+    _print(Text(line))
+
+
+def summary(graph: Graph, ranking: Ranking, seconds: float) -> str:
+    """Say how ranks came about, in one line."""
+    n, m = graph.number_of_vertices, graph.number_of_edges
+    return (
+        f"{n:,} vertices, {m:,} edges; {ranking.method}, {ranking.iterations} iterations; "
+        f"error at most {upward(ranking.error_bound)} (proved); "
+        f"{seconds:.3g} s, {per_second(m, seconds)} edges/s"
+    )
+
+
+def _name(value: object) -> str:
+    """Spell out an id; with escapes where it would upset the table."""
+    text = str(value)
+    return text if text.isprintable() else repr(text)
+
+
+def _print(what: RenderableType) -> None:
+    from rich.console import Console
+
+    terminal = sys.stdout is not None and sys.stdout.isatty()
+    with errors_named(STANDARD_OUTPUT):
+        Console(width=None if terminal else UNLIMITED, highlight=False).print(what)

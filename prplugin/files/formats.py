@@ -1,0 +1,108 @@
+"""Which format a file has, by the end of its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError
+
+__all__ = [
+    "STANDARD_INPUT",
+    "STANDARD_OUTPUT",
+    "STANDARD_STREAM",
+    "described",
+    "errors_named",
+    "input_format",
+    "output_format",
+]
+
+STANDARD_STREAM = "-"
+STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
+"""What messages call it."""
+
+INPUT_FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "snap": (".txt", ".snap", ".edges", ".edgelist", ".el"),
+    "mtx": (".mtx",),
+}
+OUTPUT_FORMATS = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv",),
+    "tsv": (".tsv", ".tab"),
+    "jsonl": (".jsonl", ".ndjson"),
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""The names that pyarrow has for them."""
+
+
+def described(path: str) -> str:
+    """Give what messages call a file of edges."""
+    return STANDARD_INPUT if path == STANDARD_STREAM else path
+
+
+@contextmanager
+def errors_named(name: str) -> Iterator[None]:
+    """Let the system's errors carry the name of what they are about."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), name) from error
+
+
+def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
+    """Give the format and the compression of a file of edges.
+
+    Raises
+    ------
+    InvalidEdgesError
+        If no format is given and the name ends in no known way.
+    """
+    found, compression = _by_suffix(path, INPUT_FORMATS)
+    if path == STANDARD_STREAM:
+        found = "tsv"
+    if given or found:
+        return given or str(found), compression
+    raise InvalidEdgesError(
+        f"{path}: its name does not say what it holds. Known endings are {_known(INPUT_FORMATS)}, "
+        f"each with {' or '.join(COMPRESSIONS)} after it or not; --format says it for any other name."
+    )
+
+
+def output_format(path: str) -> tuple[str, str | None]:
+    """Give the format and the compression of a file of ranks; TSV for what is no file and has no ending.
+
+    Raises
+    ------
+    InvalidOptionError
+        If the name ends in no known way.
+    """
+    found, compression = _by_suffix(path, OUTPUT_FORMATS)
+    if found:
+        return found, compression
+    place = Path(path)
+    if path == STANDARD_STREAM or (not place.suffix and place.exists() and not place.is_file()):
+        return "tsv", None
+    raise InvalidOptionError(
+        f"{path}: its name does not say how to write it. Known endings are {_known(OUTPUT_FORMATS)}, "
+        f"each with {' or '.join(COMPRESSIONS)} after it or not."
+    )
+
+
+def _by_suffix(path: str, formats: dict[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
+    name = Path(path)
+    compression = COMPRESSIONS.get(name.suffix.lower())
+    if compression:
+        name = name.with_suffix("")
+    suffix = name.suffix.lower()
+    return next((known for known, suffixes in formats.items() if suffix in suffixes), None), compression
+
+
+def _known(formats: dict[str, tuple[str, ...]]) -> str:
+    return ", ".join(suffix for suffixes in formats.values() for suffix in suffixes)

@@ -1,0 +1,370 @@
+"""The command line, in the process and as a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import prplugin
+import prplugin.methods.numpy
+from prplugin import demo
+from prplugin.cli import main
+from prplugin.cli.figures import upward
+
+EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"
+
+
+@pytest.fixture
+def edges(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text(EDGES)
+    return str(path)
+
+
+def run(*arguments, **how):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], **how)
+
+
+def process(*arguments, **how):
+    command = [sys.executable, "-m", "prplugin", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **how)
+
+
+def frame():
+    return pd.DataFrame({"src": list("abccc"), "dst": list("baaad"), "w": [1, 2, 3, 5, 0.5]})
+
+
+def refused(result, says):
+    """Check that a command ended in one line on standard error and exit status 1."""
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("prplugin: ")
+    assert result.stderr.count("\n") == 1
+    assert says in result.stderr
+
+
+def test_rank_prints_the_highest_and_how_they_came_about(edges):
+    result = run("rank", edges)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["vertex", "pagerank"]
+    expected = frame().pagerank(top=10)
+    assert [line.split()[1:] for line in lines[2:6]] == [[v, f"{p:.6g}"] for v, p in expected.itertuples(index=False)]
+    ranking = prplugin.Graph(frame()).rank()
+    assert lines[6].startswith(
+        f"4 vertices, 5 edges; numpy, {ranking.iterations} iterations; "
+        f"error at most {upward(ranking.error_bound)} (proved); "
+    )
+    assert lines[6].endswith(" edges/s")
+    assert result.stderr == ""
+
+
+def test_top_is_how_many_are_printed(tmp_path):
+    path = tmp_path / "edges.tsv"
+    path.write_text("".join(f"{i}\t0\n" for i in range(1, 30)))
+    assert len(run("rank", path).stdout.splitlines()) == 2 + 10 + 1
+    assert len(run("rank", path, "--top", 15).stdout.splitlines()) == 2 + 15 + 1
+    assert len(run("rank", path, "--top", 99).stdout.splitlines()) == 2 + 30 + 1
+    assert len(run("rank", path, "--top", 15, "--output", tmp_path / "r.csv").stdout.splitlines()) == 2 + 10 + 2
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        ([], {}),
+        (["--weight", "w"], {"weight": "w"}),
+        (["-s", "dst", "-d", "src"], {"source": "dst", "destination": "src"}),
+        (["--undirected", "--duplicates", "last", "-w", "w"], {"directed": False, "duplicates": "last", "weight": "w"}),
+        (["--alpha", "0.5", "--tol", "1e-12"], {"alpha": 0.5, "tol": 1e-12}),
+        (["--tol", "0", "--max-iter", "3"], {"tol": 0, "max_iter": 3}),
+        (["--stop", "delta", "--tol", "0.01"], {"stop": "delta", "tol": 0.01}),
+        (["--scale", "n", "--dtype", "float32"], {"scale": "n", "dtype": "float32"}),
+        (["--method", "numba", "--option", "threads=1"], {"method": "numba", "threads": 1}),
+        (["--top", "2"], {"top": 2}),
+    ],
+)
+def test_output_has_what_pagerank_returns(edges, tmp_path, options, arguments):
+    path = tmp_path / "ranks.parquet"
+    result = run("rank", edges, *options, "--output", path)
+    assert result.exit_code == 0, result.stderr
+    expected = prplugin.pagerank(frame(), **arguments)
+    pd.testing.assert_frame_equal(pd.read_parquet(path), expected, check_exact=True)
+    assert f"{len(expected)} ranks written to {path}" in result.stdout
+
+
+def test_vertices_of_several_columns(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("k,i,l,j\na,1,b,1\nb,1,a,2\n")
+    result = run("rank", path, "-s", "k", "-s", "i", "-d", "l", "-d", "j", "-o", tmp_path / "r.csv")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].split() == ["k", "i", "pagerank"]
+    assert (tmp_path / "r.csv").read_text().splitlines()[0] == "k,i,pagerank"
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout"])
+def test_standard_input_to_standard_output(output):
+    result = process("rank", "-", "-o", output, input="1\t2\n2\t1\n7\t1\n")
+    assert result.returncode == 0
+    ranks = prplugin.pagerank(pd.DataFrame({"src": [1, 2, 7], "dst": [2, 1, 1]}))
+    assert result.stdout == "vertex\tpagerank\n" + "".join(f"{v}\t{p}\n" for v, p in ranks.itertuples(index=False))
+    assert result.stderr.startswith("3 vertices, 3 edges")
+
+
+def test_quiet_says_nothing(edges, tmp_path):
+    result = run("rank", edges, "-q", "-o", tmp_path / "ranks.csv")
+    assert (result.exit_code, result.output) == (0, "")
+    assert (tmp_path / "ranks.csv").exists()
+
+
+def test_matrix_market_isolated_vertices_and_symmetry(tmp_path):
+    path = tmp_path / "m.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate real symmetric\n4 4 2\n1 1 2\n2 1 3\n")
+    result = run("rank", path, "-o", tmp_path / "r.parquet")
+    assert "4 vertices, 3 edges" in result.stdout
+    both = pd.DataFrame({"src": [1, 2, 1], "dst": [1, 1, 2], "w": [2, 3, 3]})
+    expected = both.pagerank(weight="w", vertices=[1, 2, 3, 4])
+    assert pd.read_parquet(tmp_path / "r.parquet")["pagerank"].tolist() == pytest.approx(expected["pagerank"].tolist())
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text(f"src,dst\n[red]x,:smile:\n\x1b[31mq,{'long' * 100}\n")
+    shown = run("rank", path).stdout
+    assert "[red]x" in shown
+    assert ":smile:" in shown
+    assert r"'\x1b[31mq'" in shown
+    assert "long" * 100 in shown
+
+
+def test_names_that_the_terminal_has_no_letters_for(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\né,b\n", encoding="utf-8")
+    result = process("rank", path, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0
+    assert r"\xe9" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--alpha", "1"], "alpha must be"),
+        (["--method", "fastest"], "no method 'fastest': there are auto, "),
+        (["--method", "numpy", "--option", "threads=2"], "'threads'"),
+        (["--option", "speed=2"], "'speed'"),
+        (["--tol", "1e-30"], "cannot be proved"),
+        (["--tol", "1e-9", "--max-iter", "2"], "after 2 iterations the error is at most"),
+        (["--weight", "dst"], "edges.csv"),
+        (["--source", "nope", "--destination", "dst"], "edges.csv: there is no column 'nope'"),
+        (["--source", "src"], "destination is not given"),
+        (["--duplicates", "error"], "edges.csv: 1 row of the edge frame repeats"),
+        (["--output", "ranks.xlsx"], "ranks.xlsx: its name does not say"),
+        (["--output", "/nowhere/ranks.csv"], "/nowhere: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(edges, arguments, says):
+    refused(run("rank", edges, *arguments), says)
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path):
+    refused(run("rank", tmp_path / "absent.csv"), "absent.csv: No such file or directory")
+    refused(run("rank", tmp_path), "its name does not say what it holds")
+    refused(run("rank", "-", input=""), "standard input is empty")
+    refused(run("rank", "-", input="1\t2\n2\t3\n3\tx\n"), "standard input, line 3: column 'destination' has 'x'")
+    refused(run("rank", "-", input=gzip.compress(b"1\t2\n")), "standard input is not text but compressed with gzip")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_one_line(edges):
+    os.chmod(edges, 0)
+    refused(run("rank", edges), "edges.csv: Permission denied")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["rank"], ["rank", "x", "--nope"], ["rank", "x", "--option", "threads"], ["rank", "x", "--option", "tol=1"], ["rank", "x", "--top", "0"], ["nope"]]
+)  # fmt: skip
+def test_usage_is_exit_status_2(arguments):
+    assert run(*arguments).exit_code == 2
+
+
+def test_running_out_of_memory_is_one_line(edges, monkeypatch):
+    def too_large(*_, **__):
+        raise MemoryError("Unable to allocate 1 TiB")
+
+    monkeypatch.setattr(prplugin, "Graph", too_large)
+    refused(run("rank", edges), "out of memory: Unable to allocate 1 TiB")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_is_one_line(edges):
+    command = [sys.executable, "-m", "prplugin", "rank", edges]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "prplugin: standard output: No space left on device\n"
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        command = [sys.executable, "-m", "prplugin", "--help"]
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stderr) == (1, "prplugin: No space left on device\n")
+    result = process("rank", edges, "-o", "/dev/full")
+    assert (result.returncode, result.stderr) == (1, "prplugin: /dev/full: No space left on device\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
+def test_closed_standard_streams_are_one_line(edges):
+    for arguments, closed, name in [(["rank", edges, "-o", "-"], ">&-", "output"), (["rank", "-"], "<&-", "input")]:
+        shell = ["sh", "-c", f'"$0" -m prplugin "$@" {closed}', sys.executable, *arguments]
+        result = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+        assert (result.returncode, result.stderr) == (1, f"prplugin: standard {name}: Bad file descriptor\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("name", ["ranks.csv", "ranks.parquet", "ranks.jsonl.gz"])
+def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path, name):
+    edges = tmp_path / "edges.tsv"
+    edges.write_text("".join(f"{i}\t{i * i}\n" for i in range(20_000)))
+    target = tmp_path / name
+    target.write_text("old")
+
+    def limit():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    result = process(
+        "rank", edges, "-o", target, preexec_fn=limit, env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    )
+    assert result.returncode == 1
+    assert result.stderr == f"prplugin: {target}: File too large\n"
+    assert target.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} <= {"edges.tsv", name, "cache"}
+
+
+@pytest.mark.parametrize("output", [[], ["--output", "-"]])
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path, output):
+    path = tmp_path / "edges.tsv"
+    path.write_text("".join(f"{i}\t{i + 1}\n" for i in range(20_000)))
+    command = [sys.executable, "-m", "prplugin", "rank", str(path), "--top", "20000", *output]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ranking:
+        ranking.stdout.readline()
+        ranking.stdout.close()
+        said = ranking.stderr.read()
+        assert ranking.wait(120) == 1
+    assert said == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_an_interrupt_is_one_line(tmp_path):
+    pipe = tmp_path / "edges.tsv"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "prplugin", "rank", str(pipe), "-o", str(tmp_path / "ranks.csv")]
+
+    def heed():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heed) as ranking:  # noqa: PLW1509
+        with open(pipe, "w", encoding="utf-8"):  # returns once the command reads
+            ranking.send_signal(signal.SIGINT)
+            said = ranking.stderr.read()
+        assert ranking.wait(120) == 1
+    assert said == "prplugin: interrupted\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["edges.tsv"]
+
+
+def test_verify_compares_every_way_to_rank(edges):
+    result = run("verify", edges, "--weight", "w")
+    assert result.exit_code == 0
+    for name in ("reference", *prplugin.methods.methods(), "plain sums over the rows", "networkx"):
+        assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
+
+
+@pytest.mark.parametrize("duplicates", ["sum", "first", "last"])
+@pytest.mark.parametrize("direction", [[], ["--undirected"]])
+def test_verify_takes_the_graph_as_rank_does(tmp_path, duplicates, direction):
+    path = tmp_path / "edges.csv"
+    path.write_text("k,i,l,j,w\na,1,b,1,1\na,1,b,1,4\nb,1,a,1,9\nb,2,b,2,3\na,1,c,0,0\nc,0,a,1,0\n")
+    ends = ["-s", "k", "-s", "i", "-d", "l", "-d", "j", "-w", "w"]
+    result = run("verify", path, *ends, "--tol", "1e-12", "--duplicates", duplicates, *direction)
+    assert result.exit_code == 0, result.output
+    assert "NO" not in result.stdout
+
+
+def test_verify_finds_a_method_that_is_wrong(edges, monkeypatch):
+    prepare = prplugin.methods.numpy.prepare
+    monkeypatch.setattr(
+        prplugin.methods.numpy,
+        "prepare",
+        lambda problem, machine: prepare(dataclasses.replace(problem, alpha=0.84), machine),
+    )
+    result = run("verify", edges)
+    assert result.exit_code == 1
+    assert "further from the reference than the proved errors allow" in result.stderr
+    assert "plain sums over the rows" in result.stderr
+
+
+def test_verify_of_isolated_vertices_and_of_none(tmp_path):
+    path = tmp_path / "m.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern general\n5 5 1\n2 4\n")
+    assert run("verify", path).exit_code == 0
+    empty = tmp_path / "empty.csv"
+    empty.write_text("src,dst\n")
+    assert run("verify", empty).exit_code == 0
+
+
+def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
+    monkeypatch.setattr(prplugin.verify, "NETWORKX_EDGES", 3)
+    assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
+
+
+def test_methods_lists_all(monkeypatch):
+    listed = json.loads(run("methods", "--json").stdout)
+    assert [entry["name"] for entry in listed] == list(prplugin.methods.methods())
+    assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
+    monkeypatch.setattr(prplugin.methods.numpy, "unfit", lambda adjacency, machine: "it is resting")
+    lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
+    assert len(lines) == 1
+    assert "cannot run: it is resting" in lines[0]
+
+
+def test_demo_ranks_the_imports_of_this_python(tmp_path):
+    result = run("demo", "--top", 5, "--edges", tmp_path / "imports.parquet")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2 + 5 + 2
+    assert "(proved)" in lines[7]
+    assert "could not be parsed" in lines[8]
+    expected = pd.read_parquet(tmp_path / "imports.parquet").pagerank(top=5)
+    assert [line.split()[1] for line in lines[2:7]] == expected["vertex"].tolist()
+    assert "sys" in expected["vertex"].tolist()
+
+
+def test_demo_without_any_source(monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "_installed", lambda: [str(tmp_path)])
+    assert run("demo").exit_code == 0
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, prplugin.cli; print([m for m in ('pandas', 'pyarrow', 'rich', 'numba') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert result.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("bound", [9.41e-7, 1e-6, 2.0**-1074, 1.0000001, 0.1])
+def test_bounds_are_rounded_up(bound):
+    assert Decimal(upward(bound)) >= Decimal(bound)
+    assert float(upward(bound)) == pytest.approx(bound, rel=0.1, abs=1e-323)
+
+
+def test_wikipedia_votes(data_dir):
+    result = run("rank", data_dir / "graphs" / "wiki-Vote.parquet", "--tol", "1e-10")
+    assert "7,115 vertices, 103,689 edges" in result.stdout
+    assert result.stdout.splitlines()[2].split()[1] == "4037"

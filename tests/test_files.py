@@ -1,0 +1,345 @@
+"""Edges from files, and ranks to files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import stat
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError
+from prplugin.files import check_output, columnar, read_edges, write_frame
+
+BANNER = "%%MatrixMarket matrix coordinate"
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a file, and give its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def compressed(data, codec):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, codec) as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def pairs(file):
+    names = [*file.source, *file.destination] + ([file.weight] if file.weight is not None else [])
+    return list(file.frame[names].itertuples(index=False, name=None))
+
+
+SNAP = "# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n3\t30\n"
+THREE = [(30, 1412), (30, 3352), (3, 30)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("edges.csv", "src,dst\n30,1412\n30,3352\n3,30\n"),
+        ("edges.csv", "30,1412\n30,3352\n3,30"),
+        ("edges.csv", "\ufeffsrc,dst\r\n30,1412\r\n30,3352\r\n3,30\r\n"),
+        ("edges.csv", "extra,dst,src\nx,1412,30\ny,3352,30\nz,30,3\n"),
+        ("edges.tsv", "from\tto\n30\t1412\n\n30\t3352\n3\t30\n"),
+        ("edges.txt", SNAP),
+        ("edges.txt", SNAP.replace("\t", " ")),
+        ("edges.txt", "30   1412 \n% a comment\n  30\t3352\n \n3 30\t\n# another\n"),
+        ("EDGES.TXT", SNAP.replace("\n", "\r\n")),
+    ],
+)
+@pytest.mark.parametrize(("ending", "codec"), [("", None), (".gz", "gzip"), (".zst", "zstd")])
+def test_text_gives_its_edges(written, name, content, ending, codec):
+    data = content.encode()
+    file = read_edges(written(name + ending, compressed(data, codec) if codec else data))
+    assert pairs(file) == THREE
+    assert [str(dtype) for dtype in file.frame.dtypes] == ["int64", "int64"]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_parquet_gives_the_columns_of_the_edges_only(written, ending):
+    frame = pd.DataFrame({"other": list("xyz"), "src": [30, 30, 3], "dst": [1412, 3352, 30], "w": [1.0, 2.0, 3.0]})
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pandas(frame), sink)
+    data = sink.getvalue() if not ending else compressed(sink.getvalue(), {".gz": "gzip", ".zst": "zstd"}[ending])
+    file = read_edges(written("edges.parquet" + ending, data), weight="w")
+    assert list(file.frame.columns) == ["src", "dst", "w"]
+    assert pairs(file) == [(30, 1412, 1.0), (30, 3352, 2.0), (3, 30, 3.0)]
+
+
+def test_column_names_may_hold_dots(written, tmp_path):
+    pd.DataFrame({"a.b": [1], "a": [2], "c.d": [3]}).to_parquet(tmp_path / "edges.parquet")
+    file = read_edges(str(tmp_path / "edges.parquet"), ["a.b"], ["c.d"])
+    assert pairs(file) == [(1, 3)]
+
+
+def test_a_gzip_file_of_several_members_is_read_whole(written):
+    data = gzip.compress(b"1\t2\n") + gzip.compress(b"2\t3\n")
+    assert pairs(read_edges(written("edges.tsv.gz", data))) == [(1, 2), (2, 3)]
+
+
+def test_strings_keep_every_character(written):
+    file = read_edges(written("edges.csv", 'src,dst\n"a,b", c\nNA,null\n"two\nlines",ümlaut\n'))
+    assert pairs(file) == [("a,b", " c"), ("NA", "null"), ("two\nlines", "ümlaut")]
+
+
+def test_leading_zeros_make_strings(written):
+    assert pairs(read_edges(written("zip.csv", "src,dst\n00501,10001\n00501,00544\n"))) == [
+        ("00501", "10001"),
+        ("00501", "00544"),
+    ]
+
+
+def test_ids_are_of_the_kind_that_was_asked_for(written):
+    path = written("edges.csv", "src,dst\n1,2\n2,x7\n")
+    assert pairs(read_edges(path, ids="string")) == [("1", "2"), ("2", "x7")]
+    with pytest.raises(InvalidEdgesError, match="line 3: column 'dst' has 'x7'"):
+        read_edges(path, ids="integer")
+
+
+def test_ids_past_signed_integers_are_kept(written):
+    file = read_edges(written("edges.tsv", f"{2**64 - 1}\t1\n1\t{2**63}\n"))
+    assert pairs(file) == [(2**64 - 1, 1), (1, 2**63)]
+
+
+def test_the_weight_is_read_only_when_named(written):
+    path = written("edges.txt", "1 2 0.5\n2 1 4\n")
+    assert pairs(read_edges(path)) == [(1, 2), (2, 1)]
+    assert pairs(read_edges(path, weight="weight")) == [(1, 2, 0.5), (2, 1, 4.0)]
+
+
+def test_vertices_of_several_columns(written):
+    path = written("edges.csv", "kind,id,kind2,id2\na,1,b,2\nb,2,a,1\n")
+    file = read_edges(path, ["kind", "id"], ["kind2", "id2"])
+    assert pairs(file) == [("a", 1, "b", 2), ("b", 2, "a", 1)]
+
+
+def test_a_header_is_what_names_known_or_named_columns_or_is_not_all_numbers(written):
+    assert pairs(read_edges(written("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(3, 4)]
+    assert pairs(read_edges(written("b.csv", "u,v\n3,4\n"), ["u"], ["v"])) == [(3, 4)]
+    with pytest.raises(ColumnNotFoundError, match=r"'u', 'v'\. .*--source.*Line 1 was taken for a header.*--no-header"):
+        read_edges(written("c.csv", "u,v\nw,x\n"))
+    assert pairs(read_edges(written("c.csv", "u,v\nw,x\n"), header=False)) == [("u", "v"), ("w", "x")]
+    with pytest.raises(ColumnNotFoundError, match="--format snap if it is a comment"):
+        read_edges(written("d.tsv", "# a comment\n1\t2\n"))
+    with pytest.raises(ColumnNotFoundError, match="no column 'u'"):
+        read_edges(written("e.csv", "1,2\n"), ["u"], ["v"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "says"),
+    [
+        ("edges.txt", "# c\n1\t2\n12x\t3\n3\t4\n", 3, "column 'source' has '12x', which is no integer"),
+        ("edges.csv", "src,dst\n12x,3\n1,2\n3,4\n5,6\n", 2, "'12x'"),
+        ("edges.csv", "src,dst\n1,2\n\n3,4.0\n", 4, "column 'dst' has '4.0'"),
+        ("edges.csv", "src,dst\n1,2\n3\n", 3, "1 field where the first has 2: '3'"),
+        ("edges.tsv", "1\t2\n3\t4\t5\n", 2, "3 fields where the first has 2: '3 4 5'"),
+        ("edges.txt", "1 2\n\n3  4 5\n", 3, "3 fields"),
+        ("edges.csv", "src,dst\n1,\n2,3\n3,4\n", 2, "column 'dst' is empty"),
+        ("edges.csv", "src,dst\na,b\nc,\n", 3, "column 'dst' is empty"),
+        ("edges.csv", 'src,dst\n"a\nb",c\n"d,e\n', 4, "quotes"),
+        ("edges.csv", 'src,dst\n"a\nb",c\nd\n', 4, "1 field"),
+        ("edges.tsv", f"1\t2\n{2**64}\t3\n", 2, "no 64-bit integer"),
+        ("edges.tsv", f"-1\t2\n{2**63}\t3\n", 2, "negative"),
+        ("edges.csv", b"src,dst\na,b\nc,\xff\xfe\n", 3, r"b'\\xff\\xfe', which is not UTF-8"),
+        ("edges.csv", b"src,dst\na,b\nc,\0\n", 3, "zero byte"),
+        ("edges.mtx", f"{BANNER} pattern general\n% c\n3 3 2\n1 2\n4 1\n", 5, "'4', but the size line allows 1 to 3"),
+        ("edges.mtx", f"{BANNER} pattern general\n3 3 2\n1 2\n0 1\n", 4, "'0', but the size line allows 1 to 3"),
+        ("edges.mtx", f"{BANNER} pattern general\n3 3 3\n1 2\n2 1\n", 2, "3 entries, but 2 follow"),
+        ("edges.mtx", f"{BANNER} real general\n3 3 1\n1 2 -1.5\n", 3, "'-1.5', which is below 0"),
+        ("edges.mtx", f"{BANNER} real general\n3 3 1\n1 2\n", 3, "2 fields where the first has 3"),
+        ("edges.mtx", f"{BANNER} real general\n3 4 1\n1 2 1\n", 2, "square"),
+        ("edges.mtx", f"{BANNER} real general\n% c\nthree\n", 3, "no.* size line"),
+        ("edges.mtx", f"{BANNER} complex general\n3 3 0\n", 1, "complex values"),
+        ("edges.mtx", f"{BANNER} real skew-symmetric\n3 3 0\n", 1, "skew-symmetric"),
+        ("edges.mtx", f"{BANNER} complex hermitian\n3 3 0\n", 1, "complex"),
+        ("edges.mtx", "%%MatrixMarket matrix array real general\n3 3\n", 1, "array format"),
+        ("edges.mtx", "1 2\n", 1, "banner"),
+    ],
+)  # fmt: skip
+def test_a_malformed_line_is_named(written, name, content, line, says):
+    path = written(name, content)
+    with pytest.raises(InvalidEdgesError, match=f"{name}, line {line}: .*{says}"):
+        read_edges(path)
+
+
+@pytest.mark.parametrize(
+    ("weight", "says"),
+    [("nan", "no finite number"), ("inf", "no finite number"), ("1e999", "past the range"), ("-0.5", "below 0"), ("", "empty"), ("x", "no finite")],
+)  # fmt: skip
+def test_a_malformed_weight_is_named(written, weight, says):
+    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'w' .*{says}"):
+        read_edges(written("edges.csv", f"src,dst,w\n1,2,1e-320\n2,1,{weight}\n"), weight="w")
+
+
+@pytest.mark.parametrize("between", [",", "  "])
+def test_lines_are_counted_across_pieces(written, monkeypatch, between):
+    monkeypatch.setattr(columnar, "PIECE_BYTES", 64)
+    monkeypatch.setattr(columnar, "BLOCK_BYTES", 256)
+    name = "edges.csv" if between == "," else "edges.txt"
+    lines = [f"{i}{between}{i + 1}" for i in range(500)]
+    assert pairs(read_edges(written(name, "\n".join(lines)))) == [(i, i + 1) for i in range(500)]
+    lines[432] = f"432{between}x"
+    with pytest.raises(InvalidEdgesError, match=r"line 433: .*'x'"):
+        read_edges(written(name, "\n".join(lines)))
+    # Neither piece is at fault on its own.
+    lines[432], lines[7] = f"432{between}{2**63}", f"-7{between}8"
+    with pytest.raises(InvalidEdgesError, match=r"line 433: .*negative"):
+        read_edges(written(name, "\n".join(lines)))
+
+
+def test_quoted_fields_may_go_over_blocks(written, monkeypatch):
+    monkeypatch.setattr(columnar, "BLOCK_BYTES", 128)
+    rows = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
+    path = written("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in rows))
+    assert pairs(read_edges(path)) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("edges.csv", b"", "is empty"),
+        ("edges.txt.gz", gzip.compress(b""), "is empty"),
+        ("edges.txt", b"# nothing\n\n", "no edges"),
+        ("edges.txt.gz", gzip.compress(SNAP.encode())[:-9], "cut short"),
+        ("edges.txt.zst", compressed(SNAP.encode() * 9, "zstd")[:-3], "cut short"),
+        ("edges.txt.gz", SNAP.encode(), "damaged"),
+        ("edges.txt", gzip.compress(SNAP.encode()), "compressed with gzip"),
+        ("edges.parquet", b"not Parquet at all", "no Parquet file"),
+        ("edges.parquet", b"", "no Parquet file"),
+        ("edges.mtx", f"{BANNER} real general\n% c\n".encode(), "no size line"),
+        ("edges.json", b"{}", r"\.parquet, .*\.mtx.*--format"),
+    ],
+)
+def test_a_file_that_holds_no_edges_says_why(written, name, content, says):
+    with pytest.raises(InvalidEdgesError, match=says):
+        read_edges(written(name, content))
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "edges.mtx"])
+def test_what_cannot_be_opened_is_the_systems_error(tmp_path, name):
+    with pytest.raises(FileNotFoundError):
+        read_edges(str(tmp_path / name))
+    (tmp_path / name).mkdir()
+    with pytest.raises(IsADirectoryError):
+        read_edges(str(tmp_path / name))
+
+
+def test_matrix_market_counts_all_vertices_and_symmetric_entries_both_ways(written):
+    general = read_edges(written("a.mtx", f"{BANNER} pattern general\n%\n\n4 4 2\n1 2\n 2  3\n"))
+    assert pairs(general) == [(1, 2), (2, 3)]
+    assert (general.vertices.tolist(), general.directed, general.weight) == ([1, 2, 3, 4], True, None)
+    text = f"{BANNER.upper()} Integer Symmetric\n3 3 2\n1 1 2\n3\t1\t4\n"
+    symmetric = read_edges(written("b.mtx", text))
+    assert pairs(symmetric) == [(1, 1, 2.0), (3, 1, 4.0)]
+    assert not symmetric.directed
+    assert read_edges(written("b.mtx", text), unweighted=True).weight is None
+    assert pairs(read_edges(written("c.mtx", f"{BANNER} real general\n2 2 0\n"))) == []
+
+
+def test_a_column_is_an_end_or_the_weight(written):
+    with pytest.raises(InvalidOptionError, match="'dst' is named as an end and as the weight"):
+        read_edges(written("edges.csv", "src,dst\n1,2\n"), weight="dst")
+
+
+RANKS = pd.DataFrame({"vertex": ["a", 'say "b"', "tab\there"], "pagerank": [0.1, 1 / 3, 5e-324]})
+
+
+def read_back(path, name):
+    raw = path.read_bytes()
+    if name.endswith((".gz", ".zst")):
+        raw = pa.CompressedInputStream(pa.BufferReader(raw), "gzip" if name.endswith(".gz") else "zstd").read()
+    if ".parquet" in name:
+        return pq.read_table(pa.BufferReader(raw)).to_pandas()
+    if ".jsonl" in name or ".ndjson" in name:
+        return pd.DataFrame([json.loads(line) for line in raw.decode().splitlines()])
+    text = pd.read_csv(io.BytesIO(raw), sep="\t" if ".tsv" in name else ",", dtype=str)
+    return text.assign(pagerank=[float(value) for value in text["pagerank"]])
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("kind", ["parquet", "csv", "tsv", "jsonl", "ndjson"])
+def test_what_is_written_reads_back_to_the_last_bit(tmp_path, kind, ending):
+    path = tmp_path / f"ranks.{kind}{ending}"
+    write_frame(RANKS, str(path))
+    back = read_back(path, path.name)
+    assert back["vertex"].tolist() == RANKS["vertex"].tolist()
+    assert back["pagerank"].tolist() == RANKS["pagerank"].tolist()
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_csv_quotes_only_where_it_must(tmp_path):
+    path = tmp_path / "ranks.csv"
+    write_frame(pd.DataFrame({"vertex": [1], "pagerank": [1.0]}), str(path))
+    assert '"' not in path.read_text()
+
+
+def test_dates_are_written_as_text(tmp_path):
+    frame = pd.DataFrame({"vertex": pd.to_datetime(["2024-02-29"]), "pagerank": [1.0]})
+    write_frame(frame, str(tmp_path / "ranks.jsonl"))
+    assert json.loads((tmp_path / "ranks.jsonl").read_text())["vertex"].startswith("2024-02-29")
+
+
+def test_a_failure_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "ranks.jsonl"
+    path.write_text("old\n")
+    with pytest.raises(InvalidOptionError, match="jsonl"):
+        write_frame(pd.DataFrame({"vertex": [b"bytes"], "pagerank": [1.0]}), str(path))
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_frame(RANKS, str(path))
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old\n"
+    assert os.listdir(tmp_path) == ["ranks.jsonl"]
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    write_frame(RANKS, str(link))
+    assert link.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert target.read_text().startswith("vertex,pagerank\n")
+
+
+def test_an_output_that_cannot_be_is_told_before_the_work(tmp_path):
+    with pytest.raises(InvalidOptionError, match=r"Known endings are .*\.jsonl"):
+        check_output(str(tmp_path / "ranks.xlsx"))
+    with pytest.raises(InvalidOptionError):
+        check_output(str(tmp_path / "ranks"))
+    with pytest.raises(FileNotFoundError):
+        check_output(str(tmp_path / "nowhere" / "ranks.csv"))
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError):
+        check_output(str(tmp_path / "folder.csv"))
+    assert os.listdir(tmp_path) == ["folder.csv"]
+
+
+def test_real_edges_survive_text(data_dir, tmp_path):
+    real = pd.read_parquet(data_dir / "graphs" / "p2p-Gnutella31-weighted.parquet")
+    path = tmp_path / "edges.txt.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("# a comment\n")
+        real.to_csv(file, sep=" ", header=False, index=False)
+    read = read_edges(str(path), weight="weight").frame
+    assert np.array_equal(read.to_numpy(np.float64), real.to_numpy(np.float64))
