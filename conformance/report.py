@@ -197,6 +197,3 @@ def _short(value: float | None) -> str:
 
 def _name(result: Result) -> str:
     return f"{result.method}-{result.dtype}-{result.case}"
-
-
-# --- circumstances ------------------------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 """The one loop: step, measure, certify, stop. It knows no method.
 
-**Standing still.** Where P has eigenvalues of modulus 1 other than 1 (a cycle, a star), rounding keeps the iterates going
-round the solution: a step leaves an L1 error e of at most `noise`, they stay within noise / (1 - alpha) of x*, and so does
-their change, which is 1 / (1 - alpha) times too much for the bound. But the mean z of N iterates x_1 ... x_N satisfies
+**Standing still.** Where P has eigenvalues of modulus 1 other than 1 (a cycle, a star), rounding keeps the iterates
+going round the solution: a step leaves an L1 error e of at most `noise`, they stay within noise / (1 - alpha) of x*,
+and so does their change, which is 1 / (1 - alpha) times too much for the bound. But the mean z of N iterates
+x_1 ... x_N has
 
     G z - z = (x_(N+1) - x_1) / N - mean(e),
 
 so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what is left of 2 * alpha**k at the first of
-them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any graph;
-lower ones are refused before the first step.
+them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any
+graph; lower ones are refused before the first step.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def iterate(
 
 
 class _Mean:
-    """The mean of some iterates, as their first plus the mean of what they differ by, which loses nothing to rounding."""
+    """The mean of some iterates: their first, plus the mean of what they differ by, which loses nothing to rounding."""
 
     def __init__(self, size: int) -> None:
         self._size = size

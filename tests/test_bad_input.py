@@ -140,8 +140,7 @@ MISSING = {
     "no known pair": (
         pd.DataFrame({"a": [1], "b": [2]}),
         {},
-        "none of the pairs of columns src/dst, source/destination, source/target, from/to is in the frame. "
-        "Its columns are 'a', 'b'. Name the two columns",
+        "src/dst, source/destination, source/target, from/to is in the frame. Its columns are 'a', 'b'. Name the two",
     ),
     "no columns": (pd.DataFrame(), {}, "It has no columns."),
     "an absent source": (EDGES, {"source": "x", "destination": "dst"}, "there is no column 'x' in the frame. Its columns are 'src', 'dst', 'w'."),

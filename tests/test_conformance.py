@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from conformance import report
+from conformance.circumstances import circumstances
 from conformance.compare import DTYPES, Case, Result, available, compare, prepare
 from conformance.equation import equation
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
@@ -113,7 +114,7 @@ def test_shares_of_extreme_weights_are_exact_to_a_rounding() -> None:
 def test_report_lists_failures(tmp_path, case: Case) -> None:
     good = Result("a-case", "a-method", "float64", bound=1e-6, error=1e-7)
     bad = Result("another", "a-method", "float32", bound=1e-6, error=0.0, failures=["residual: 2.0e-06 > 1.0e-06"])
-    about = report.circumstances()
+    about = circumstances("python -m conformance")
     about["machine"]["device"] = None
     markdown = report.save(tmp_path, [good, bad], report.answers(case), {"a-method": None, "another": "no GPU"}, about)
     text = markdown.read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -274,7 +275,7 @@ class TestProgress:
         assert steps[-1].error_bound == ranking.error_bound
         assert steps[-1].expected == ranking.iterations
         assert abs(steps[len(steps) // 2].expected - ranking.iterations) < 0.2 * ranking.iterations
-        assert all(0 <= one.seconds <= other.seconds for one, other in zip(steps, steps[1:], strict=False))
+        assert all(0 <= one.seconds <= other.seconds for one, other in pairwise(steps))
 
     def test_an_error_of_the_function_comes_through(self):
         def interrupt(state):

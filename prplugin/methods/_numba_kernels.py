@@ -23,7 +23,7 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def pull_chain(in_degree: int) -> int:
-    """Give the most additions a term of a row sum goes through in `_long_row_sum`: in its group, up the levels, and down."""
+    """Give the most additions a term of a row sum goes through: in its group, up the levels, and down them."""
     groups = in_degree // GROUP
     return min(in_degree, GROUP) + 2 * groups.bit_length()
 

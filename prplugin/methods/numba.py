@@ -55,8 +55,8 @@ class _ThreadedPull:
         n = adjacency.n
         self._offsets, self._sources, weights = adjacency.csc
         out_weight = adjacency.out_weight
-        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W overflows
-        # for denormal weights; and 0 where the vertex is dangling.
+        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
+        # overflows for denormal weights; and 0 where the vertex is dangling.
         flowing = out_weight > 0
         self._shares: Floats | None = None
         if weights is None:
