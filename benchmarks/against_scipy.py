@@ -66,15 +66,15 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def scipy_loop(edges: pd.DataFrame, tol: float, alpha: float = 0.85) -> pd.DataFrame:
-    """Rank with pandas.factorize (which dense ids do without) and a CSR matrix, as one would by hand."""
+    """Rank with pandas.factorize (which ids 0..n-1, all in use, do without) and a CSR matrix, as one would by hand."""
     source, target = edges["src"].to_numpy(), edges["dst"].to_numpy()
-    m, low, high = len(edges), min(source.min(), target.min()), max(source.max(), target.max())
-    if low == 0 and high < 4 * m:
-        ids = np.arange(high + 1)
+    m, n = len(edges), int(max(source.max(), target.max())) + 1
+    if min(source.min(), target.min()) == 0 and n < 4 * m and _all_in_use(source, target, n):
+        ids = np.arange(n)
     else:
         codes, ids = pd.factorize(np.concatenate([source, target]))
         source, target = codes[:m], codes[m:]
-    n = ids.size
+        n = ids.size
     out = np.bincount(source, minlength=n).astype(float)
     matrix = scipy.sparse.csr_array((np.ones(m), (target, source)), shape=(n, n))
     dangling = np.flatnonzero(out == 0)
@@ -85,3 +85,9 @@ def scipy_loop(edges: pd.DataFrame, tol: float, alpha: float = 0.85) -> pd.DataF
         if alpha / (1 - alpha) * np.abs(y - x).sum() <= tol:
             return pd.DataFrame({"vertex": ids, "pagerank": y})
         x = y
+
+
+def _all_in_use(source: np.ndarray, target: np.ndarray, n: int) -> bool:
+    seen = np.zeros(n, bool)
+    seen[source] = seen[target] = True
+    return bool(seen.all())

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from prplugin.machine import COMPILED_FROM
+
 __all__ = ["SHAPES", "Shape", "shape"]
 
 
@@ -183,8 +185,8 @@ def large() -> Shape:
     """Skewed, weighted, ids all over 64 bits: past the size from which prplugin compiles its graph building."""
     rng = np.random.default_rng(21)
     names = rng.integers(-(2**62), 2**62, 20_000)
-    source, destination = (names[(20_000 * rng.random(270_000) ** 3).astype(np.int64)] for _ in range(2))
-    return _edges(source, destination, rng.exponential(size=270_000))
+    source, destination = (names[(20_000 * rng.random(COMPILED_FROM) ** 3).astype(np.int64)] for _ in range(2))
+    return _edges(source, destination, rng.exponential(size=COMPILED_FROM))
 
 
 # --- weights ------------------------------------------------------------------------------------------------------

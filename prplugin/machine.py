@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 __all__ = ["COMPILED_FROM", "Machine", "this_machine"]
 
-COMPILED_FROM = 250_000
-"""Edges from which Numba's kernels are worth their import (0.1 s) and, once a machine, their compilation (1 s).
+COMPILED_FROM = 750_000
+"""Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
 
-Below it a whole `pagerank()` in NumPy takes less than that import: docs/decisions/0003-numpy-below-numba-above.md.
+Measured in docs/decisions/0002-numpy-below-numba-above.md.
 """
 
 

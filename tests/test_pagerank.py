@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 
 import prplugin
+from prplugin.machine import COMPILED_FROM
 from prplugin.methods import methods
+from prplugin.methods._numba_kernels import BLOCK
+from prplugin.methods.numba import _pieces
 from prplugin.ranking import highest
 
 METHODS = sorted(methods())
@@ -254,7 +257,7 @@ class TestAuto:
     def test_small_graphs_get_numpy_and_large_ones_numba(self):
         assert prplugin.Graph(EDGES).rank().method == "numpy"
         random = np.random.default_rng(0)
-        edges = pd.DataFrame(random.integers(0, 100_000, (600_000, 2)), columns=["src", "dst"])
+        edges = pd.DataFrame(random.integers(0, 100_000, (COMPILED_FROM, 2)), columns=["src", "dst"])
         assert prplugin.Graph(edges).rank().method == "numba"
 
     def test_it_says_why(self, caplog):
@@ -296,3 +299,15 @@ def test_a_ranking_tells_of_itself():
     assert text.startswith(f"PageRank of 5 vertices: converged after {ranking.iterations} iterations of numpy")
     assert ranking.seconds > 0
     assert ranking.frame is ranking.frame
+
+
+@pytest.mark.parametrize(
+    "lengths", [[0], [5], [3] * 1025, [0] * 5000, [10**6] * 3000, [0] * 4000 + [10**7] + [1] * 4000], ids=len
+)
+@pytest.mark.parametrize("count", [1, 2, 16, 1000])
+def test_the_pieces_that_threads_take_cover_every_row_once(lengths, count):
+    offsets = np.cumsum([0, *lengths])
+    pieces = _pieces(offsets, BLOCK, count)
+    assert len(pieces) <= count
+    covered = [block for first, last in pieces for block in range(first, last)]
+    assert covered == list(range(-(-len(lengths) // BLOCK)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from numbers import Integral
 
@@ -11,7 +13,7 @@ import numpy as np
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Floats
+from prplugin.graph.edges import Floats, Integers
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
@@ -26,9 +28,9 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, and the import of Numba where the graph was built without: benchmarks/results/cpu.md."""
-    start = 0.0 if adjacency.m >= COMPILED_FROM else 0.2
-    return start + 40 * (100e-6 + (2e-9 * adjacency.m + 4e-9 * adjacency.n) / machine.threads)
+    """Estimate 40 iterations (benchmarks/results/steps.md), and Numba's start where the graph was built without."""
+    start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
+    return start + 40 * (30e-6 + (2e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
@@ -72,8 +74,9 @@ class _ThreadedPull:
         self._contributions, self._next = np.empty(n), np.empty(n)
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
-        self._pool = ThreadPoolExecutor(max(threads - 1, 1), "prplugin")  # this thread takes a share too
-        self._shares_of_blocks = _balanced(self._offsets, kernels.BLOCK, threads)
+        self._helpers = threads - 1  # the calling thread works too
+        self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")
+        self._pieces = _pieces(self._offsets, kernels.BLOCK, 8 * threads)
         largest = int(np.diff(self._offsets).max(initial=0))
         self.chain = StepChain(
             row=kernels.pull_chain(largest),
@@ -89,18 +92,23 @@ class _ThreadedPull:
         return total(ranks[self._outflow == 0])
 
     def __call__(self, dangling: float) -> Sums:
-        def sweep(blocks: tuple[int, int]) -> None:
-            self._kernels.sweep(
-                *blocks, self._offsets, self._sources, self._shares, self._outflow, self._contributions, self._alpha,
-                self._alpha * dangling, self._target, self._teleport, self._ranks, self._next, self._sums,
-                np.empty(self._kernels.LEVELS),
-            )  # fmt: skip
+        left = deque(self._pieces)
 
-        mine, *others = self._shares_of_blocks
-        running = [self._pool.submit(sweep, blocks) for blocks in others]
-        sweep(mine)
-        for future in running:
-            future.result()
+        def work() -> None:
+            levels = np.empty(self._kernels.LEVELS)
+            with suppress(IndexError):  # until none is left
+                while True:
+                    first, last = left.popleft()
+                    self._kernels.sweep(
+                        first, last, self._offsets, self._sources, self._shares, self._outflow, self._contributions,
+                        self._alpha, self._alpha * dangling, self._target, self._teleport, self._ranks, self._next,
+                        self._sums, levels,
+                    )  # fmt: skip
+
+        helpers = [self._pool.submit(work) for _ in range(self._helpers)]
+        work()
+        for helper in helpers:
+            helper.result()
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling_rank = self._sums.T
         return Sums(total(change), float(largest.max()), total(dangling_rank))
@@ -109,11 +117,10 @@ class _ThreadedPull:
         return self._ranks
 
 
-def _balanced(offsets: np.ndarray, block: int, threads: int) -> list[tuple[int, int]]:
-    """Cut the blocks of rows into one run a thread, of about equal work: a row counts as much as two edges."""
+def _pieces(offsets: Integers, block: int, count: int) -> list[tuple[int, int]]:
+    """Cut the blocks of rows into pieces of about equal work, which threads take as they come; a row is four edges."""
     n = offsets.size - 1
     bounds = np.append(np.arange(0, n, block), n)
-    work = offsets[bounds] + 2 * bounds
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], threads + 1)[1:-1])
-    edges = [0, *cuts.tolist(), bounds.size - 1]
-    return [(first, last) for first, last in pairwise(edges) if first < last]
+    work = offsets[bounds] + 4 * bounds
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1))
+    return [(first, last) for first, last in pairwise(cuts.tolist()) if first < last]

@@ -21,8 +21,8 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations: benchmarks/results/cpu.md."""
-    return 40 * (20e-6 + 6e-9 * adjacency.m + 20e-9 * adjacency.n)
+    """Estimate 40 iterations: benchmarks/results/steps.md."""
+    return 40 * (15e-6 + 3.6e-9 * adjacency.m + 1e-9 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
