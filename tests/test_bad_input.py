@@ -83,7 +83,7 @@ EDGE_CASES = {
     ),
     "infinite weight": (EDGES.assign(w=[1.0, np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range"),
     "minus infinite weight": (EDGES.assign(w=[1.0, -np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value below 0: -inf in row 1"),
-    "text for weights": (EDGES.assign(w=["1", "2", "3"]), {"weight": "w"}, "column 'w' holds str, not real numbers. Cast it"),
+    "text for weights": (EDGES.assign(w=pd.array(["1", "2", "3"], dtype="string")), {"weight": "w"}, "column 'w' holds string, not real numbers. Cast it"),
     "text among objects": (
         EDGES.assign(w=pd.Series([1, "x", 2], dtype=object)),
         {"weight": "w"},

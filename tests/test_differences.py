@@ -182,7 +182,8 @@ def test_negative_and_nan_weights_networkx() -> None:
     with pytest.raises(nx.PowerIterationFailedConvergence):
         theirs(digraph(LOOP.assign(weight=[1.0, math.nan, 1.0, 1.0])))
     infinite = theirs(digraph(LOOP.assign(weight=[1.0, math.inf, 1.0, 1.0])))
-    assert same(infinite, ours(pd.DataFrame({"src": [1, 2], "dst": [0, 0]})))
+    without_edges = ours(pd.DataFrame({"src": [1, 2], "dst": [0, 0]}))
+    assert same(infinite, without_edges) or sum(infinite.values()) < 0.5  # NetworkX 3.6; 3.7
 
 
 @on_gpu

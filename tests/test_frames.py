@@ -199,6 +199,26 @@ def test_weights_of_any_numeric_type(name):
     pd.testing.assert_frame_equal(edges.pagerank(weight="w"), floats.pagerank(weight="w"), check_exact=True)
 
 
+def test_sparse_columns():
+    edges = pd.DataFrame({"src": [0, 0, 0, 2], "dst": [0, 1, 0, 0], "w": [0.0, 0.0, 1.5, 2.0]})
+    sparse = edges.astype(pd.SparseDtype("int64", 0)).assign(w=edges["w"].astype(pd.SparseDtype("float64", 0.0)))
+    pd.testing.assert_frame_equal(sparse.pagerank(weight="w"), edges.pagerank(weight="w"))
+
+
+def test_a_list_of_integers_widens_the_ids_only_if_it_must():
+    edges = pd.DataFrame({"src": [1, 2], "dst": [2, 1]}, dtype="uint8")
+    for vertices, dtype in (
+        ([], "uint8"),
+        ([255], "uint8"),
+        ([256], "int64"),
+        ([-1], "int64"),
+        ([2**64 - 1], "uint64"),
+    ):
+        ranks = edges.pagerank(vertices=vertices)
+        assert ranks["vertex"].tolist() == sorted({1, 2, *vertices})
+        assert ranks["vertex"].dtype == dtype
+
+
 def test_the_frame_is_never_changed():
     edges = pd.DataFrame({"src": [3, 1], "dst": [1, 2], "w": [1.5, 2.5]}, index=["p", "q"])
     before = edges.copy(deep=True)

@@ -164,8 +164,12 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 
 def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple[list[Integers], Any]:
     arrays = [_integers(column, label[0]) for column, label in zip(columns, labels, strict=True)]
-    dtype = np.result_type(*{array.dtype for array in arrays})
-    if dtype.kind == "f":  # uint64 beside a signed type: NumPy would use float64, which holds neither
+    # Python's integers have no width of their own: a list of them widens the result only if it must.
+    typed = {array.dtype for array, column in zip(arrays, columns, strict=True) if not types.is_object_dtype(column)}
+    dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
+    if not all(_fits(array, dtype) for array in arrays):
+        dtype = np.result_type(*{array.dtype for array in arrays})
+    if dtype.kind not in "iu":  # uint64 beside a signed type: NumPy would use float64, which holds neither
         if min(int(array.min(initial=0)) for array in arrays) >= 0:
             dtype = np.dtype(np.uint64)
         elif max(int(array.max(initial=0)) for array in arrays) <= np.iinfo(np.int64).max:
@@ -198,6 +202,12 @@ def _integers(column: pd.Series, label: str) -> Integers:
     array: Integers = column.to_numpy(native)
     swapped: Integers = array.astype(array.dtype.newbyteorder("="), copy=False)
     return swapped
+
+
+def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
+    if np.can_cast(array.dtype, dtype) or not array.size:
+        return True
+    return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
 def _integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
@@ -234,7 +244,7 @@ def _by_first_appearance(columns: list[pd.Series], label: str) -> tuple[list[Int
         Where each first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
     """
     m = len(columns[0])
-    factorised = [pd.factorize(column.array) for column in columns]
+    factorised = [pd.factorize(_values(column)) for column in columns]
     merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in factorised], label))
     places = np.full(len(values), np.iinfo(np.int64).max)
     bounds = np.cumsum([0, *(len(uniques) for _, uniques in factorised)])
@@ -273,7 +283,13 @@ def _one_type(arrays: list[Any], label: str) -> Any:
                 f"{label} and the other columns of ids hold values that {first} does not. Cast them to one type."
             )
         joined = pd.concat(cast, ignore_index=True)
-    return joined.array
+    return _values(joined)
+
+
+def _values(column: pd.Series) -> Any:
+    """Give the array of a column: NumPy's own, where pandas only wraps one."""
+    wrapped = isinstance(column.dtype, np.dtype) and column.dtype.kind not in "mM"
+    return column.to_numpy() if wrapped else column.array
 
 
 def _like_categories(values: Any, columns: list[pd.Series]) -> Any:

@@ -75,7 +75,7 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     """
     ids = _ids()
     several = len(columns.source) > 1
-    ends = [[frame.iloc[:, position] for position in end] for end in (columns.source, columns.destination)]
+    ends = [[_dense(frame.iloc[:, position]) for position in end] for end in (columns.source, columns.destination)]
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     if vertices is not None:
         more = _id_columns(vertices, columns.source_names if several else None, "vertices")
@@ -85,7 +85,7 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     weights = None
     if columns.weight is not None:
         weights = ids.numbers(
-            frame.iloc[:, columns.weight], f"column {columns.weight_name!r}", "row", InvalidEdgesError
+            _dense(frame.iloc[:, columns.weight]), f"column {columns.weight_name!r}", "row", InvalidEdgesError
         )
     edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
@@ -203,6 +203,12 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.
             f"{counted(len(odd), 'entry is', 'entries are')} not: {listed([repr(rows[row]) for row in odd])}."
         )
     return [_objects([item[part] for item in rows]) for part in range(len(names))]
+
+
+def _dense(column: pd.Series) -> pd.Series:
+    import pandas as pd
+
+    return column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
 
 
 def _objects(items: list[Any]) -> pd.Series:
