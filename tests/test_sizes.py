@@ -57,12 +57,13 @@ def test_the_bound_stays_small_on_paper():
     # The graph of the web: 100 billion edges, a page with a billion links, every chain as long as it can be.
     n, m, hub = 2**33, 10**11, 10**9
     steps = StepChain(row=pull_chain(hub), edge=1, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
-    assert Certificate(0.85, n, m, steps, "float64", 1).floor < 1e-12
+    assert Certificate(0.85, n, m, steps, "float64", 1).provable < 2e-11
 
 
 @pytest.mark.parametrize("n", [10_000_000])
 def test_the_promised_tolerances_can_be_proved_on_ten_million_vertices(n):
     # A star: every edge ends in one vertex. Weighted, so that shares carry roundings as well.
-    steps = StepChain(row=chain(n), edge=chain(n) + 4, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
-    assert Certificate(0.85, n, 10 * n, steps, "float64", 1).floor < 1e-12
-    assert Certificate(0.99, n, 10 * n, steps, "float64", "n").floor < 1e-11
+    for row in (chain(n), pull_chain(n)):
+        steps = StepChain(row=row, edge=chain(n) + 4, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
+        assert Certificate(0.85, n, 10 * n, steps, "float64", 1).provable < 1e-11 / 3
+        assert Certificate(0.99, n, 10 * n, steps, "float64", "n").provable < 1e-9 / 10

@@ -50,9 +50,10 @@ def test_total(size, seed):
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 32, 33, 64, 65, 500, 1024, 1025, 3000]), max_size=6)
 
 
+@pytest.mark.parametrize("fan", [2, 7, 32])
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=40, deadline=None)
-def test_row_sums_of_both_methods(lengths, seed):
+def test_row_sums_of_both_methods(fan, lengths, seed):
     offsets = np.cumsum([0, *lengths])
     terms = np.random.default_rng(seed).pareto(0.3, offsets[-1]).clip(max=1e200)
     grouped = RowSums(offsets)
@@ -63,13 +64,23 @@ def test_row_sums_of_both_methods(lengths, seed):
     pulled, one = np.zeros(n), np.ones(1)
     if n:
         kernels.sweep(
-            0, -(-n // kernels.BLOCK), offsets, np.arange(offsets[-1]).astype(np.int32), None, np.ones(n), terms, 1.0,
-            0.0, 0 * one, 0 * one, pulled, np.empty(n), np.empty((-(-n // kernels.BLOCK), 3)), np.empty(kernels.LEVELS),
+            0, -(-n // kernels.BLOCK), offsets, np.arange(offsets[-1]).astype(np.int32), None, fan, np.ones(n), terms,
+            1.0, 0.0, 0 * one, 0 * one, pulled, np.empty(n), np.empty((-(-n // kernels.BLOCK), 3)),
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
         assert_within_chain(sums[row], part, chain(length))
-        assert_within_chain(pulled[row], part, kernels.pull_chain(length))
+        assert_within_chain(pulled[row], part, kernels.pull_chain(length) if fan >= kernels.fan_for(length) else length)
+
+
+@pytest.mark.parametrize("in_degree", [0, 1, 32, 33, 1024, 1025, 32**3, 32**3 + 1, 10**6, 10**9])
+def test_the_chains_of_the_kernel(in_degree):
+    """Follow its loops with counters for numbers: how often is a term added before the sum is whole?"""
+    fan = kernels.fan_for(in_degree)
+    assert fan == 32 or (fan - 1) ** 3 < in_degree <= fan**3
+    groups = -(-in_degree // fan)
+    wide = -(-groups // fan)
+    assert min(in_degree, fan) + min(groups, fan) + wide <= kernels.pull_chain(in_degree) <= 3 * fan + 2
 
 
 @given(size=st.integers(0, 3000), seed=st.integers(0, 2**32 - 1))

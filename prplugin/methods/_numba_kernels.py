@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import numba
 
-__all__ = ["BLOCK", "GROUP", "edge_shares", "pull_chain", "step_chain", "sweep"]
+__all__ = ["BLOCK", "GROUP", "edge_shares", "fan_for", "pull_chain", "step_chain", "sweep"]
 
 GROUP = 32
-"""Terms added in a plain loop before the sum goes up a level."""
+"""Terms added in a plain loop before their sum goes up a level."""
 
 BLOCK = GROUP * GROUP
 """Rows whose norms are added up in one block: a level of groups, and a level of group sums."""
 
-LEVELS = 40
-"""Levels of pairwise sums: room for GROUP * 2**40 terms."""
-
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
+def fan_for(in_degree: int) -> int:
+    """Give how many terms, and how many group sums, a row sum adds at a time: three levels reach `in_degree`."""
+    fan = GROUP
+    while fan**3 < in_degree:
+        fan += 1
+    return fan
+
+
 def pull_chain(in_degree: int) -> int:
-    """Give the most additions a term of a row sum goes through: in its group, up the levels, and down them."""
-    groups = in_degree // GROUP
-    return min(in_degree, GROUP) + 2 * groups.bit_length()
+    """Give the most additions that a term of a row sum goes through: in its group, the group of groups, the rest."""
+    fan = fan_for(in_degree)
+    return min(in_degree, fan) + min(in_degree // fan + 1, fan) + in_degree // fan**2 + 1
 
 
 def step_chain() -> int:
@@ -42,44 +47,17 @@ def edge_shares(weights, sources, out_weight, shares):
 
 
 @compiled
-def _long_row_sum(contributions, sources, shares, begin, end, levels):
-    """Sum a row of in-edges: groups of `GROUP` terms, then pairwise, as carries run through a binary counter."""
-    groups = 0
-    while True:
-        stop = begin + GROUP if end - begin > GROUP else end
-        term = 0.0
-        for edge in range(begin, stop):
-            if shares is None:
-                term += contributions[sources[edge]]
-            else:
-                term += contributions[sources[edge]] * shares[edge]
-        if stop == end:
-            break
-        begin = stop
-        level, carries = 0, groups
-        while carries & 1:
-            term += levels[level]
-            level, carries = level + 1, carries >> 1
-        levels[level] = term
-        groups += 1
-    level = 0
-    while groups:
-        if groups & 1:
-            term += levels[level]
-        level, groups = level + 1, groups >> 1
-    return term
-
-
-@compiled
 def sweep(
-    first_block, last_block, offsets, sources, shares, outflow, contributions, alpha, mass, target, teleport,
-    ranks, next_contributions, sums, levels,
+    first_block, last_block, offsets, sources, shares, fan, outflow, contributions, alpha, mass, target, teleport,
+    ranks, next_contributions, sums,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
     then c_i = y_i * outflow_i for the next, where outflow is 0 on dangling rows. `target` (w) and `teleport` (t) have n
     entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
+
+    It is one loop nest, without calls, that compiles in half the time of a row sum of its own.
     """
     n = ranks.size
     target_step = 1 if target.size == n else 0
@@ -89,20 +67,30 @@ def sweep(
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_change, group_dangling = 0.0, 0.0
             for i in range(group, min(group + GROUP, n)):
-                begin, end = offsets[i], offsets[i + 1]
-                if end - begin > GROUP:
-                    pulled = _long_row_sum(contributions, sources, shares, begin, end, levels)
-                else:
-                    pulled = 0.0
-                    for edge in range(begin, end):
+                edge, end = offsets[i], offsets[i + 1]
+                pulled, groups_sum, groups = 0.0, 0.0, 0
+                while True:
+                    stop = edge + fan if end - edge > fan else end
+                    term = 0.0
+                    while edge < stop:
                         if shares is None:
-                            pulled += contributions[sources[edge]]
+                            term += contributions[sources[edge]]
                         else:
-                            pulled += contributions[sources[edge]] * shares[edge]
+                            term += contributions[sources[edge]] * shares[edge]
+                        edge += 1
+                    groups_sum += term
+                    if edge == end:
+                        break
+                    groups += 1
+                    if groups == fan:
+                        pulled += groups_sum
+                        groups_sum, groups = 0.0, 0
+                pulled += groups_sum
                 rank = alpha * pulled + (mass * target[i * target_step] + teleport[i * teleport_step])
                 move = abs(rank - ranks[i])
                 group_change += move
-                largest = max(largest, move)
+                if move > largest:
+                    largest = move
                 flow = outflow[i]
                 group_dangling += rank if flow == 0.0 else 0.0
                 next_contributions[i] = rank * flow

@@ -78,6 +78,7 @@ class _ThreadedPull:
         self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")
         self._pieces = _pieces(self._offsets, kernels.BLOCK, 8 * threads)
         largest = int(np.diff(self._offsets).max(initial=0))
+        self._fan = kernels.fan_for(largest)
         self.chain = StepChain(
             row=kernels.pull_chain(largest),
             edge=2 if weights is None else adjacency.out_weight_chain + 4,
@@ -95,14 +96,13 @@ class _ThreadedPull:
         left = deque(self._pieces)
 
         def work() -> None:
-            levels = np.empty(self._kernels.LEVELS)
             with suppress(IndexError):  # until none is left
                 while True:
                     first, last = left.popleft()
                     self._kernels.sweep(
-                        first, last, self._offsets, self._sources, self._shares, self._outflow, self._contributions,
-                        self._alpha, self._alpha * dangling, self._target, self._teleport, self._ranks, self._next,
-                        self._sums, levels,
+                        first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                        self._contributions, self._alpha, self._alpha * dangling, self._target, self._teleport,
+                        self._ranks, self._next, self._sums,
                     )  # fmt: skip
 
         helpers = [self._pool.submit(work) for _ in range(self._helpers)]
