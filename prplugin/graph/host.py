@@ -5,6 +5,7 @@ Kernels release the GIL, are single-threaded loops over scalars (quick to compil
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numba
@@ -12,12 +13,81 @@ import numpy as np
 
 from prplugin.graph.edges import Floats, Integers, index_dtype
 
-__all__ = ["compensated_sums", "gather_groups", "hash_codes"]
+__all__ = ["compensated_sums", "gather_groups", "number_ids"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
+PARTITIONED_FROM = 12_000_000
+"""Values from which their hash table outgrows the caches: docs/decisions/0004-partition-before-hashing.md."""
+
+PARTITION_BITS = 8
+"""As many partitions, 256, as a core writes to at once without losing its place."""
+
+
+def number_ids(columns: list[Any], dtype: np.dtype[Any]) -> tuple[list[Integers], Integers]:
+    """Replace ids by their rank among all distinct ids, through a hash table.
+
+    Parameters
+    ----------
+    columns : list of int64 arrays
+        The ids, or their bits.
+    dtype : integer type
+        What the bits mean.
+
+    Returns
+    -------
+    codes : list of int32 or int64 arrays
+    ids : array of `dtype`
+        The distinct ids, ascending.
+    """
+    if sum(column.size for column in columns) < PARTITIONED_FROM:
+        codes, keys = _hash_codes(columns)
+        position, ids = _ascending(keys.astype(dtype))
+        return [position[column_codes] for column_codes in codes], ids
+    values, rows, bounds = _partitioned(columns)
+    parts = [_hash_codes([values[first:last]]) for first, last in pairwise(bounds)]
+    position, ids = _ascending(np.concatenate([keys for _, keys in parts]).astype(dtype))
+    ranked = np.empty(rows.size, position.dtype)
+    base = 0
+    for (codes, keys), (first, last) in zip(parts, pairwise(bounds), strict=True):
+        ranked[rows[first:last]] = position[base : base + keys.size][codes[0]]
+        base += keys.size
+    return np.split(ranked, np.cumsum([column.size for column in columns])[:-1]), ids
+
+
+def _ascending(ids: Integers) -> tuple[Integers, Integers]:
+    """Sort distinct ids; also give where each went."""
+    order = np.argsort(ids)
+    position = np.empty(ids.size, index_dtype(ids.size))
+    position[order] = np.arange(ids.size)
+    return position, ids[order]
+
+
+def _partitioned(columns: list[Any]) -> tuple[Any, Integers, list[int]]:
+    """Bring values together by part of their hash, so that the table of each partition stays in the cache.
+
+    Returns
+    -------
+    values, rows : arrays
+        The values, partition by partition, and the row of each in all columns put end to end.
+    bounds : list of int
+        Where the partitions begin, and where the last one ends.
+    """
+    counts = np.zeros(1 << PARTITION_BITS, np.int64)
+    for column in columns:
+        _count_partitions(column, counts)
+    bounds = np.append(0, np.cumsum(counts))
+    values = np.empty(bounds[-1], np.int64)
+    rows = np.empty(bounds[-1], index_dtype(int(bounds[-1])))
+    places, row = bounds[:-1].copy(), 0
+    for column in columns:
+        _fill_partitions(column, row, places, values, rows)
+        row += column.size
+    return values, rows, bounds.tolist()
+
+
+def _hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
     """Number the distinct values of int64 columns in the order in which they first appear.
 
     Returns
@@ -27,8 +97,7 @@ def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
     keys : int64 array
         The values by number.
     """
-    count = sum(column.size for column in columns)
-    narrow = index_dtype(count)
+    narrow = index_dtype(sum(column.size for column in columns))
     codes: list[Any] = [np.empty(column.size, narrow) for column in columns]
     bits = 16
     slots = np.full(1 << bits, -1, narrow)
@@ -45,6 +114,31 @@ def hash_codes(columns: list[Any]) -> tuple[list[Integers], Any]:
                 full, keys = keys, np.empty(2 * keys.size, np.int64)
                 _number(full, np.empty(used, narrow), slots, np.uint64(64 - bits), keys, 0, 0)
     return codes, keys[:used]
+
+
+@compiled
+def _count_partitions(column, counts):
+    """Count the values of each partition."""
+    shift = np.uint64(64 - PARTITION_BITS)
+    for row in range(column.size):
+        counts[np.int64((np.uint64(column[row]) * np.uint64(0xD1B54A32D192ED03)) >> shift)] += 1
+
+
+@compiled
+def _fill_partitions(column, first_row, places, values, rows):
+    """Write each value and its row to the next place of its partition.
+
+    The partition is the upper bits of a product too, with a factor of its own, so that the slots of its values still
+    spread over the whole table.
+    """
+    shift = np.uint64(64 - PARTITION_BITS)
+    for row in range(column.size):
+        value = column[row]
+        partition = np.int64((np.uint64(value) * np.uint64(0xD1B54A32D192ED03)) >> shift)
+        place = places[partition]
+        places[partition] = place + 1
+        values[place] = value
+        rows[place] = first_row + row
 
 
 @compiled

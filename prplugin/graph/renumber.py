@@ -85,13 +85,8 @@ def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
 
 
 def _by_hash(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Number the ids as they first appear, through a hash table, then put the numbers in the order of the ids."""
+    """Number the ids through a hash table, whatever their bits mean, and then put them in order."""
     from prplugin.graph import host  # Numba takes a tenth of a second to import, which small frames never pay
 
-    wide: list[Any] = [column.astype(np.int64, copy=False) for column in columns]
-    first_codes, keys = host.hash_codes(wide)
-    ids = keys.astype(columns[0].dtype)
-    order = np.argsort(ids)
-    position = np.empty(ids.size, index_dtype(ids.size))
-    position[order] = np.arange(ids.size)
-    return [position[codes] for codes in first_codes], ids[order]
+    bits: list[Any] = [column.astype(np.int64, copy=False) for column in columns]
+    return host.number_ids(bits, columns[0].dtype)
