@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.graph.edges import Edges, Floats, Integers
 
@@ -84,7 +84,7 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     codes, arrays, kinds = ids.encode(ends, labels)
     weights = None
     if columns.weight is not None:
-        weights = ids.numbers(
+        weights = _numbers(
             _dense(frame.iloc[:, columns.weight]), f"column {columns.weight_name!r}", "row", InvalidEdgesError
         )
     edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
@@ -145,7 +145,7 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
             f"{listed(_described(arrays, repeated))}. Add them up or drop all but one."
         )
     spread = np.zeros(len(vertices))
-    spread[rows] = ids.numbers(values, what, "entry", InvalidOptionError)
+    spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
     return spread
 
 
@@ -163,6 +163,12 @@ def _ids() -> Any:
     from prplugin.frames import _pandas_ids
 
     return _pandas_ids
+
+
+def _numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    from prplugin.frames._pandas_numbers import numbers  # imports pandas
+
+    return numbers(column, label, noun, error)
 
 
 def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
