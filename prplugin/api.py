@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
-from prplugin.methods import check_options, choose
+from prplugin.methods import choose
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
@@ -202,13 +203,13 @@ class Graph:
         -------
         Compressed
             ``offsets, indices, weights``: n + 1 int64, m positions of targets in the order of the result, and m float64
-            or None where the graph has no weights.
+            or None where the graph has no weights. They are the graph's own, and read-only.
         """
-        return self._adjacency.csr
+        return _read_only(self._adjacency.csr)
 
     def csc(self) -> Compressed:
         """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
-        return self._adjacency.csc
+        return _read_only(self._adjacency.csc)
 
     def rank(
         self,
@@ -245,8 +246,7 @@ class Graph:
         began = time.perf_counter()
         adjacency = self._adjacency
         machine = this_machine()
-        method = choose(options.method, adjacency, machine)
-        check_options(method, options.method_options)
+        method = choose(options.method, adjacency, machine, options.method_options)
         problem = Problem(
             adjacency,
             options.alpha,
@@ -273,7 +273,7 @@ class Graph:
             outcome.error_bound,
             method.name,
             time.perf_counter() - began,
-            lambda values, rows: self._adapter.write(self._vertices, values, rows),
+            partial(self._adapter.write, self._vertices),
             options.top,
         )
         if not outcome.converged and options.tol > 0:
@@ -303,6 +303,14 @@ class Graph:
                 f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
                 "Divide the column by its greatest value."
             )
+
+
+def _read_only(compressed: Compressed) -> Compressed:
+    views = [None if array is None else array.view() for array in compressed]
+    for view in views:
+        if view is not None:
+            view.flags.writeable = False
+    return Compressed(*views)  # type: ignore[arg-type]  # only weights can be None
 
 
 def _shortfall(ranking: Ranking, options: Options) -> str:

@@ -57,6 +57,9 @@ class NotConvergedError(PageRankError):
         super().__init__(message)
         self.ranking = ranking
 
+    def __reduce__(self) -> tuple[type[NotConvergedError], tuple[str, Ranking]]:
+        return type(self), (self.args[0], self.ranking)
+
 
 def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
     """Join the first few items for a message: ``3, 7, 9 and 12 more``."""

@@ -43,8 +43,8 @@ class Options:
         keep(self, "alpha", _real("alpha", self.alpha))
         if not 0 <= self.alpha < 1:
             raise InvalidOptionError(
-                f"alpha must be at least 0 and less than 1, not {self.alpha!r}: at 1 nothing teleports "
-                "and PageRank need not exist. The usual value is 0.85."
+                f"alpha must be at least 0 and less than 1, not {self.alpha!r}. The usual value is 0.85; "
+                "at 1 nothing teleports, and PageRank need not be unique."
             )
         keep(self, "tol", _real("tol", self.tol))
         if not 0 <= self.tol < math.inf:
@@ -58,7 +58,7 @@ class Options:
         if self.top is not None:
             keep(self, "top", _whole("top", self.top, least=1))
         check_choice("stop", self.stop, get_args(Stop))
-        if isinstance(self.scale, bool) or self.scale not in (1, "n"):
+        if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."
             )
@@ -76,7 +76,10 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 def _real(name: str, value: object) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise InvalidOptionError(f"{name} must be a number, not {value!r}.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # Real compares, its stub does not say so
 
 
 def _whole(name: str, value: object, *, least: int) -> int:

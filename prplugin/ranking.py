@@ -15,7 +15,7 @@ from prplugin.graph.edges import Integers
 __all__ = ["Ranking", "highest"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ranking:
     """The ranks of a graph's vertices, with a proved bound on their error.
 
@@ -42,7 +42,7 @@ class Ranking:
     error_bound: float
     method: str
     seconds: float
-    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False, compare=False)
+    _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False)
     _top: int | None = field(default=None, repr=False)
 
     @cached_property

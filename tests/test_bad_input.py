@@ -24,7 +24,7 @@ EDGE_CASES = {
     "null in objects": (
         frame(["a", None, "b", None], ["b", "b", "a", "a"]),
         {},
-        "column 'src' has 2 nulls, in rows 1, 3 (counted from 0): an edge needs both ends. Drop or fill them.",
+        "column 'src' has 2 nulls, in rows 1, 3 (counted from 0): a vertex needs an id. Drop or fill them.",
     ),
     "null in Int64": (frame([1, 2], pd.array([None, 1], dtype="Int64")), {}, "column 'dst' has 1 null, in row 0 "),
     "null in a category": (frame(pd.Categorical(["a", None])), {}, "column 'src' has 1 null, in row 1 "),
@@ -116,6 +116,24 @@ EDGE_CASES = {
         {"duplicates": "error", "directed": False},
         "1 row of the edge frame repeats a pair of vertices that an earlier row has: 1 ",
     ),
+    "integers past float64": (
+        EDGES.assign(w=pd.Series([1, 10**400, 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range of float64",
+    ),
+    "minus an integer past float64": (EDGES.assign(w=pd.Series([1, -(10**400), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value below 0"),
+    "a signalling NaN": (EDGES.assign(w=pd.Series([1, Decimal("sNaN"), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value missing or NaN"),
+    "decimals that underflow": (
+        EDGES.assign(w=pd.Series([Decimal("1e-400"), Decimal("-1e-400"), Decimal(0)], dtype=object)),
+        {"weight": "w"},
+        "column 'w' has 2 values too near to 0 for float64: Decimal('1E-400') in row 0, Decimal('-1E-400') in row 1 ",
+    ),
+    "long doubles that lose what they are": (
+        EDGES.assign(w=np.array([np.longdouble(5e-324) * 1.5, 5e-324, 1], np.longdouble)), {"weight": "w"}, "column 'w' has 1 value too near to 0 for float64",
+    ),
+    "tuples with lists in them": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
+    "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings."),
+    "dates of no common type": (
+        frame(pd.Series(["9999-01-01"], dtype="datetime64[s]"), pd.Series(["2026-01-01"], dtype="datetime64[ns]")), {}, "have no common type",
+    ),
     "a repeated column": (
         pd.DataFrame([[1, 2, 3]], columns=["src", "dst", "src"]), {}, "column 'src' is in the frame 2 times, at positions 0, 2.",
     ),
@@ -192,6 +210,14 @@ OPTION_CASES = {
     "alpha next to 1": ({"alpha": 1 - 2**-53}, "cannot be proved for this graph in float64 at alpha=1, for rounding: the least that can is inf"),
     "max_iter": ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1."),
     "max_iter 2.5": ({"max_iter": 2.5}, "max_iter must be a whole number of at least 0, not 2.5."),
+    "alpha past float64": ({"alpha": 10**400}, "alpha must be at least 0 and less than 1, not inf"),
+    "tol past float64": ({"tol": 10**400}, "tol must be a finite number of at least 0, not inf."),
+    "scale of two": ({"scale": np.array([1, 2])}, "scale must be 1 (ranks sum to 1) or 'n'"),
+    "vertices of two dimensions": ({"vertices": np.array([[5, 6]])}, "vertices is an array of 2 dimensions"),
+    "values twice": (
+        {"personalization": pd.DataFrame([[1, 2, 3]], columns=["vertex", "values", "values"])}, "personalization has column 'values' more than once",
+    ),
+    "an option of no method": ({"thread": 2}, "'thread' is neither an argument of pagerank nor an option of any method."),
     "stop": ({"stop": "never"}, "stop must be one of 'error', 'delta', 'vertex', 'networkx', not 'never'."),
     "scale": ({"scale": 2}, "scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not 2."),
     "dtype": ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', not 'float16'."),
@@ -231,7 +257,7 @@ OPTION_CASES = {
     "a list": ({"personalization": [1, 2, 3]}, "personalization must be a dict of vertex: value, a Series"),
     "an array": ({"nstart": np.ones(3)}, "nstart must be a dict of vertex: value, a Series"),
     "a frame without values": (
-        {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': a frame of values has the columns 'vertex', 'values'.",
+        {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
     ),
     "an index of levels": (
         {"personalization": pd.Series([1], index=pd.MultiIndex.from_tuples([(1, 2)]))}, "personalization has an index of 2 levels",
@@ -245,7 +271,7 @@ OPTION_CASES = {
     ),
     "a frame without a part": (
         {"source": ["src", "w"], "destination": ["dst", "w"], "vertices": pd.DataFrame({"src": [1]})},
-        "vertices has no column 'w': it needs the columns of a vertex, 'src', 'w'.",
+        "vertices has no column 'w': it needs the columns 'src', 'w'.",
     ),
 }  # fmt: skip
 

@@ -157,9 +157,6 @@ def test_names_that_the_terminal_has_no_letters_for(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--alpha", "1"], "alpha must be"),
-        (["--method", "fastest"], "no method 'fastest': there are auto, "),
-        (["--method", "numpy", "--option", "threads=2"], "'threads'"),
         (["--option", "speed=2"], "'speed'"),
         (["--tol", "1e-30"], "cannot be proved"),
         (["--tol", "1e-9", "--max-iter", "2"], "after 2 iterations the error is at most"),
@@ -167,12 +164,27 @@ def test_names_that_the_terminal_has_no_letters_for(tmp_path):
         (["--source", "nope", "--destination", "dst"], "edges.csv: there is no column 'nope'"),
         (["--source", "src"], "destination is not given"),
         (["--duplicates", "error"], "edges.csv: 1 row of the edge frame repeats"),
-        (["--output", "ranks.xlsx"], "ranks.xlsx: its name does not say"),
         (["--output", "/nowhere/ranks.csv"], "/nowhere: No such file or directory"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(edges, arguments, says):
     refused(run("rank", edges, *arguments), says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--alpha", "1"], "alpha must be"),
+        (["--tol", "0"], "tol=0 never stops by itself"),
+        (["--method", "fastest"], "no method 'fastest': there are auto, "),
+        (["--method", "numpy", "--option", "threads=2"], "'threads'"),
+        (["--output", "ranks.xlsx"], "ranks.xlsx: its name does not say"),
+    ],
+)
+def test_options_that_mean_nothing_whatever_the_file_are_wrong_usage(edges, arguments, says):
+    result = run("rank", edges, *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
 
 
 def test_what_cannot_be_read_is_one_line(tmp_path):

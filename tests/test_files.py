@@ -222,6 +222,7 @@ def test_quoted_fields_may_go_over_blocks(written, monkeypatch):
         ("edges.parquet", b"not Parquet at all", "no Parquet file"),
         ("edges.parquet", b"", "no Parquet file"),
         ("edges.mtx", f"{BANNER} real general\n% c\n".encode(), "no size line"),
+        ("edges.mtx", f"{BANNER} pattern general\n{10**23} {10**23} 1\n1 2\n".encode(), "line 2: .*more than 64 bits"),
         ("edges.json", b"{}", r"\.parquet, .*\.mtx.*--format"),
     ],
     ids=lambda value: "" if isinstance(value, bytes) else value,  # what gzip writes holds the time

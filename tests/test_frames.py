@@ -358,3 +358,85 @@ def test_a_hash_table_that_grows(monkeypatch, partitioned):
     ids = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, 200_000)
     ranks = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)}).pagerank(top=None, tol=1e-3)
     assert ranks["vertex"].tolist() == np.unique(ids).tolist()
+
+
+class TestTheGraphOutlivesTheFrame:
+    """What becomes of the frame, or of what the graph hands out, must not change the graph."""
+
+    def test_the_frame_may_change(self):
+        for dtype in ("int32", "int64", "uint64"):
+            arrays = {
+                "src": np.array([0, 0, 2], dtype),
+                "dst": np.array([1, 2, 0], dtype),
+                "w": np.array([100.0, 300.0, 1.0]),
+            }
+            edges = pd.DataFrame(arrays, copy=False)
+            graph, before = prplugin.Graph(edges, weight="w"), edges.pagerank(weight="w", tol=1e-12)
+            edges.loc[0, "w"] = 1.0
+            edges.loc[0, "dst"] = 0
+            for array in arrays.values():
+                array[:] = 0
+            pd.testing.assert_frame_equal(graph.rank(tol=1e-12).frame, before)
+
+    def test_what_it_hands_out_is_read_only(self):
+        graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [1.0, 3.0, 1.0]}), weight="w")
+        for array in (*graph.csr(), *graph.csc()):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0
+
+
+TYPES = ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "uint64[pyarrow]"]
+
+
+@pytest.mark.parametrize("one", TYPES)
+@pytest.mark.parametrize("other", TYPES)
+def test_integers_of_all_types_are_told_apart_exactly(one, other):
+    big = 2**53
+    source, target = pd.array([big, 1], dtype=one), pd.array([big + 1, big], dtype=other)
+    plain = pd.DataFrame({"src": source, "dst": target}).pagerank()
+    assert plain["vertex"].tolist() == [1, big, big + 1]
+    several = pd.DataFrame({"a": source, "b": 1, "c": target, "d": 1}).pagerank(["a", "b"], ["c", "d"])
+    assert several["a"].tolist() == [big, big + 1, 1]
+    assert pd.api.types.is_integer_dtype(several["a"].dtype)
+    seeds = pd.DataFrame({"vertex": pd.array([big + 1, big], dtype=other), "values": [1.0, 3.0]})
+    graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
+    ranks = graph.rank(alpha=0, personalization=seeds).frame
+    assert ranks["pagerank"].tolist() == [0, 0.75, 0.25]
+
+
+def test_arrow_dictionaries_are_what_they_hold():
+    dictionary = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        plain = pd.DataFrame({"src": random.choice(list("abcdef"), 9), "dst": random.choice(list("abcdef"), 9)}).astype(
+            "str"
+        )
+        ours = plain.astype(dictionary).iloc[2:].pagerank(vertices=["z"])
+        pd.testing.assert_frame_equal(ours, plain.iloc[2:].pagerank(vertices=["z"]), check_dtype=False)
+
+
+def test_empty_columns_of_floats_hold_no_ids():
+    edges = pd.DataFrame({"src": [], "dst": []}, dtype="float64")
+    assert edges.pagerank().empty
+    assert edges.pagerank(vertices=[3, 1])["vertex"].tolist() == [1, 3]
+    assert pd.DataFrame({"src": [2], "dst": [1]}).pagerank(vertices=np.array([]))["vertex"].tolist() == [1, 2]
+
+
+GIVEN_BACK = {
+    "datetime objects": pd.Series([datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], dtype=object),
+    "timestamps": pd.Series([pd.Timestamp("2026-01-01"), pd.Timestamp("2026-01-02")], dtype=object),
+    "arrow dates": pd.Series([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)], dtype=pd.ArrowDtype(pa.date32())),
+    "arrow binary": pd.Series([b"x", b"y"], dtype=pd.ArrowDtype(pa.binary())),
+    "arrow decimals": pd.Series([Decimal("1.50"), Decimal("2.25")], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+    "intervals": pd.Series(pd.arrays.IntervalArray.from_breaks([0, 1, 2])),
+    "sparse": pd.Series(pd.arrays.SparseArray([5, 6])),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_BACK)
+def test_ids_that_the_result_returns_can_be_given_back(name):
+    ids = GIVEN_BACK[name]
+    graph = prplugin.Graph(pd.DataFrame({"src": ids, "dst": ids[::-1].reset_index(drop=True)}), vertices=ids.tolist())
+    first, second = graph.rank().frame["vertex"]
+    ranks = graph.rank(alpha=0, personalization={first: 1, second: 3}, nstart=pd.Series([1.0], index=[second])).frame
+    assert ranks["pagerank"].tolist() == [0.25, 0.75]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -311,3 +312,19 @@ def test_the_pieces_that_threads_take_cover_every_row_once(lengths, count):
     assert len(pieces) <= count
     covered = [block for first, last in pieces for block in range(first, last)]
     assert covered == list(range(-(-len(lengths) // BLOCK)))
+
+
+def test_auto_takes_a_method_that_has_the_options():
+    assert prplugin.Graph(EDGES).rank(threads=2).method == "numba"
+    assert prplugin.Graph(EDGES).rank().method == "numpy"
+
+
+def test_rankings_and_errors_can_be_sent_to_another_process():
+    graph = prplugin.Graph(EDGES)
+    ranking = pickle.loads(pickle.dumps(graph.rank(top=2)))
+    pd.testing.assert_frame_equal(ranking.frame, EDGES.pagerank(top=2))
+    with pytest.raises(prplugin.NotConvergedError) as caught:
+        graph.rank(max_iter=1)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert str(error) == str(caught.value)
+    assert error.ranking.ranks.tolist() == caught.value.ranking.ranks.tolist()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +18,7 @@ import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.figures import upward
 from prplugin.cli.options import graph_options, method_options, rank_options
+from prplugin.errors import InvalidOptionError
 from prplugin.options import Options
 from prplugin.progress import watching
 
@@ -52,9 +55,10 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
     own = method_options(given.pop("given_to_method"))
-    _check(Options(**options, method_options=own))
-    if output is not None:
-        check_output(output)
+    with _usage_errors():
+        _check(Options(**options, method_options=own))
+        if output is not None:
+            check_output(output)
 
     with watching(not quiet) as watch:
         file = _read(edges, given)
@@ -89,7 +93,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     from prplugin.cli.tables import print_line, print_table
     from prplugin.verify import checks_of
 
-    Options(alpha=alpha, tol=tol)
+    with _usage_errors():
+        Options(alpha=alpha, tol=tol)
     with watching(not quiet) as watch:
         file = _read(edges, given)
         watch.stage("vertices")
@@ -164,9 +169,17 @@ def demo(top: int, edges: str | None) -> None:
     print_line(f"the imports of {imports.files:,} files; {imports.unreadable:,} more could not be parsed{unresolved}")
 
 
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Report options that mean nothing, whatever the file, as wrong usage: exit status 2."""
+    try:
+        yield
+    except InvalidOptionError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _check(options: Options) -> None:
     """Raise for a method or an option of a method that does not exist, before any file is read."""
-    from prplugin.errors import InvalidOptionError
     from prplugin.methods import check_options
     from prplugin.methods import methods as known
 

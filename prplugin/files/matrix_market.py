@@ -68,6 +68,8 @@ def _head(path: str, data: bytes) -> _Head:
     rows, columns, entries = map(int, text.split())
     if rows != columns:
         fault(path, number, f"the matrix is {rows:,} x {columns:,}; that of a graph is square.")
+    if rows >= 2**63 or entries >= 2**63:
+        fault(path, number, f"{rows:,} vertices and {entries:,} entries are more than 64 bits count.")
     return _Head(width, symmetric, rows, entries, number, lines.tell())
 
 

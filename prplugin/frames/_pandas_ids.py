@@ -13,7 +13,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.graph.edges import Integers, index_dtype
 from prplugin.graph.renumber import renumber
 
-__all__ = ["check_kind", "encode", "plain", "plain_value"]
+__all__ = ["check_kind", "encode", "located", "plain_value", "stored_plainly"]
 
 
 def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], list[str]]:
@@ -45,7 +45,13 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
     if len(parts) == 1:
         codes, array, _ = _by_first_appearance(parts[0], labels[0][0])
         return codes, [array], kinds
+    for part, kind in enumerate(kinds):
+        if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
+            parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
     codes, arrays = _encode_tuples(parts, labels)
+    for part, kind in enumerate(kinds):
+        if kind == "integer":
+            arrays[part] = _integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
     return codes, arrays, kinds
 
 
@@ -59,6 +65,39 @@ def check_kind(column: pd.Series, kind: str, what: str) -> None:
         raise InvalidOptionError(
             f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them."
         )
+
+
+def stored_plainly(column: pd.Series) -> pd.Series:
+    """Take ids or numbers out of sparse columns, Arrow's dictionaries and its views, which pandas handles by halves."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.SparseDtype):
+        return column.sparse.to_dense()
+    if isinstance(dtype, pd.ArrowDtype):
+        import pyarrow as pa  # there, since pandas holds Arrow columns
+
+        if pa.types.is_dictionary(dtype.pyarrow_dtype):
+            return stored_plainly(column.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type)))
+        if pa.types.is_string_view(dtype.pyarrow_dtype):
+            return column.astype(pd.ArrowDtype(pa.large_string()))
+    return column
+
+
+def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> Integers:
+    """Give the position of each row of `columns` among `vertices`, -1 where there is none."""
+    pairs = []
+    for array, column, kind in zip(vertices, columns, kinds, strict=True):
+        if kind == "integer":  # through NumPy, exactly: pandas would compare some types as floats
+            pairs.append((_integers(pd.Series(array), ""), _integers(column, "")))
+        elif plain(array).dtype == plain(column.array).dtype:
+            pairs.append((plain(array), plain(column.array)))
+        else:
+            pairs.append((np.asarray(plain(array), object), np.asarray(plain(column.array), object)))
+    if len(pairs) == 1:
+        known, asked = (pd.Index(array) for array in pairs[0])
+    else:
+        known, asked = (pd.MultiIndex.from_arrays(list(arrays)) for arrays in zip(*pairs, strict=True))
+    found: Integers = known.get_indexer(asked)
+    return found
 
 
 def plain(array: Any) -> Any:
@@ -100,6 +139,8 @@ def _kind(column: pd.Series, label: str) -> str:
         _refuse_nulls(column, label)
         used = column.cat.remove_unused_categories()
         return _kind(pd.Series(used.cat.categories), label)
+    if types.is_float_dtype(dtype) and not len(column):
+        return "empty"  # pandas' own type for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         missing = np.flatnonzero(column.isna())
         hint = (
@@ -119,19 +160,36 @@ def _kind(column: pd.Series, label: str) -> str:
         return "integer"
     if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
         return "datetime with a time zone"
-    if types.is_datetime64_any_dtype(dtype):
+    if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
         return "datetime"
     if types.is_object_dtype(dtype):
         return _kind_of_objects(column, label)
     if types.is_string_dtype(dtype):
         return "string"
+    if getattr(dtype, "kind", None) == "m":
+        return "timedelta"
+    if isinstance(dtype, pd.ArrowDtype):
+        return _kind_of_arrow(dtype, label)
     return str(dtype)
+
+
+def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
+    """Name a kind of Arrow's as that of the objects that it holds."""
+    if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
+        raise InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
+    names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
+    return next((kind for name, kind in names.items() if str(dtype).startswith(name)), str(dtype))
 
 
 def _kind_of_objects(column: pd.Series, label: str) -> str:
     inferred = types.infer_dtype(column, skipna=False)
     if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
         return str(inferred)
+    if inferred in ("datetime", "datetime64"):
+        zoned = getattr(column.iloc[0], "tzinfo", None) is not None
+        return "datetime with a time zone" if zoned else "datetime"
+    if inferred in ("timedelta", "timedelta64"):
+        return "timedelta"
     kinds = column.map(type)
     if kinds.nunique() > 1:
         other = int(np.flatnonzero(kinds != kinds.iloc[0])[0])
@@ -155,7 +213,7 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
     if missing.size:
         raise InvalidEdgesError(
             f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
-            f"{listed(missing)} (counted from 0): an edge needs both ends. Drop or fill them."
+            f"{listed(missing)} (counted from 0): a vertex needs an id. Drop or fill them."
         )
 
 
@@ -163,9 +221,20 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 
 
 def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple[list[Integers], Any]:
-    arrays = [_integers(column, label[0]) for column, label in zip(columns, labels, strict=True)]
+    arrays = _common_integers(columns, [label[0] for label in labels])
+    codes, ids = renumber(arrays)
+    return codes, _integers_like(ids, columns)
+
+
+def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
+    """Take integer ids out of columns, in the one integer type that holds all."""
+    arrays = [_integers(column, label) for column, label in zip(columns, labels, strict=True)]
     # Python's integers have no width of their own: a list of them widens the result only if it must.
-    typed = {array.dtype for array, column in zip(arrays, columns, strict=True) if not types.is_object_dtype(column)}
+    typed = {
+        array.dtype
+        for array, column in zip(arrays, columns, strict=True)
+        if not (types.is_object_dtype(column) or types.is_float_dtype(column))
+    }
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
     if not all(_fits(array, dtype) for array in arrays):
         dtype = np.result_type(*{array.dtype for array in arrays})
@@ -176,11 +245,10 @@ def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple
             dtype = np.dtype(np.int64)
         else:
             raise InvalidEdgesError(
-                f"{' and '.join(label[0] for label in labels)} hold negative ids and ids past 2**63, "
+                f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
                 "which no one integer type holds. Cast them to strings."
             )
-    codes, ids = renumber([array.astype(dtype, copy=False) for array in arrays])
-    return codes, _integers_like(ids, columns)
+    return [array.astype(dtype, copy=False) for array in arrays]
 
 
 def _integers(column: pd.Series, label: str) -> Integers:
@@ -191,6 +259,8 @@ def _integers(column: pd.Series, label: str) -> Integers:
         used = column.cat.remove_unused_categories()
         ids: Integers = _integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
         return ids
+    if not len(column):  # of no type, or of floats, as pandas has it for no ids
+        return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
     if types.is_object_dtype(dtype):
         for wide in (np.int64, np.uint64):
             try:
@@ -244,7 +314,10 @@ def _by_first_appearance(columns: list[pd.Series], label: str) -> tuple[list[Int
         Where each first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
     """
     m = len(columns[0])
-    factorised = [pd.factorize(_values(column)) for column in columns]
+    try:
+        factorised = [pd.factorize(_values(column)) for column in columns]
+    except TypeError as error:
+        raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
     merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in factorised], label))
     places = np.full(len(values), np.iinfo(np.int64).max)
     bounds = np.cumsum([0, *(len(uniques) for _, uniques in factorised)])
@@ -269,7 +342,10 @@ def _one_type(arrays: list[Any], label: str) -> Any:
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
     # The type is said each time: pandas takes objects that are all strings for its string type.
-    joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
+    try:
+        joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
     if types.is_object_dtype(joined.dtype) and not types.is_object_dtype(arrays[0].dtype):
         first = arrays[0].dtype
         try:

@@ -35,26 +35,33 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
             f"(counted from 0). {what_to_do}"
         )
 
-    values = column.array
-    if types.is_object_dtype(column.dtype):
+    dtype = column.dtype
+    if types.is_object_dtype(dtype):
+        values = column.tolist()
         odd = np.flatnonzero([not _is_number(value) for value in values])
         if odd.size:
             refuse(odd, "that is not a number" if odd.size == 1 else "that are not numbers", "Cast or drop them.")
-    elif not (types.is_numeric_dtype(column.dtype) or _is_decimal(column.dtype)) or types.is_complex_dtype(
-        column.dtype
-    ):
-        raise error(f"{label} holds {column.dtype}, not real numbers. Cast it, for instance with .astype('float64').")
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        refuse(missing, "missing or NaN", "Drop or fill them.")
-    with np.errstate(over="ignore"):  # a wider float past the range becomes infinite, and is refused as such
-        floats: Floats = np.ascontiguousarray(column.to_numpy(np.float64))
+        floats = np.array([_float(value) for value in values], np.float64)
+    elif types.is_complex_dtype(dtype) or not (types.is_numeric_dtype(dtype) or str(dtype).startswith("decimal")):
+        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with .astype('float64').")
+    else:
+        missing = np.flatnonzero(column.isna())
+        if missing.size:
+            refuse(missing, "missing or NaN", "Drop or fill them.")
+        with np.errstate(over="ignore", under="ignore"):  # what a wider float loses is found below
+            floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
     if floats.size and not (floats.min() >= 0 and floats.max() < np.inf):
         if (rows := np.flatnonzero(np.isnan(floats))).size:
             refuse(rows, "missing or NaN", "Drop or fill them.")
         if (rows := np.flatnonzero(floats < 0)).size:
             refuse(rows, "below 0", "PageRank needs values of at least 0.")
         refuse(np.flatnonzero(np.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
+    if types.is_object_dtype(dtype) or getattr(dtype, "itemsize", 8) > 8:
+        # Below the normal range a cast may lose any part of a value, and the bound allows for a relative 2**-53.
+        small = np.flatnonzero(floats < np.finfo(np.float64).tiny)
+        lost = [row for row in small.tolist() if column.iloc[row] != floats[row].item()]
+        if lost:
+            refuse(np.array(lost), "too near to 0 for float64", "Scale or drop them.")
     return floats
 
 
@@ -62,5 +69,11 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (Real, Decimal, np.bool_)) or value is None or value is pd.NA
 
 
-def _is_decimal(dtype: Any) -> bool:
-    return str(dtype).startswith("decimal")
+def _float(value: Any) -> float:
+    """Cast a number: infinite past the range, NaN where there is none."""
+    if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf

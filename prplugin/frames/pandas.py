@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,13 +45,9 @@ class Vertices:
         """Spell out the ids of some vertices for a message."""
         return _described(self.columns, rows)
 
-    @cached_property
-    def _index(self) -> pd.Index:
-        return _index_of([_ids().plain(column) for column in self.columns])
-
     def locate(self, columns: list[pd.Series]) -> Integers:
         """Give the position of each id, -1 where it is no vertex."""
-        found: Integers = self._index.get_indexer(_index_of([_ids().plain(column.array) for column in columns]))
+        found: Integers = _ids().located(self.columns, columns, self.kinds)
         return found
 
 
@@ -75,17 +70,24 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     """
     ids = _ids()
     several = len(columns.source) > 1
-    ends = [[_dense(frame.iloc[:, position]) for position in end] for end in (columns.source, columns.destination)]
+
+    def take(position: int) -> pd.Series:
+        column: pd.Series = ids.stored_plainly(frame.iloc[:, position])
+        return column
+
+    ends = [[take(position) for position in end] for end in (columns.source, columns.destination)]
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     if vertices is not None:
-        more = _id_columns(vertices, columns.source_names if several else None, "vertices")
-        ends.append(more)
+        ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
     codes, arrays, kinds = ids.encode(ends, labels)
     weights = None
     if columns.weight is not None:
         weights = _numbers(
-            _dense(frame.iloc[:, columns.weight]), f"column {columns.weight_name!r}", "row", InvalidEdgesError
+            ids.stored_plainly(frame.iloc[:, columns.weight]),
+            f"column {columns.weight_name!r}",
+            "row",
+            InvalidEdgesError,
         )
     edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
@@ -116,13 +118,7 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
         columns = _id_columns(given.index, vertices.names if len(vertices.names) > 1 else None, what)
         values = given
     elif isinstance(given, pd.DataFrame):
-        needed = [*vertices.names, "values"]
-        if absent := [name for name in needed if name not in given.columns]:
-            raise InvalidOptionError(
-                f"{what} has no column {listed([repr(name) for name in absent])}: "
-                f"a frame of values has the columns {listed([repr(name) for name in needed])}."
-            )
-        columns, values = [given[name] for name in vertices.names], given["values"]
+        *columns, values = _columns_of(given, [*vertices.names, "values"], what)
     else:
         raise InvalidOptionError(
             f"{what} must be a dict of vertex: value, a Series indexed by vertex, or a frame with the columns "
@@ -185,22 +181,19 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.
                 raise InvalidOptionError(
                     f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
                 )
-            return [given.iloc[:, 0]]
+            return [_ids().stored_plainly(given.iloc[:, 0])]
         if isinstance(given, pd.MultiIndex):
             raise InvalidOptionError(
                 f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
             )
         if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
-            return [pd.Series(given).reset_index(drop=True)]
+            if getattr(given, "ndim", 1) != 1:
+                raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one of one.")
+            return [_ids().stored_plainly(pd.Series(given).reset_index(drop=True))]
         # As objects: pandas would turn [1, None] into floats.
         return [_objects(list(given))]
     if isinstance(given, pd.DataFrame):
-        if absent := [name for name in names if name not in given.columns]:
-            raise InvalidOptionError(
-                f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns of a vertex, "
-                f"{listed([repr(name) for name in names])}."
-            )
-        return [given[name] for name in names]
+        return _columns_of(given, names, what)
     rows = list(given)
     odd = [row for row, item in enumerate(rows) if not isinstance(item, tuple) or len(item) != len(names)]
     if odd:
@@ -211,10 +204,17 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.
     return [_objects([item[part] for item in rows]) for part in range(len(names))]
 
 
-def _dense(column: pd.Series) -> pd.Series:
-    import pandas as pd
-
-    return column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
+def _columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[pd.Series]:
+    """Take columns by name, each of which must be there once."""
+    labels = list(frame.columns)
+    if absent := [name for name in names if name not in labels]:
+        raise InvalidOptionError(
+            f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
+            f"{listed([repr(name) for name in names])}."
+        )
+    if repeated := [name for name in names if labels.count(name) > 1]:
+        raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
+    return [_ids().stored_plainly(frame.iloc[:, labels.index(name)]) for name in names]
 
 
 def _objects(items: list[Any]) -> pd.Series:
@@ -224,7 +224,7 @@ def _objects(items: list[Any]) -> pd.Series:
     objects = np.empty(len(items), object)
     objects[:] = items
     series = pd.Series(objects, dtype=object)
-    temporal = pd.api.types.infer_dtype(series, skipna=True).startswith(("datetime", "timedelta", "period"))
+    temporal = pd.api.types.infer_dtype(series, skipna=True).startswith(("datetime", "timedelta", "period", "interval"))
     return series.infer_objects() if temporal else series
 
 
@@ -233,9 +233,3 @@ def _described(columns: list[Any], rows: Integers) -> list[str]:
     ids = [tuple(_ids().plain_value(column[row]) for column in columns) for row in rows[:6].tolist()]
     shown = [repr(parts[0]) if len(parts) == 1 else repr(parts) for parts in ids]
     return shown + [""] * (rows.size - len(shown))
-
-
-def _index_of(columns: list[Any]) -> pd.Index:
-    import pandas as pd
-
-    return pd.Index(columns[0]) if len(columns) == 1 else pd.MultiIndex.from_arrays(columns)

@@ -54,7 +54,7 @@ def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integ
     ids = np.flatnonzero(seen)
     narrow = index_dtype(ids.size)
     if ids.size == seen.size:
-        codes: list[Integers] = [column.astype(narrow, copy=False) for column in shifted]
+        codes: list[Integers] = [column.astype(narrow) for column in shifted]  # a copy: the graph outlives the frame
     else:
         position = np.cumsum(seen, dtype=narrow)
         position -= 1

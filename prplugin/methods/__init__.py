@@ -87,20 +87,24 @@ def methods() -> Mapping[str, Any]:
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
     """Raise InvalidOptionError if an option is not one of the method's."""
-    known = [p.name for p in inspect.signature(method.prepare).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    known = _options_of(method)
     for name in options:
         if name not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
             raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
 
 
-def choose(name: str, adjacency: Adjacency, machine: Machine) -> Method:
-    """Find the method of that name, or with "auto" the fit one of least cost.
+def _options_of(method: Method) -> list[str]:
+    return [p.name for p in inspect.signature(method.prepare).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
+    """Find the method of that name, or with "auto" the one of least cost among the fit that take these options.
 
     Raises
     ------
     InvalidOptionError
-        If there is no method of that name.
+        If there is no method of that name, or the options are not its.
     MethodUnavailableError
         If the named method cannot run here, with the reason; a named method is never replaced by another.
     """
@@ -112,12 +116,18 @@ def choose(name: str, adjacency: Adjacency, machine: Machine) -> Method:
         method: Method = methods()[name]
         if reason := method.unfit(adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
+        check_options(method, options)
         return method
+    for option in options:
+        if not any(option in _options_of(method) for method in methods().values()):
+            raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
     costs = {
         method: method.cost(adjacency, machine)
         for method in methods().values()
-        if method.unfit(adjacency, machine) is None
+        if method.unfit(adjacency, machine) is None and set(options) <= set(_options_of(method))
     }
+    if not costs:
+        raise InvalidOptionError(f"no method that can run here takes all of {', '.join(map(repr, options))}.")
     chosen: Method = min(costs, key=costs.__getitem__)
     logger.info(
         "%s for %d vertices and %d edges: %s",
