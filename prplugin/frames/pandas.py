@@ -16,9 +16,7 @@ from prplugin.graph.edges import Edges, Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["LIBRARY", "Vertices", "accepts", "read", "read_values", "write"]
-
-LIBRARY = "pandas"
+__all__ = ["Vertices", "accepts", "read", "read_values", "write"]
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,7 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     codes, arrays, kinds = ids.encode(ends, labels)
     weights = None
     if columns.weight is not None:
-        weights = _numbers(
-            ids.stored_plainly(frame.iloc[:, columns.weight]),
-            f"column {columns.weight_name!r}",
-            "row",
-            InvalidEdgesError,
-        )
+        weights = _numbers(take(columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
     edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
@@ -111,11 +104,12 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     import pandas as pd
 
     ids = _ids()
+    parts = vertices.names if len(vertices.names) > 1 else None
     if isinstance(given, Mapping):
-        columns = _id_columns(list(given), vertices.names if len(vertices.names) > 1 else None, what)
+        columns = _id_columns(list(given), parts, what)
         values = pd.Series(list(given.values()), dtype=object)
     elif isinstance(given, pd.Series):
-        columns = _id_columns(given.index, vertices.names if len(vertices.names) > 1 else None, what)
+        columns = _id_columns(given.index, parts, what)
         values = given
     elif isinstance(given, pd.DataFrame):
         *columns, values = _columns_of(given, [*vertices.names, "values"], what)

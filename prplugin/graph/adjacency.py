@@ -51,11 +51,6 @@ class Adjacency:
         """In-edges by target: row i holds what vertex i pulls from."""
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
-    @cached_property
-    def out_degree(self) -> Integers:
-        """How many edges leave each vertex, as n int64."""
-        return np.bincount(self.edges.source, minlength=self.n)
-
     @property
     def out_weight(self) -> Floats:
         """The sum W of the weights that leave each vertex, as n float64: 0 on dangling ones, not finite past range."""
@@ -69,7 +64,7 @@ class Adjacency:
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
         if self.edges.weights is None:
-            return self.out_degree.astype(np.float64), 0
+            return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
         if self.m >= COMPILED_FROM:
             from prplugin.graph import host  # imports Numba
 

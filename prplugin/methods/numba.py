@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from itertools import pairwise
 from numbers import Integral
 
@@ -96,14 +95,16 @@ class _ThreadedPull:
         left = deque(self._pieces)
 
         def work() -> None:
-            with suppress(IndexError):  # until none is left
-                while True:
+            while True:
+                try:
                     first, last = left.popleft()
-                    self._kernels.sweep(
-                        first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
-                        self._contributions, self._alpha, self._alpha * dangling, self._target, self._teleport,
-                        self._ranks, self._next, self._sums,
-                    )  # fmt: skip
+                except IndexError:  # another thread took the last
+                    return
+                self._kernels.sweep(
+                    first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                    self._contributions, self._alpha, self._alpha * dangling, self._target, self._teleport,
+                    self._ranks, self._next, self._sums,
+                )  # fmt: skip
 
         helpers = [self._pool.submit(work) for _ in range(self._helpers)]
         work()
