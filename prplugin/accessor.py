@@ -10,8 +10,17 @@ import wrapt
 
 __all__ = ["register"]
 
-FRAME_TYPES = {"pandas": ("DataFrame",)}
-"""The frame types of each library that has an adapter in `prplugin.frames`."""
+FRAME_TYPES = {
+    "pandas": ("DataFrame",),
+    "cudf": ("DataFrame",),
+    "cudf.pandas._wrappers.pandas": ("DataFrame",),
+}
+"""The frame types of each library that has an adapter in `prplugin.frames`.
+
+The last is where cudf.pandas makes its proxy of pandas.DataFrame. Where prplugin was imported before cudf.pandas took
+over, the hook on pandas has run, on pandas' own type; a proxy without the method itself would still find those of cuDF
+and pandas, but try the second where the first raises.
+"""
 
 
 def register(pagerank: Callable[..., Any]) -> None:
@@ -20,6 +29,7 @@ def register(pagerank: Callable[..., Any]) -> None:
 
         def bind(module: ModuleType, names: tuple[str, ...] = names) -> None:
             for name in names:
-                setattr(getattr(module, name), pagerank.__name__, pagerank)
+                if (frame_type := getattr(module, name, None)) is not None:
+                    setattr(frame_type, pagerank.__name__, pagerank)
 
         wrapt.register_post_import_hook(bind, library)

@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
 from prplugin.frames import adapter_for
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
+from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
@@ -181,10 +183,11 @@ class Graph:
         check_choice("duplicates", duplicates, ("sum", "first", "last", "error"))
         self._adapter = adapter_for(edges)
         columns = resolve(list(edges.columns), source, destination, weight)
-        rows, self._vertices = self._adapter.read(edges, columns, vertices)
-        rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
-        self._adjacency = Adjacency(rows if directed else both_ways(rows))
-        self._check_out_weights(columns.weight_name)
+        with cuda.allocating(self._adapter.place):
+            rows, self._vertices = self._adapter.read(edges, columns, vertices)
+            rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
+            self._adjacency = Adjacency(rows if directed else both_ways(rows))
+            self._check_out_weights(columns.weight_name)
 
     @property
     def number_of_vertices(self) -> int:
@@ -203,7 +206,8 @@ class Graph:
         -------
         Compressed
             ``offsets, indices, weights``: n + 1 int64, m positions of targets in the order of the result, and m float64
-            or None where the graph has no weights. They are the graph's own, and read-only.
+            or None where the graph has no weights. They are the graph's own, and read-only; of a cuDF frame's graph,
+            copies on the GPU.
         """
         return _read_only(self._adjacency.csr)
 
@@ -247,27 +251,31 @@ class Graph:
         adjacency = self._adjacency
         machine = this_machine()
         method = choose(options.method, adjacency, machine, options.method_options)
-        problem = Problem(
-            adjacency,
-            options.alpha,
-            self._vector("personalization", personalization),
-            self._vector("dangling", dangling),
-        )
-        start = self._vector("nstart", nstart)
-        if adjacency.n == 0:
-            outcome = Outcome(np.empty(0), True, 0, 0.0)
-        else:
-            watch.stage("edges")
-            step = method.prepare(problem, machine, **options.method_options)
-            certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
-            if start is None:
-                start = np.full(adjacency.n, 1.0 / adjacency.n)
-            budget = step_budget(certificate, options)
-            tol = options.tol if options.stop == "error" else 0.0
-            outcome = iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
-        ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
+        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place):
+            problem = Problem(
+                adjacency,
+                options.alpha,
+                self._vector("personalization", personalization),
+                self._vector("dangling", dangling),
+            )
+            start = self._vector("nstart", nstart)
+            if adjacency.n == 0:
+                outcome = Outcome(adjacency.out_weight, True, 0, 0.0)  # none
+            else:
+                watch.stage("edges")
+                step = method.prepare(problem, machine, **options.method_options)
+                certificate = Certificate(
+                    options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale
+                )
+                if start is None:
+                    start = namespace(adjacency.out_weight).full(adjacency.n, 1.0 / adjacency.n)
+                budget = step_budget(certificate, options)
+                tol = options.tol if options.stop == "error" else 0.0
+                outcome = iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
+            ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
+            ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
         ranking = Ranking(
-            ranks.astype(options.dtype, copy=False),
+            ranks,
             outcome.converged,
             outcome.iterations,
             outcome.error_bound,
@@ -296,7 +304,8 @@ class Graph:
     def _check_out_weights(self, weight: Hashable) -> None:
         if not self._adjacency.weighted:
             return
-        rows = np.flatnonzero(~np.isfinite(self._adjacency.out_weight))
+        out_weight = self._adjacency.out_weight
+        rows = namespace(out_weight).flatnonzero(~np.isfinite(out_weight))
         if rows.size:
             raise InvalidEdgesError(
                 f"column {weight!r}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
@@ -306,6 +315,9 @@ class Graph:
 
 
 def _read_only(compressed: Compressed) -> Compressed:
+    if namespace(compressed.offsets) is not np:  # CuPy's arrays cannot be made read-only
+        offsets, indices, weights = compressed
+        return Compressed(offsets.astype(np.int64), indices.copy(), None if weights is None else weights.copy())
     views = [None if array is None else array.view() for array in compressed]
     for view in views:
         if view is not None:

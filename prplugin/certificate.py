@@ -16,6 +16,9 @@ chain of k roundings is off by a relative gamma(k) = k u / (1 - k u), u = 2**-53
 of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underflow. A method states its k: see
 `StepChain`.
 
+Terms of row sums may have been rounded to float32 on the way (`StepChain.single`): those roundings count as of 2**-24,
+and only on the alpha-part of G x.
+
 Scaling and a cast of the result add `Certificate.cast`. The few floating-point operations of this module itself are
 covered by `UP`.
 """
@@ -58,6 +61,8 @@ class StepChain:
         Roundings in an entry of v or w.
     norm : int
         Roundings in a term of ||y - x||, and additions it goes through.
+    single : int
+        Roundings to float32 in a term of a row sum.
     """
 
     row: int
@@ -65,6 +70,7 @@ class StepChain:
     dangling: int
     vectors: int
     norm: int
+    single: int = 0
 
     @property
     def rank(self) -> int:
@@ -95,21 +101,27 @@ class Certificate:
 
     def __init__(self, alpha: float, n: int, m: int, chain: StepChain, dtype: str, scale: Literal[1, "n"]) -> None:
         self.alpha = alpha
-        gamma = _gamma(chain.rank)
-        # ||y|| <= (1 + gamma) * (alpha * ||x|| + 1 - alpha), so no iterate's sum passes this fixed point.
-        growth = alpha * (1 + gamma)
+        self._size, self._result = (n, m), (dtype, scale)
+        gamma, gamma32 = _gamma(chain.rank), _gamma(chain.single, U32)
+        # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha): no iterate's sum passes the fixed point.
+        growth = alpha * (1 + gamma) * (1 + gamma32) * UP
         if growth >= 1:
             self._mass = self.noise = math.inf
         else:
             self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
             # Underflow: share and product on an edge; contribution, entries and three products on a vertex.
-            self.noise = (gamma * self._mass + (2 * m + 8 * n) * TINY) * UP
+            self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * UP
+            self.noise += chain.single * m * TINY32
         self._norm = 1 + _gamma(chain.norm)
         self.cast = 0.0
         if scale == "n":
             self.cast += U * self._mass + n * TINY
         if dtype == "float32":
             self.cast += U32 * self._mass * UP + n * TINY32
+
+    def for_chain(self, chain: StepChain) -> Certificate:
+        """Give the certificate of steps that round in another way."""
+        return Certificate(self.alpha, *self._size, chain, *self._result)
 
     def of_step(self, change: float) -> float:
         """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`: (2)."""
@@ -150,8 +162,8 @@ class Certificate:
         return 1 + _powers(self.alpha, threshold / 2)
 
 
-def _gamma(k: int) -> float:
-    return k * U / (1 - k * U) * UP if k * U < 1 else math.inf
+def _gamma(k: int, unit: float = U) -> float:
+    return k * unit / (1 - k * unit) * UP if k * unit < 1 else math.inf
 
 
 def _powers(alpha: float, target: float) -> int:

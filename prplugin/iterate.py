@@ -10,6 +10,11 @@ x_1 ... x_N has
 so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what is left of 2 * alpha**k at the first of
 them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any
 graph; lower ones are refused before the first step.
+
+**In less precision first.** For ranks that are wanted in float32, a step that can hold its contributions in float32
+does so, under a certificate of its own that counts those roundings too. Exact steps bring ||y - x|| down by alpha at
+least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only rounding can be why, and float64 takes
+over.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from itertools import count
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.edges import Floats
-from prplugin.methods import Step, Sums
+from prplugin.methods import MixedStep, Step, Sums
 from prplugin.options import Options
 
 __all__ = ["Outcome", "iterate", "step_budget"]
@@ -65,24 +70,58 @@ def iterate(
     watch : function
         Called after each step with the count of steps and the error bound.
     """
-    dangling = step.start(start)
+    done = 0
+    if options.dtype == "float32" and options.tol > 0 and budget > 1 and isinstance(step, MixedStep):
+        outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
+        if outcome.converged:
+            return outcome
+        start, done = outcome.ranks.copy(), outcome.iterations
+        step.contribute_in("float64")
+    step.start(start)
     if budget == 0:
-        bound = certificate.of_start(step(dangling).change)
+        bound = certificate.of_start(step().change)
         return Outcome(start, options.stop == "error" and bound <= options.tol, 0, bound)
-    settled = certificate.steps(options.tol) if _proves(options) else math.inf
+    # A budget of the user's counts every step; one that the contraction gave is for the steps in float64.
+    last = budget if options.max_iter is not None else budget + done
+    settled = done + certificate.steps(options.tol) if _proves(options) else math.inf
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
-    for iterations in count(1):
-        sums = step(dangling)
-        dangling = sums.dangling
+    for iterations in count(done + 1):
+        sums = step()
         bound = certificate.of_step(sums.change)
         watch(iterations, bound)
         # tol=0 asks for the k-th iterate, also of an iteration that stands still before.
         met = _met(options, sums, bound, start.size)
-        if (met and options.tol > 0) or iterations == budget:
+        if (met and options.tol > 0) or iterations == last:
             return Outcome(step.ranks(), met, iterations, bound)
         if iterations >= settled and mean.complete(step.ranks()):
-            dangling = step.start(mean.take())
+            step.start(mean.take())
     raise AssertionError("unreachable")
+
+
+def _in_float32(
+    step: MixedStep,
+    start: Floats,
+    certificate: Certificate,
+    options: Options,
+    budget: int,
+    watch: Callable[[int, float], object],
+) -> Outcome:
+    """Iterate with contributions in float32 as long as that helps."""
+    step.contribute_in("float32")
+    rough = certificate.for_chain(step.chain)
+    step.start(start)
+    before = math.inf
+    for iterations in range(1, budget + 1):
+        sums = step()
+        bound = rough.of_step(sums.change)
+        watch(iterations, bound)
+        met = _met(options, sums, bound, start.size)
+        # What a step in float64 from here would prove, were its change no larger.
+        enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
+        if met or enough or sums.change >= (1 + rough.alpha) / 2 * before:
+            break
+        before = sums.change
+    return Outcome(step.ranks(), met, iterations, bound)
 
 
 class _Mean:

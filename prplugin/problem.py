@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import Place, moved
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import chain, total
 
@@ -33,6 +34,12 @@ class Problem:
     alpha: float
     personalization: Floats | None = None
     dangling: Floats | None = None
+
+    def on(self, place: Place) -> Problem:
+        """Give the same equation in the memory of the processor ("host") or of the GPU ("device")."""
+        return Problem(
+            self.adjacency.on(place), self.alpha, moved(self.personalization, place), moved(self.dangling, place)
+        )
 
     @property
     def vector_chain(self) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prplugin import cuda
+from prplugin.graph.arrays import namespace, place_of
 from prplugin.graph.edges import Integers
 
 __all__ = ["Ranking", "highest"]
@@ -22,7 +24,8 @@ class Ranking:
     Attributes
     ----------
     ranks : array of n float64 or float32
-        One a vertex, in the order of the result; they sum to 1, or with ``scale="n"`` to n.
+        One a vertex, in the order of the result; they sum to 1, or with ``scale="n"`` to n. Of a cuDF frame, a CuPy
+        array.
     converged : bool
         Whether the stopping rule was met; never inferred from the count of iterations.
     iterations : int
@@ -52,10 +55,11 @@ class Ranking:
         Vertices of several columns come back under the names of the source's columns. With ``top=k``, the k highest,
         in falling order.
         """
-        if self._top is None:
-            return self._write(self.ranks, None)
-        rows = highest(self.ranks, self._top)
-        return self._write(self.ranks[rows], rows)
+        with cuda.allocating(place_of(self.ranks)):
+            if self._top is None:
+                return self._write(self.ranks, None)
+            rows = highest(self.ranks, self._top)
+            return self._write(self.ranks[rows], rows)
 
     def __str__(self) -> str:
         how = "converged" if self.converged else "not converged"
@@ -67,12 +71,14 @@ class Ranking:
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     """Give the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
+    xp = namespace(ranks)
     if k < ranks.size:
         # Everything above the k-th value, and as many of those equal to it as there is room for.
-        threshold = np.partition(ranks, ranks.size - k)[ranks.size - k]
-        above = np.flatnonzero(ranks > threshold)
-        level = np.flatnonzero(ranks == threshold)[: k - above.size]
-        rows = np.sort(np.concatenate([above, level]))
+        threshold = xp.partition(ranks, ranks.size - k)[ranks.size - k]
+        above = xp.flatnonzero(ranks > threshold)
+        level = xp.flatnonzero(ranks == threshold)[: k - above.size]
+        rows = xp.sort(xp.concatenate([above, level]))
     else:
-        rows = np.arange(ranks.size)
-    return rows[np.argsort(-ranks[rows], kind="stable")]
+        rows = xp.arange(ranks.size)
+    falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")]
+    return falling

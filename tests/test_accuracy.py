@@ -10,11 +10,9 @@ import pytest
 from exact import distance, solve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from running import GPU_METHODS, METHODS, examples
 
 import prplugin
-from prplugin.methods import methods
-
-METHODS = sorted(methods())
 
 alphas = st.one_of(
     st.sampled_from([0.0, 0.5, 0.85, 0.99, 0.999]), st.floats(0, 0.999), st.floats(0, 1e-300), st.floats(1e-17, 1e-15)
@@ -46,7 +44,7 @@ def frame(rows):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(data=st.data(), graph=graphs(), alpha=alphas)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_graph_is_further_off_than_its_bound(method, data, graph, alpha):
     n, rows = graph
     personalization = data.draw(vectors(n), "personalization")
@@ -68,7 +66,7 @@ def test_no_graph_is_further_off_than_its_bound(method, data, graph, alpha):
 
 @pytest.mark.parametrize("method", METHODS)
 @given(graph=graphs(), alpha=alphas, directed=st.booleans())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_small_graphs_are_ranked_to_a_trillionth(method, graph, alpha, directed):
     n, rows = graph
     assume(alpha <= 0.9)
@@ -82,7 +80,7 @@ def test_small_graphs_are_ranked_to_a_trillionth(method, graph, alpha, directed)
 
 @pytest.mark.parametrize("method", METHODS)
 @given(seed=st.integers(0, 2**32 - 1), alpha=alphas, weighted=st.booleans(), hub=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_larger_graphs_agree_with_a_dense_solution(method, seed, alpha, weighted, hub):
     random = np.random.default_rng(seed)
     n, m = int(random.integers(2, 400)), int(random.integers(1, 3000))
@@ -111,7 +109,14 @@ def test_larger_graphs_agree_with_a_dense_solution(method, seed, alpha, weighted
 def test_a_hub_of_most_edges_meets_the_promised_tolerances(method, alpha, tol):
     leaves = np.arange(1, 300_001)
     edges = pd.DataFrame({"src": np.append(leaves, 0), "dst": np.append(np.zeros_like(leaves), 1)})
-    ranking = prplugin.Graph(edges).rank(alpha=alpha, tol=tol, method=method)
+    graph = prplugin.Graph(edges)
+    if method == "dense":
+        pytest.skip("300,000 squared entries are more than any GPU holds")
+    if method == "edge":  # additions in the order of arrival prove less
+        with pytest.raises(prplugin.InvalidOptionError, match="the least that can is"):
+            graph.rank(alpha=alpha, tol=tol, method=method)
+        return
+    ranking = graph.rank(alpha=alpha, tol=tol, method=method)
     # By hand: each leaf but the first has t = (1 - alpha) / n; hub h = t + alpha * (first + (n - 2) * t), first = t + alpha * h.
     n, a = leaves.size + 1, Fraction(alpha)
     t = (1 - a) / n
@@ -124,9 +129,10 @@ def test_a_hub_of_most_edges_meets_the_promised_tolerances(method, alpha, tol):
     assert off <= Fraction(ranking.error_bound) <= Fraction(tol)
 
 
+@pytest.mark.parametrize("method", METHODS)
 @given(graph=graphs(), k=st.integers(0, 6))
-@settings(max_examples=60, deadline=None)
-def test_tol_0_gives_the_kth_power_iterate_of_every_method(graph, k):
+@settings(max_examples=examples(60), deadline=None)
+def test_tol_0_gives_the_kth_power_iterate(method, graph, k):
     n, rows = graph
     rows = [(u, v) for u, v, _ in rows]
     out = [sum(u == source for source, _ in rows) for u in range(n)]
@@ -138,13 +144,12 @@ def test_tol_0_gives_the_kth_power_iterate_of_every_method(graph, k):
         for u, v in rows:
             y[v] += a * x[u] / out[u]
         x = y
-    for method in METHODS:
-        ranking = prplugin.Graph(frame([(u, v, 1.0) for u, v in rows]), vertices=list(range(n))).rank(
-            tol=0, max_iter=k, method=method
-        )
-        assert ranking.iterations == k
-        assert not ranking.converged
-        assert distance(ranking.ranks, x) < Fraction(1e-14)
+    ranking = prplugin.Graph(frame([(u, v, 1.0) for u, v in rows]), vertices=list(range(n))).rank(
+        tol=0, max_iter=k, method=method
+    )
+    assert ranking.iterations == k
+    assert not ranking.converged
+    assert distance(ranking.ranks, x) < Fraction(1e-14)
 
 
 ROUND_AND_ROUND = {
@@ -160,6 +165,8 @@ ROUND_AND_ROUND = {
 @pytest.mark.parametrize("alpha", [0.85, 0.99, 0.999])
 def test_every_tolerance_is_proved_or_refused(method, name, alpha):
     """Eigenvalues of size alpha: rounding keeps the iterates going round, and their change from falling."""
+    if alpha == 0.999 and method in GPU_METHODS - {"warp"}:
+        pytest.skip("38,000 steps: one method stands for those of the GPU, which share the loop and its end")
     source, target, nstart = ROUND_AND_ROUND[name]
     graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
     with pytest.raises(prplugin.InvalidOptionError, match="the least that can is") as caught:

@@ -181,7 +181,7 @@ NOT_A_FRAME = [[(1, 2)], {"src": [1], "dst": [2]}, np.zeros((2, 2)), EDGES["src"
 
 @pytest.mark.parametrize("edges", NOT_A_FRAME, ids=lambda edges: type(edges).__name__)
 def test_things_that_are_no_frame(edges):
-    with pytest.raises(prplugin.InvalidEdgesError, match=r"edges must be a pandas DataFrame, not \w+"):
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"edges must be a cuDF or pandas DataFrame, not \w+"):
         prplugin.pagerank(edges)
 
 
@@ -226,7 +226,7 @@ OPTION_CASES = {
     "top": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
     "duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
     "directed": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "method": ({"method": "magic"}, "method must be 'auto' or one of 'numba', 'numpy', not 'magic'."),
+    "method": ({"method": "magic"}, "method must be 'auto' or one of 'binned', 'block', "),
     "method of no name": ({"method": None}, "method must be a name such as 'auto', not None."),
     "progress": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
     "an unknown argument": (

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "prplugin"
 
 LAYERS = [
     {"errors", "machine"},
-    {"options", "graph"},
+    {"cuda", "options", "graph"},
     {"problem", "certificate", "frames", "ranking", "progress"},
     {"methods"},
     {"iterate"},
@@ -25,7 +25,15 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `graph.pairs` takes the names of the choices from `options`; both stand on the ground floor otherwise.
-ALLOWED_SIDEWAYS = {("graph", "options"), ("frames", "certificate"), ("demo", "files"), ("verify", "files")}
+# The place of an array, which `cuda` allocates for, is a name of `graph`, and graphs are built by kernels.
+ALLOWED_SIDEWAYS = {
+    ("graph", "options"),
+    ("graph", "cuda"),
+    ("cuda", "graph"),
+    ("frames", "certificate"),
+    ("demo", "files"),
+    ("verify", "files"),
+}
 
 
 def part(path: Path) -> str:

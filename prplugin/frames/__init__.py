@@ -2,6 +2,7 @@
 
 An adapter has
 
+- `place`: where its arrays lie, "host" or "device";
 - `accepts(frame)`: whether it is a frame of that library, found through `sys.modules`, so that nothing is imported
   that the user has not;
 - `read(frame, columns, vertices)`: the edges by position, and the vertices;
@@ -14,11 +15,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import pandas
+from prplugin.frames import cudf, pandas, proxies
 
 __all__ = ["adapter_for"]
 
-ADAPTERS: tuple[ModuleType, ...] = (pandas,)
+ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas)
+"""In this order: a frame of cudf.pandas is one of pandas, too."""
 
 
 def adapter_for(frame: object) -> ModuleType:
@@ -34,6 +36,6 @@ def adapter_for(frame: object) -> ModuleType:
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        f"edges must be a pandas DataFrame, not {kind.__module__}.{kind.__qualname__}. "
+        f"edges must be a cuDF or pandas DataFrame, not {kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,17 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.graph.edges import Integers, index_dtype
 from prplugin.graph.renumber import renumber
 
-__all__ = ["check_kind", "encode", "located", "plain_value", "stored_plainly"]
+__all__ = [
+    "check_kind",
+    "common_kind",
+    "encode",
+    "in_one_type",
+    "integers",
+    "kind_of",
+    "located",
+    "plain_value",
+    "stored_plainly",
+]
 
 
 def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], list[str]]:
@@ -36,7 +47,8 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
         The kind of ids in each column.
     """
     kinds = [
-        _common_kind([end[part] for end in ends], [label[part] for label in labels]) for part in range(len(ends[0]))
+        common_kind([end[part] for end in ends], [label[part] for label in labels], kind_of)
+        for part in range(len(ends[0]))
     ]
     parts = [[end[part] for end in ends] for part in range(len(kinds))]
     if kinds == ["integer"]:
@@ -55,10 +67,13 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
     return codes, arrays, kinds
 
 
-def check_kind(column: pd.Series, kind: str, what: str) -> None:
-    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's."""
+def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
+    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's.
+
+    `find` is the `kind_of` of the column's library.
+    """
     try:
-        found = _kind(column, what)
+        found = find(column, what)
     except InvalidEdgesError as error:
         raise InvalidOptionError(str(error)) from error
     if "empty" not in (found, kind) and found != kind:
@@ -87,7 +102,7 @@ def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> 
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
         if kind == "integer":  # through NumPy, exactly: pandas would compare some types as floats
-            pairs.append((_integers(pd.Series(array), ""), _integers(column, "")))
+            pairs.append((integers(pd.Series(array), ""), integers(column, "")))
         elif plain(array).dtype == plain(column.array).dtype:
             pairs.append((plain(array), plain(column.array)))
         else:
@@ -113,9 +128,9 @@ def plain_value(value: Any) -> Any:
 # --- kinds --------------------------------------------------------------------------------------------------------
 
 
-def _common_kind(columns: list[pd.Series], labels: list[str]) -> str:
-    """Give the one kind of ids that all columns hold."""
-    kinds = [_kind(column, label) for column, label in zip(columns, labels, strict=True)]
+def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
+    """Give the one kind of ids that all columns hold; `find` is the `kind_of` of their library."""
+    kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
         if kind != filled[0][0]:
@@ -126,7 +141,7 @@ def _common_kind(columns: list[pd.Series], labels: list[str]) -> str:
     return filled[0][0] if filled else "empty"
 
 
-def _kind(column: pd.Series, label: str) -> str:
+def kind_of(column: pd.Series, label: str) -> str:
     """Name what the ids of a column are; "empty" if it has none and no type either.
 
     Raises
@@ -138,7 +153,7 @@ def _kind(column: pd.Series, label: str) -> str:
     if isinstance(dtype, pd.CategoricalDtype):
         _refuse_nulls(column, label)
         used = column.cat.remove_unused_categories()
-        return _kind(pd.Series(used.cat.categories), label)
+        return kind_of(pd.Series(used.cat.categories), label)
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas' own type for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
@@ -228,20 +243,25 @@ def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple
 
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
     """Take integer ids out of columns, in the one integer type that holds all."""
-    arrays = [_integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    # Python's integers have no width of their own: a list of them widens the result only if it must.
-    typed = {
-        array.dtype
-        for array, column in zip(arrays, columns, strict=True)
-        if not (types.is_object_dtype(column) or types.is_float_dtype(column))
-    }
+    arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
+    return in_one_type(arrays, [_has_width(column) for column in columns], labels)
+
+
+def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
+    """Cast arrays of integers, NumPy's or CuPy's, to the one type that holds all.
+
+    Python's integers have no width of their own: a list of them, for which `widths` is False, widens the result only if
+    it must.
+    """
+    typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
     if not all(_fits(array, dtype) for array in arrays):
         dtype = np.result_type(*{array.dtype for array in arrays})
     if dtype.kind not in "iu":  # uint64 beside a signed type: NumPy would use float64, which holds neither
-        if min(int(array.min(initial=0)) for array in arrays) >= 0:
+        filled = [array for array in arrays if array.size]
+        if all(int(array.min()) >= 0 for array in filled):
             dtype = np.dtype(np.uint64)
-        elif max(int(array.max(initial=0)) for array in arrays) <= np.iinfo(np.int64).max:
+        elif all(int(array.max()) <= np.iinfo(np.int64).max for array in filled):
             dtype = np.dtype(np.int64)
         else:
             raise InvalidEdgesError(
@@ -251,13 +271,17 @@ def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Intege
     return [array.astype(dtype, copy=False) for array in arrays]
 
 
-def _integers(column: pd.Series, label: str) -> Integers:
+def _has_width(column: pd.Series) -> bool:
+    return not (types.is_object_dtype(column) or types.is_float_dtype(column))
+
+
+def integers(column: pd.Series, label: str) -> Integers:
     """Take integer ids out of whatever holds them; without a copy from NumPy-backed columns."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         # Unused categories may be of any kind.
         used = column.cat.remove_unused_categories()
-        ids: Integers = _integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
+        ids: Integers = integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
         return ids
     if not len(column):  # of no type, or of floats, as pandas has it for no ids
         return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)

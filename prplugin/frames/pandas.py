@@ -16,7 +16,19 @@ from prplugin.graph.edges import Edges, Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Vertices", "accepts", "read", "read_values", "write"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "id_columns",
+    "ids_and_values",
+    "place",
+    "positions_of",
+    "read",
+    "read_values",
+    "write",
+]
+
+place = "host"
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges
     ends = [[take(position) for position in end] for end in (columns.source, columns.destination)]
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     if vertices is not None:
-        ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
+        ends.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
     codes, arrays, kinds = ids.encode(ends, labels)
     weights = None
@@ -104,24 +116,9 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     import pandas as pd
 
     ids = _ids()
-    parts = vertices.names if len(vertices.names) > 1 else None
-    if isinstance(given, Mapping):
-        columns = _id_columns(list(given), parts, what)
-        values = pd.Series(list(given.values()), dtype=object)
-    elif isinstance(given, pd.Series):
-        columns = _id_columns(given.index, parts, what)
-        values = given
-    elif isinstance(given, pd.DataFrame):
-        *columns, values = _columns_of(given, [*vertices.names, "values"], what)
-    else:
-        raise InvalidOptionError(
-            f"{what} must be a dict of vertex: value, a Series indexed by vertex, or a frame with the columns "
-            f"{listed([repr(name) for name in [*vertices.names, 'values']])}, not {type(given).__name__}."
-        )
-    if not len(values):
-        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+    columns, values = ids_and_values(given, vertices.names, what)
     for column, kind in zip(columns, vertices.kinds, strict=True):
-        ids.check_kind(column, kind, what)
+        ids.check_kind(column, kind, what, ids.kind_of)
     rows = vertices.locate(columns)
     arrays = [column.array for column in columns]
     if (unknown := np.flatnonzero(rows < 0)).size:
@@ -137,6 +134,29 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     spread = np.zeros(len(vertices))
     spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
     return spread
+
+
+def ids_and_values(given: object, names: list[Hashable], what: str) -> tuple[list[pd.Series], pd.Series]:
+    """Take apart values given by vertex: the columns of ids, and the values."""
+    import pandas as pd
+
+    parts = names if len(names) > 1 else None
+    if isinstance(given, Mapping):
+        columns = id_columns(list(given), parts, what)
+        values = pd.Series(list(given.values()), dtype=object)
+    elif isinstance(given, pd.Series):
+        columns = id_columns(given.index, parts, what)
+        values = given
+    elif isinstance(given, pd.DataFrame):
+        *columns, values = _columns_of(given, [*names, "values"], what)
+    else:
+        raise InvalidOptionError(
+            f"{what} must be a dict of vertex: value, a Series indexed by vertex, or a frame with the columns "
+            f"{listed([repr(name) for name in [*names, 'values']])}, not {type(given).__name__}."
+        )
+    if not len(values):
+        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+    return columns, values
 
 
 def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> pd.DataFrame:
@@ -161,7 +181,7 @@ def _numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError
     return numbers(column, label, noun, error)
 
 
-def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
+def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
     """Bring a list, array, Series, Index or frame of ids to one Series a column; `names` if they have several."""
     import pandas as pd
 
@@ -199,8 +219,12 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.
 
 
 def _columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[pd.Series]:
-    """Take columns by name, each of which must be there once."""
-    labels = list(frame.columns)
+    positions = positions_of(list(frame.columns), names, what)
+    return [_ids().stored_plainly(frame.iloc[:, position]) for position in positions]
+
+
+def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> list[int]:
+    """Find columns by name, each of which must be there once."""
     if absent := [name for name in names if name not in labels]:
         raise InvalidOptionError(
             f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
@@ -208,7 +232,7 @@ def _columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[p
         )
     if repeated := [name for name in names if labels.count(name) > 1]:
         raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
-    return [_ids().stored_plainly(frame.iloc[:, labels.index(name)]) for name in names]
+    return [labels.index(name) for name in names]
 
 
 def _objects(items: list[Any]) -> pd.Series:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from prplugin.graph.arrays import Place, moved, namespace, place_of
 from prplugin.graph.edges import Edges, Floats, Integers
-from prplugin.graph.sums import RowSums
+from prplugin.graph.sums import RowSums, compensated_chain
 from prplugin.machine import COMPILED_FROM
 
 __all__ = ["Adjacency", "Compressed"]
@@ -20,7 +21,7 @@ class Compressed(NamedTuple):
     Attributes
     ----------
     offsets : array of n + 1 int64
-        The entries of row (column) i are ``offsets[i]:offsets[i + 1]``.
+        The entries of row (column) i are ``offsets[i]:offsets[i + 1]``. On the GPU int32 where that holds m.
     indices : array of m int32, or int64 past 2**31 vertices
         The other end of each edge. Parallel edges stay apart; those of a row keep the order of the frame.
     weights : array of m float64, or None
@@ -40,6 +41,19 @@ class Adjacency:
         self.n = edges.n
         self.m = edges.m
         self.weighted = edges.weights is not None
+        self.place: Place = place_of(edges.source)
+
+    def on(self, place: Place) -> Adjacency:
+        """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
+        return self if place == self.place else self._elsewhere
+
+    @cached_property
+    def _elsewhere(self) -> Adjacency:
+        place: Place = "device" if self.place == "host" else "host"
+        source, destination, weights = (
+            moved(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
+        )
+        return Adjacency(Edges(source, destination, weights, self.n))
 
     @cached_property
     def csr(self) -> Compressed:
@@ -50,6 +64,15 @@ class Adjacency:
     def csc(self) -> Compressed:
         """In-edges by target: row i holds what vertex i pulls from."""
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
+
+    @cached_property
+    def largest_in_degree(self) -> int:
+        """How many edges the most popular target has."""
+        if self.place == "host":
+            return int(np.diff(self.csc.offsets).max(initial=0))
+        from prplugin.graph import device  # imports CuPy, which holds the edges
+
+        return int(device.degrees(self.edges.destination, self.n).max()) if self.n else 0
 
     @property
     def out_weight(self) -> Floats:
@@ -63,6 +86,12 @@ class Adjacency:
 
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
+        if self.place == "device":
+            from prplugin.graph import device  # imports CuPy, which holds the edges
+
+            if self.edges.weights is None:
+                return device.degrees(self.edges.source, self.n).astype(np.float64), 0
+            return device.sums_by(self.edges.source, self.edges.weights, self.n), compensated_chain(self.m)
         if self.edges.weights is None:
             return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
         if self.m >= COMPILED_FROM:
@@ -77,6 +106,10 @@ class Adjacency:
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
     """Group edges by row: a counting sort, stable in the order of the frame."""
+    if namespace(rows) is not np:
+        from prplugin.graph import device  # imports CuPy, which holds the edges
+
+        return Compressed(*device.grouped(rows, columns, weights, n))
     offsets = offsets_of(np.bincount(rows, minlength=n))
     if rows.size < COMPILED_FROM:
         order = stable_order(rows)
@@ -102,6 +135,9 @@ def stable_order(keys: Integers) -> Integers:
     Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
     than `numpy.argsort` with ``kind="stable"``.
     """
+    if (xp := namespace(keys)) is not np:
+        order: Integers = xp.argsort(keys, kind="stable")
+        return order
     largest = int(keys.max(initial=0))
     position_bits = keys.size.bit_length()
     if not packs(largest, keys.size):

@@ -8,11 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Edges", "Floats", "Integers", "index_dtype"]
+__all__ = ["Edges", "Floats", "Integers", "index_dtype", "offset_dtype"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
-"""Of an integer type: `index_dtype(n)` for positions, int64 for offsets."""
+"""Of an integer type: `index_dtype(n)` for positions, int64 for offsets, on the GPU `offset_dtype(m)`.
+
+Both may be CuPy arrays: the edges of a cuDF frame, and all that is built from them, stay on the GPU.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,8 @@ class Edges:
 def index_dtype(n: int) -> np.dtype[Any]:
     """Give the narrowest signed type that counts n vertices."""
     return np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+
+
+def offset_dtype(m: int) -> np.dtype[Any]:
+    """Give the narrowest signed type that counts m edges."""
+    return index_dtype(m)

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from prplugin.graph.edges import Floats, Integers, index_dtype
+from prplugin.graph.sums import compensated_chain
 
 __all__ = ["compensated_sums", "gather_groups", "number_ids"]
 
@@ -188,15 +189,14 @@ def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, i
     -------
     sums : array of n float64
     chain : int
-        How many roundings a sum is worth: with k terms its relative error is at most u + (k * u)**2, u = 2**-53
-        (Ogita, Rump and Oishi 2005, "Accurate sum and dot product", Sum2), and k * k * u <= 1 + (k / 2**26)**2.
+        How many roundings a sum is worth.
     """
     sums = np.zeros(n)
     errors = np.zeros(n)
     _add_compensated(groups, terms, sums, errors)
     with np.errstate(invalid="ignore"):  # a sum past range is infinite, and its error not a number
         np.add(sums, errors, out=sums)
-    return sums, 2 + (groups.size >> 26) ** 2
+    return sums, compensated_chain(groups.size)
 
 
 @compiled

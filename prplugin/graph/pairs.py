@@ -6,6 +6,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.graph.adjacency import packs, stable_order
+from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Edges, Floats, Integers
 from prplugin.options import Duplicates
 
@@ -30,40 +31,45 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if duplicates == "sum":
         return edges
     tails, heads = edges.source, edges.destination
+    xp = namespace(tails)
     if not directed:
-        tails, heads = np.minimum(tails, heads), np.maximum(tails, heads)
+        tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
     order, starts = _by_pair(tails, heads, edges.n)
     if duplicates == "error" and not starts.all():
-        repeats = np.sort(order[~starts])
+        repeats = xp.sort(order[~starts])
         raise InvalidEdgesError(
             f"{counted(repeats.size, 'row')} of the edge frame {'repeats' if repeats.size == 1 else 'repeat'} "
             f"a pair of vertices that an earlier row has: {listed(repeats)} (counted from 0). "
             "Drop them, or pass duplicates='sum', 'first' or 'last'."
         )
-    kept = order[starts] if duplicates != "last" else order[np.append(starts[1:], True)[: starts.size]]
-    return _rows(edges, np.sort(kept))
+    if duplicates == "last":
+        starts = xp.concatenate([starts[1:], starts[:1]])  # where a pair ends: before the next, and at the end
+    return _rows(edges, xp.sort(order[starts]))
 
 
 def both_ways(edges: Edges) -> Edges:
     """Add to each row its reverse; a self-loop counts once."""
-    back = np.flatnonzero(edges.source != edges.destination)
+    xp = namespace(edges.source)
+    back = xp.flatnonzero(edges.source != edges.destination)
     weights = edges.weights
     return Edges(
-        np.concatenate([edges.source, edges.destination[back]]),
-        np.concatenate([edges.destination, edges.source[back]]),
-        None if weights is None else np.concatenate([weights, weights[back]]),
+        xp.concatenate([edges.source, edges.destination[back]]),
+        xp.concatenate([edges.destination, edges.source[back]]),
+        None if weights is None else xp.concatenate([weights, weights[back]]),
         edges.n,
     )
 
 
 def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
     """Sort rows by pair, stably; also say where in that order each pair starts."""
+    xp = namespace(tails)
     if packs(n * n, tails.size):
         order = stable_order(tails.astype(np.int64) * n + heads)
     else:
-        order = np.lexsort((heads, tails))
-    starts = np.ones(order.size, np.bool_)
-    starts[1:] = (np.diff(tails[order]) != 0) | (np.diff(heads[order]) != 0)
+        order = stable_order(heads)
+        order = order[stable_order(tails[order])]
+    starts = xp.ones(order.size, np.bool_)
+    starts[1:] = (xp.diff(tails[order]) != 0) | (xp.diff(heads[order]) != 0)
     return order, starts
 
 

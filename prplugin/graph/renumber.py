@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Integers, index_dtype
 from prplugin.machine import COMPILED_FROM
 
@@ -21,7 +22,7 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     Parameters
     ----------
     columns : list of arrays of ids
-        All of one integer type.
+        All of one integer type, all in the memory of the processor or all in that of a GPU.
 
     Returns
     -------
@@ -39,24 +40,24 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
-    if count >= 2 * COMPILED_FROM:
+    if count >= 2 * COMPILED_FROM and namespace(columns[0]) is np:
         return _by_hash(columns)
     return _by_sort(columns)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
     """Mark the ids in a bitmap of their range; an id's position is the number of marks before it."""
-    dtype = columns[0].dtype
+    xp, dtype = namespace(columns[0]), columns[0].dtype
     shifted = [_shifted(column, low) for column in columns]
-    seen = np.zeros(high - low + 1, np.bool_)
+    seen = xp.zeros(high - low + 1, np.bool_)
     for column in shifted:
         seen[column] = True
-    ids = np.flatnonzero(seen)
+    ids = xp.flatnonzero(seen)
     narrow = index_dtype(ids.size)
     if ids.size == seen.size:
         codes: list[Integers] = [column.astype(narrow) for column in shifted]  # a copy: the graph outlives the frame
     else:
-        position = np.cumsum(seen, dtype=narrow)
+        position = xp.cumsum(seen, dtype=narrow)
         position -= 1
         codes = [position[column] for column in shifted]
     # Added modulo 2**64 and cut to the type of the ids: exact, since every id fits that type.
@@ -73,15 +74,16 @@ def _shifted(column: Integers, low: int) -> Integers:
 
 def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     """Sort the ids; each new one in that order has the next position. No compiler, and fast enough for small frames."""
-    keys = np.concatenate(columns)
-    order = np.argsort(keys)
+    xp = namespace(columns[0])
+    keys = xp.concatenate(columns)
+    order = xp.argsort(keys)
     ranked = keys[order]
-    new = np.ones(keys.size, np.bool_)
-    np.not_equal(ranked[1:], ranked[:-1], out=new[1:])
+    new = xp.ones(keys.size, np.bool_)
+    xp.not_equal(ranked[1:], ranked[:-1], out=new[1:])
     ids = ranked[new]
-    codes = np.empty(keys.size, index_dtype(ids.size))
-    codes[order] = np.cumsum(new) - 1
-    return np.split(codes, np.cumsum([column.size for column in columns])[:-1]), ids
+    codes = xp.empty(keys.size, index_dtype(ids.size))
+    codes[order] = xp.cumsum(new) - 1
+    return xp.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
 
 
 def _by_hash(columns: list[Integers]) -> tuple[list[Integers], Integers]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.graph.edges import Floats, Integers
 
-__all__ = ["FAN", "RowSums", "chain", "total"]
+__all__ = ["FAN", "RowSums", "chain", "compensated_chain", "total"]
 
 FAN = 32
 """Terms that are added in one group. Larger is a little faster and proves a little less."""
@@ -25,6 +25,15 @@ def chain(terms: int, fan: int = FAN) -> int:
         additions += fan - 1
         terms = -(-terms // fan)
     return additions + max(terms - 1, 0)
+
+
+def compensated_chain(terms: int) -> int:
+    """Give the roundings that a compensated sum of up to `terms` terms is worth, in whatever order they are added.
+
+    With chains of k additions its relative error is at most u + (k * u)**2, u = 2**-53 (Ogita, Rump and Oishi 2005,
+    "Accurate sum and dot product", Sum2), and k * k * u <= 1 + (k / 2**26)**2.
+    """
+    return 2 + (terms >> 26) ** 2
 
 
 def total(terms: Floats) -> float:

@@ -3,9 +3,12 @@
 A method module has
 
 - `name`: what users call it by;
+- `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
 - `unfit(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
-- `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method;
+- `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
+  vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
+- perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
 
 and a docstring whose first line says what it is. Adding a method touches no other file.
 """
@@ -18,7 +21,7 @@ import logging
 import pkgutil
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Concatenate, NamedTuple, Protocol
+from typing import Any, Concatenate, Literal, NamedTuple, Protocol, runtime_checkable
 
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
@@ -27,9 +30,12 @@ from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
-__all__ = ["Method", "Step", "Sums", "check_options", "choose", "methods"]
+__all__ = ["Method", "MixedStep", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
 
 logger = logging.getLogger(__name__)
+
+SIDE = {"host": "cpu", "device": "gpu"}
+"""What runs on edges that lie where they lie."""
 
 
 class Sums(NamedTuple):
@@ -41,34 +47,40 @@ class Sums(NamedTuple):
         ||y - x||, in L1.
     largest : float
         The greatest |y_i - x_i|.
-    dangling : float
-        D(y): how much rank dangling vertices hold.
     """
 
     change: float
     largest: float
-    dangling: float
 
 
 class Step(Protocol):
-    """One iteration, again and again: holds the current ranks where the method wants them."""
+    """One iteration, again and again: holds the current ranks, and D of them, where the method wants them."""
 
     chain: StepChain
 
-    def start(self, ranks: Floats) -> float:
-        """Take x_0, which is not altered, and return D(x_0)."""
+    def start(self, ranks: Floats) -> None:
+        """Take x_0, from either side; it is not altered."""
 
-    def __call__(self, dangling: float) -> Sums:
-        """Replace the ranks x by G x, given D(x)."""
+    def __call__(self) -> Sums:
+        """Replace the ranks x by G x."""
 
     def ranks(self) -> Floats:
-        """Give the current ranks, in the order of the result."""
+        """Give the current ranks, in the order of the result; the next step may overwrite them."""
+
+
+@runtime_checkable
+class MixedStep(Step, Protocol):
+    """A step that can also hold contributions in less precision."""
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
 
 
 class Method(Protocol):
     """The shape of a method's module."""
 
     name: str
+    runs_on: Literal["cpu", "gpu"]
     unfit: Callable[[Adjacency | None, Machine], str | None]
     cost: Callable[[Adjacency, Machine], float]
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
@@ -121,13 +133,18 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
     for option in options:
         if not any(option in _options_of(method) for method in methods().values()):
             raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
-    costs = {
-        method: method.cost(adjacency, machine)
-        for method in methods().values()
-        if method.unfit(adjacency, machine) is None and set(options) <= set(_options_of(method))
-    }
+    able = {name: method for name, method in candidates(adjacency).items() if set(options) <= set(_options_of(method))}
+    if not able:
+        raise InvalidOptionError(
+            f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
+            "name the method."
+        )
+    reasons = {name: method.unfit(adjacency, machine) for name, method in able.items()}
+    costs = {method: method.cost(adjacency, machine) for name, method in able.items() if reasons[name] is None}
     if not costs:
-        raise InvalidOptionError(f"no method that can run here takes all of {', '.join(map(repr, options))}.")
+        raise MethodUnavailableError(
+            "no method can run here: " + "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        )
     chosen: Method = min(costs, key=costs.__getitem__)
     logger.info(
         "%s for %d vertices and %d edges: %s",
@@ -135,3 +152,13 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
         ", ".join(f"{method.name} {seconds:.2g} s" for method, seconds in costs.items()),
     )  # fmt: skip
     return chosen
+
+
+def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
+    """Give the methods that "auto" chooses among: of the side where the edges lie, and the same bits in every run."""
+    side = SIDE[adjacency.place]
+    return {
+        name: method
+        for name, method in methods().items()
+        if method.runs_on == side and not getattr(method, "varies", False)
+    }

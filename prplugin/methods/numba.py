@@ -12,6 +12,7 @@ import numpy as np
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import moved
 from prplugin.graph.edges import Floats, Integers
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
@@ -19,6 +20,7 @@ from prplugin.methods import Step, Sums
 from prplugin.problem import Problem
 
 name = "numba"
+runs_on = "cpu"
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -44,7 +46,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
         threads = machine.threads
     elif isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise InvalidOptionError(f"threads must be a whole number of at least 1, not {threads!r}.")
-    return _ThreadedPull(problem, int(threads))
+    return _ThreadedPull(problem.on("host"), int(threads))
 
 
 class _ThreadedPull:
@@ -86,12 +88,12 @@ class _ThreadedPull:
             norm=kernels.step_chain() + chain(blocks) + 1,
         )
 
-    def start(self, ranks: Floats) -> float:
-        self._ranks = ranks.copy()
-        np.multiply(ranks, self._outflow, out=self._contributions)
-        return total(ranks[self._outflow == 0])
+    def start(self, ranks: Floats) -> None:
+        self._ranks = np.array(moved(ranks, "host"))
+        np.multiply(self._ranks, self._outflow, out=self._contributions)
+        self._mass = total(self._ranks[self._outflow == 0])
 
-    def __call__(self, dangling: float) -> Sums:
+    def __call__(self) -> Sums:
         left = deque(self._pieces)
 
         def work() -> None:
@@ -102,7 +104,7 @@ class _ThreadedPull:
                     return
                 self._kernels.sweep(
                     first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
-                    self._contributions, self._alpha, self._alpha * dangling, self._target, self._teleport,
+                    self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                     self._ranks, self._next, self._sums,
                 )  # fmt: skip
 
@@ -111,8 +113,9 @@ class _ThreadedPull:
         for helper in helpers:
             helper.result()
         self._contributions, self._next = self._next, self._contributions
-        change, largest, dangling_rank = self._sums.T
-        return Sums(total(change), float(largest.max()), total(dangling_rank))
+        change, largest, dangling = self._sums.T
+        self._mass = total(dangling)
+        return Sums(total(change), float(largest.max()))
 
     def ranks(self) -> Floats:
         return self._ranks

@@ -6,6 +6,7 @@ import numpy as np
 
 from prplugin.certificate import StepChain
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import moved
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import RowSums, chain, total
 from prplugin.machine import Machine
@@ -13,6 +14,7 @@ from prplugin.methods import Step, Sums
 from prplugin.problem import Problem
 
 name = "numpy"
+runs_on = "cpu"
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -27,7 +29,7 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Sort the edges by target, and keep every vertex's in-edges in one run."""
-    return _Pull(problem)
+    return _Pull(problem.on("host"))
 
 
 class _Pull:
@@ -60,11 +62,11 @@ class _Pull:
             norm=chain(n) + 1,
         )
 
-    def start(self, ranks: Floats) -> float:
-        self._x = ranks
-        return total(ranks[self._dangling])
+    def start(self, ranks: Floats) -> None:
+        self._x: Floats = moved(ranks, "host")
+        self._mass = total(self._x[self._dangling])
 
-    def __call__(self, dangling: float) -> Sums:
+    def __call__(self) -> Sums:
         x = self._x
         if self._shares is None:
             terms = (x / self._divisor)[self._sources]
@@ -72,10 +74,10 @@ class _Pull:
             terms = x[self._sources] * self._shares
         y = self._row_sums(terms)
         y *= self._alpha
-        y += self._alpha * dangling * self._dangling_target + self._teleport
-        self._x = y
+        y += self._alpha * self._mass * self._dangling_target + self._teleport
+        self._x, self._mass = y, total(y[self._dangling])
         moves = np.abs(y - x)
-        return Sums(total(moves), float(moves.max()), total(y[self._dangling]))
+        return Sums(total(moves), float(moves.max()))
 
     def ranks(self) -> Floats:
         return self._x

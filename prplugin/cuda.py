@@ -1,0 +1,175 @@
+"""The GPU: whether there is one, what memory it has, and kernels compiled from the .cu files of this package."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import MethodUnavailableError
+from prplugin.graph.arrays import Place
+
+__all__ = [
+    "COMPUTE_CAPABILITY",
+    "REMEDY",
+    "allocating",
+    "blocks_for",
+    "bytes_free",
+    "ctype",
+    "kernel",
+    "missing",
+    "require_bytes",
+    "source",
+]
+
+COMPUTE_CAPABILITY = (7, 5)
+"""The oldest hardware that CUDA 13 compiles for; `edge` needs native atomic additions of doubles, of 6.0 or later."""
+
+REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
+"""What to do where memory is short."""
+
+ROOT = Path(__file__).parent
+
+
+def missing() -> str | None:
+    """Say why nothing can run on a GPU here, or None if it can."""
+    try:
+        import cupy  # asked for by a method that runs on the GPU
+    except ImportError as error:
+        return f"it needs an NVIDIA GPU and CuPy, which cannot be imported ({error}): pip install 'prplugin[gpu]'."
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        major, minor = divmod(int(cupy.cuda.Device().compute_capability), 10) if count else (0, 0)
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"it needs an NVIDIA GPU, and there is none ({str(error).partition(':')[0]})."
+    if not count:
+        return "it needs an NVIDIA GPU, and there is none."
+    if (major, minor) < COMPUTE_CAPABILITY:
+        return (
+            f"it needs a GPU of compute capability {'.'.join(map(str, COMPUTE_CAPABILITY))} or later, "
+            f"and this one has {major}.{minor}."
+        )
+    return None
+
+
+@contextmanager
+def allocating(place: Place) -> Iterator[None]:
+    """On the "device", take CuPy's memory from the user's current RMM resource, where RMM is loaded; else do nothing.
+
+    Raises
+    ------
+    MethodUnavailableError
+        If the GPU's memory runs out within.
+    """
+    if place == "host":
+        yield
+        return
+    rmm = sys.modules.get("rmm")
+    try:
+        if rmm is None:
+            yield
+        else:
+            import cupy  # what runs on the device has it
+            from rmm.allocators.cupy import rmm_cupy_allocator
+
+            with cupy.cuda.using_allocator(rmm_cupy_allocator):
+                yield
+    except MemoryError as error:
+        raise MethodUnavailableError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
+
+
+def bytes_free() -> int:
+    """Give the bytes that can still be allocated: what the driver has free, and what a memory pool holds unused.
+
+    RMM's pools do not say how much of them is in use: all of a pool counts, and the allocation itself finds out.
+    """
+    import cupy  # there, since a method that runs on the GPU asks
+
+    free: int = cupy.cuda.runtime.memGetInfo()[0]
+    rmm = sys.modules.get("rmm")
+    if rmm is None:
+        return free + int(cupy.get_default_memory_pool().free_bytes())
+    resource = rmm.mr.get_current_device_resource()
+    while resource is not None:
+        if hasattr(resource, "pool_size"):
+            free += int(resource.pool_size())
+        resource = getattr(resource, "upstream_mr", None)
+    return free
+
+
+def require_bytes(needed: int, what: str) -> None:
+    """Raise, before anything is allocated, if there is no room for as many bytes.
+
+    Raises
+    ------
+    MethodUnavailableError
+        With the bytes needed and free, and what to do.
+    """
+    free = bytes_free()
+    if needed > free:
+        raise MethodUnavailableError(
+            f"{what} needs about {needed:,} bytes of GPU memory, and {free:,} are free. {REMEDY}"
+        )
+
+
+# --- kernels ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def source(path: str) -> str:
+    """Read a .cu file of this package, with the .cuh files that it includes in their places.
+
+    CuPy keeps compiled kernels by their source text, which therefore has to be whole.
+    """
+    return _joined(ROOT / path, set())
+
+
+def _joined(path: Path, seen: set[Path]) -> str:
+    def insert(match: re.Match[str]) -> str:
+        included = (path.parent / match[1]).resolve()
+        if included in seen:
+            return ""
+        seen.add(included)
+        return _joined(included, seen)
+
+    return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@cache
+def kernel(path: str, name: str, **macros: str | int) -> Any:
+    """Compile a kernel of a .cu file, once a process and once a machine, for the types that the macros name.
+
+    Parameters
+    ----------
+    path : str
+        Of the .cu file, from the folder of this package.
+    name : str
+        Of the `extern "C" __global__` function.
+    **macros
+        ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
+
+    Returns
+    -------
+    cupy.RawKernel
+        Launched by ``kernel(grid, block, arguments)``, on the current stream.
+    """
+    import cupy  # there, since a method that runs on the GPU asks
+
+    options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in sorted(macros.items())))
+    return cupy.RawModule(code=source(path), options=options).get_function(name)
+
+
+def ctype(dtype: Any) -> str:
+    """Give the name in CUDA C++ of a NumPy type, for a macro of `kernel`."""
+    return {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}[np.dtype(dtype).name]
+
+
+def blocks_for(threads: int, block: int) -> int:
+    """Give the blocks of `block` threads that so many threads need, as far as a grid can hold them."""
+    return max(1, min(-(-threads // block), 2**31 - 1))

@@ -1,0 +1,386 @@
+"""Columns of ids, in all the ways that cuDF can hold them. Imported once there is a cuDF frame.
+
+Ids that the caller gave in a list, a dict or a pandas object stay pandas columns until they are needed on the GPU: what
+they are is then said in the words, and found by the code, of the pandas adapter.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import cudf
+import cupy
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pylibcudf as plc
+
+from prplugin.errors import InvalidEdgesError, counted, listed
+from prplugin.frames import _pandas_ids as host
+from prplugin.graph.edges import Integers, index_dtype
+from prplugin.graph.renumber import renumber
+
+__all__ = ["as_array", "check_kind", "encode", "is_decimal", "located", "missing_rows", "taken"]
+
+DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
+NESTED = (cudf.ListDtype, cudf.StructDtype)
+
+
+def encode(ends: list[list[Any]], labels: list[list[str]]) -> tuple[list[Integers], list[cudf.Series], list[str]]:
+    """Number the ids in the columns of each end.
+
+    Parameters
+    ----------
+    ends : list of lists of Series
+        Sources, destinations, and if there are more vertices, those; each of the same count of columns. Those of more
+        vertices may be pandas Series.
+    labels : list of lists of str
+        What messages call each column.
+
+    Returns
+    -------
+    codes : list of CuPy arrays
+        For each end, the position of each vertex in the order of the result.
+    columns : list of cuDF Series
+        The vertices in that order, column by column, in the type of the source's columns.
+    kinds : list of str
+        The kind of ids in each column.
+    """
+    parts = [list(part) for part in zip(*ends, strict=True)]
+    named = [list(part) for part in zip(*labels, strict=True)]
+    kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
+    if kinds == ["integer"]:
+        codes, ids = renumber(_common_integers(parts[0], named[0]))
+        return codes, [_integers_like(ids, parts[0])], kinds
+    numbered = [
+        [cudf.Series(ids) for ids in _common_integers(part, names)]
+        if kind == "integer"
+        else [_on_device(column, name) for column, name in zip(part, names, strict=True)]
+        for part, names, kind in zip(parts, named, kinds, strict=True)
+    ]
+    codes, columns = _by_first_appearance(numbered, labels[0])
+    for part, kind in enumerate(kinds):
+        if kind == "integer":
+            columns[part] = _integers_like(as_array(columns[part]), parts[part])
+        else:
+            columns[part] = _like_categories(columns[part], parts[part])
+    return codes, columns, kinds
+
+
+def check_kind(column: Any, kind: str, what: str) -> None:
+    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's."""
+    host.check_kind(column, kind, what, kind_of)
+
+
+def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+    """Give the position of each row of `columns` among `vertices`, -1 where there is none; `what` is for messages."""
+    rows = cupy.full(len(columns[0]), -1, np.int64)
+    if not len(vertices[0]):
+        return rows
+    known, asked = [], []
+    comparable = cupy.ones(rows.size, np.bool_)
+    for vertex, column, kind in zip(vertices, columns, kinds, strict=True):
+        if kind == "integer":
+            ids = _integers(vertex, "")
+            others = _integers(column, "")
+            cast = others.astype(ids.dtype)
+            # An id that the type of the graph's does not hold is none of them.
+            comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
+            pair = [cudf.Series(ids), cudf.Series(cast)]
+        else:
+            pair = _in_one_type([_plain(vertex), _plain(_on_device(column, what))], what)
+        known.append(pair[0])
+        asked.append(pair[1])
+    at, of = _matches(_table(known), _table(asked))
+    rows[of] = at
+    rows[~comparable] = -1
+    return rows
+
+
+def as_array(column: cudf.Series) -> Any:
+    """View the numbers of a column without nulls as a CuPy array."""
+    if not len(column):  # which may have no memory to view
+        dtype = column.dtype
+        return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
+    return column.values
+
+
+def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
+    """Copy some rows of a column, in its type."""
+    return column.take(rows).reset_index(drop=True)
+
+
+def missing_rows(column: cudf.Series) -> Integers:
+    """Find nulls, and NaN among floats, which cuDF tells apart."""
+    missing = as_array(column.isna())
+    if column.dtype.kind == "f":
+        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
+    return cupy.flatnonzero(missing)
+
+
+def is_decimal(dtype: Any) -> bool:
+    """Say whether a column of this type holds decimals."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
+
+
+# --- kinds --------------------------------------------------------------------------------------------------------
+
+
+def kind_of(column: Any, label: str) -> str:
+    """Name what the ids of a column are; "empty" if it has none and no type either.
+
+    Raises
+    ------
+    InvalidEdgesError
+        For nulls, and for ids that cannot be compared with one another.
+    """
+    if isinstance(column, pd.Series):
+        return host.kind_of(column, label)
+    dtype = column.dtype
+    if isinstance(dtype, cudf.CategoricalDtype):
+        _refuse_nulls(column, label)
+        categories = cudf.Series(dtype.categories)
+        return kind_of(categories if len(column) else categories.head(0), label)
+    if dtype.kind == "f":
+        return _refuse_floats(column, label)
+    _refuse_nulls(column, label)
+    if not len(column) and dtype == np.dtype(object):
+        return "empty"  # the type of a frame that was given no columns but their names
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
+        raise InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
+    if is_decimal(dtype):
+        return "decimal.Decimal"
+    if isinstance(dtype, cudf.IntervalDtype):
+        return str(dtype)
+    if isinstance(dtype, pd.DatetimeTZDtype) or getattr(arrow, "tz", None):
+        return "datetime with a time zone"
+    kinds = {"b": "boolean", "i": "integer", "u": "integer", "M": "datetime", "m": "timedelta"}
+    return kinds.get(dtype.kind, "string")
+
+
+def _refuse_floats(column: cudf.Series, label: str) -> str:
+    if not len(column):
+        return "empty"  # the type of an empty list
+    missing = missing_rows(column)
+    hint = (
+        f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), "
+        "which may be why: drop them first."
+        if missing.size
+        else ""
+    )
+    raise InvalidEdgesError(
+        f"{label} holds {column.dtype} ids, which do not compare reliably.{hint} "
+        "Cast it with .astype('int64') or to strings."
+    )
+
+
+def _refuse_nulls(column: cudf.Series, label: str) -> None:
+    if column.null_count:
+        missing = missing_rows(column)
+        raise InvalidEdgesError(
+            f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
+            f"{listed(missing)} (counted from 0): a vertex needs an id. Drop or fill them."
+        )
+
+
+def _on_device(column: Any, label: str) -> cudf.Series:
+    """Bring a column of the host to the GPU."""
+    if isinstance(column, cudf.Series):
+        return column
+    try:
+        return cudf.Series(column)
+    except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
+        raise InvalidEdgesError(f"{label} holds ids that cuDF cannot hold: {error}") from error
+
+
+# --- integers -----------------------------------------------------------------------------------------------------
+
+
+def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
+    """Take integer ids out of columns, in the one integer type that holds all."""
+    arrays = [_integers(column, label) for column, label in zip(columns, labels, strict=True)]
+    return host.in_one_type(arrays, [_has_width(column) for column in columns], labels)
+
+
+def _integers(column: Any, label: str) -> Integers:
+    """Take integer ids out of whatever holds them; without a copy from plain columns on the GPU."""
+    if isinstance(column, pd.Series):
+        return cupy.asarray(host.integers(column, label))
+    if not len(column):  # of no type, or of floats
+        return cupy.empty(0, column.dtype if column.dtype in _NUMPY_INTEGERS else np.int64)
+    if isinstance(column.dtype, cudf.CategoricalDtype):
+        return as_array(cudf.Series(column.dtype.categories))[as_array(column.cat.codes)]
+    return as_array(column)
+
+
+_NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
+
+
+def _has_width(column: Any) -> bool:
+    return column.dtype.kind not in "Of" or isinstance(column.dtype, (cudf.CategoricalDtype, pd.CategoricalDtype))
+
+
+def _integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
+    """Hold ids as the source's column holds them: plain, nullable, Arrow's or categorical."""
+    like = columns[0].dtype
+    if isinstance(like, cudf.CategoricalDtype):
+        return _like_categories(cudf.Series(ids), columns)
+    if isinstance(like, pd.ArrowDtype):
+        return cudf.Series(ids).astype(pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
+    if not isinstance(like, np.dtype):
+        return cudf.Series(ids).astype(ids.dtype.name.replace("i", "I").replace("uI", "UI"))
+    return cudf.Series(ids)
+
+
+# --- everything else: the order of first appearance ---------------------------------------------------------------
+
+
+def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> tuple[list[Integers], list[cudf.Series]]:
+    """Number the vertices of sources, destinations and more as they first appear, source before destination.
+
+    Each end is factorised on its own, and then the few distinct vertices of each together, in the order of where they
+    first appear: place 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
+
+    Parameters
+    ----------
+    parts : list of lists of Series
+        For each column of a vertex, that of each end.
+
+    Returns
+    -------
+    codes : list of arrays
+        For each end.
+    columns : list of Series
+        The distinct vertices, in order.
+    """
+    ends = list(zip(*parts, strict=True))
+    m = len(ends[0][0])
+    factorised = [_factorised([_keys(column) for column in end]) for end in ends]
+    scales = ((2, 0), (2, 1), (1, 2 * m))
+    places = [
+        rows.astype(np.int64) * scale + shift
+        for (_, rows), (scale, shift) in zip(factorised, scales, strict=False)  # mostly without more vertices
+    ]
+    order = cupy.argsort(cupy.concatenate(places))
+    distinct = []
+    for part, label in zip(parts, labels, strict=True):
+        columns = [_plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
+        distinct.append(taken(_joined(columns, label), order))
+    merged, first = _factorised(distinct)
+    number = cupy.empty(order.size, index_dtype(first.size))
+    number[order] = merged
+    bounds = np.cumsum([0, *(rows.size for _, rows in factorised)]).tolist()
+    numbers = [number[start:end] for start, end in pairwise(bounds)]
+    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorised, numbers, strict=True)]
+    return codes, [taken(column, first) for column in distinct]
+
+
+def _factorised(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
+    """Number the distinct rows of some columns as they first appear.
+
+    cuDF's own `factorize` takes one column, and sorts what its join has put out of order; here each row is told where
+    to write its number.
+
+    Returns
+    -------
+    codes : array
+        The number of each row.
+    rows : array
+        Where each number first appears, ascending.
+    """
+    if not len(columns[0]):
+        return cupy.empty(0, np.int32), cupy.empty(0, np.int32)
+    table = _table(columns)
+    found = plc.stream_compaction.distinct_indices(
+        table,
+        plc.stream_compaction.DuplicateKeepOption.KEEP_FIRST,
+        plc.types.NullEquality.EQUAL,
+        plc.types.NanEquality.ALL_EQUAL,
+    )
+    rows = cupy.sort(_rows(found))  # they come in no order
+    codes = cupy.empty(len(columns[0]), np.int32)
+    at, number = _matches(table, _table([taken(column, rows) for column in columns]))
+    codes[at] = number
+    return codes, rows
+
+
+def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
+    """Give all pairs of equal rows of two tables of the same types, in no order."""
+    pairs = plc.join.inner_join(one, other, plc.types.NullEquality.EQUAL)
+    return _rows(pairs[0]), _rows(pairs[1])
+
+
+def _table(columns: list[cudf.Series]) -> plc.Table:
+    return plc.Table([column.to_pylibcudf()[0] for column in columns])
+
+
+def _rows(column: plc.Column) -> Integers:
+    return as_array(cudf.Series.from_pylibcudf(column))
+
+
+def _keys(column: cudf.Series) -> cudf.Series:
+    """Give what tells the ids of one column apart: of categories, their codes."""
+    return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
+
+
+def _plain(column: cudf.Series) -> cudf.Series:
+    """Take ids out of a categorical."""
+    if not isinstance(column.dtype, cudf.CategoricalDtype):
+        return column
+    return taken(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
+
+
+def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:
+    """Join columns of one kind into one: in their common type, else in that of the first."""
+    filled = [column for column in columns if len(column)] or columns[:1]
+    cast = _in_one_type(filled, label)
+    return cudf.concat(cast, ignore_index=True) if len(cast) > 1 else cast[0]
+
+
+def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
+    try:
+        dtype = _common_type([column.dtype for column in columns])
+        cast = [column if column.dtype == dtype else column.astype(dtype) for column in columns]
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
+    for new, old in zip(cast, columns, strict=True):
+        # Casts of durations wrap around, and casts to a coarser unit cut off, silently.
+        if new.dtype != old.dtype and old.dtype.kind in "mM" and not bool((new.astype(old.dtype) == old).all()):
+            raise InvalidEdgesError(
+                f"{label} and the other columns of ids have no common type: {dtype} does not hold all of {old.dtype}"
+            )
+    return cast
+
+
+def _common_type(dtypes: list[Any]) -> Any:
+    """Give the type to compare ids of one kind in: the finest unit, the most digits, else the first type."""
+    first = dtypes[0]
+    if all(dtype == first for dtype in dtypes):
+        return first
+    if all(isinstance(dtype, DECIMALS) for dtype in dtypes):
+        scale = max(dtype.scale for dtype in dtypes)
+        return cudf.Decimal128Dtype(scale + max(dtype.precision - dtype.scale for dtype in dtypes), scale)
+    if all(isinstance(dtype, pd.DatetimeTZDtype) for dtype in dtypes):
+        finest = np.result_type(*(np.dtype(f"M8[{dtype.unit}]") for dtype in dtypes))
+        return pd.DatetimeTZDtype(np.datetime_data(finest)[0], first.tz)
+    if first.kind in "mM" and not any(isinstance(dtype, pd.DatetimeTZDtype) for dtype in dtypes):
+        finest = np.result_type(*(dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype for dtype in dtypes))
+        return pd.ArrowDtype(pa.from_numpy_dtype(finest)) if isinstance(first, pd.ArrowDtype) else finest
+    return first
+
+
+def _like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
+    """Make distinct values categorical again where all columns are of one categorical type."""
+    like = columns[0].dtype
+    if not isinstance(like, cudf.CategoricalDtype):
+        return values
+    dtypes = [
+        cudf.CategoricalDtype.from_pandas(column.dtype)
+        if isinstance(column.dtype, pd.CategoricalDtype)
+        else column.dtype
+        for column in columns
+    ]
+    return values.astype(like) if all(dtype == like for dtype in dtypes) else values

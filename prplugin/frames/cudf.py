@@ -1,0 +1,249 @@
+"""cuDF frames: edges in, ranks out, and all between them on the GPU."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from prplugin import cuda
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames.columns import Columns
+from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
+from prplugin.graph.arrays import moved
+from prplugin.graph.edges import Edges, Floats, Integers
+
+if TYPE_CHECKING:
+    import cudf
+
+__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+
+place = "device"
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The vertices in the order of the result.
+
+    Attributes
+    ----------
+    names : list of column labels
+        How the result names the columns.
+    columns : list of cuDF Series, of n ids each
+    kinds : list of str
+        What each column holds: "integer", "string", ...
+    """
+
+    names: list[Hashable]
+    columns: list[cudf.Series]
+    kinds: list[str]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def described(self, rows: Integers) -> list[str]:
+        """Spell out the ids of some vertices for a message."""
+        with _on_cudf_stream():
+            return _described(self.columns, rows)
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a cuDF frame."""
+    frame_type = getattr(sys.modules.get("cudf"), "DataFrame", None)
+    return frame_type is not None and isinstance(frame, frame_type)
+
+
+def read(frame: cudf.DataFrame, columns: Columns, vertices: object) -> tuple[Edges, Vertices]:
+    """Replace the ids of a frame by positions in the order of the result.
+
+    That order is ascending for integers; else the order of first appearance: row by row, source before destination,
+    then `vertices`.
+
+    Raises
+    ------
+    InvalidEdgesError
+        For nulls, floats or mixed kinds among the ids, and for weights that are not finite numbers of at least 0.
+    MethodUnavailableError
+        If the GPU has no room for the edges.
+    """
+    several = len(columns.source) > 1
+    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
+    # Two positions an edge, as much again while they are found, and its weight; what more it takes, the ids decide.
+    an_edge = 16 if columns.weight is None else 24
+    cuda.require_bytes(an_edge * len(frame), f"A graph of {counted(len(frame), 'edge')}")
+    with _on_cudf_stream():
+        ends = [[_column(frame, position) for position in end] for end in (columns.source, columns.destination)]
+        if vertices is not None:
+            ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
+            labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
+        codes, arrays, kinds = _ids().encode(ends, labels)
+        weights = None
+        if columns.weight is not None:
+            label = f"column {columns.weight_name!r}"
+            weights = _numbers(_column(frame, columns.weight), label, "row", InvalidEdgesError)
+    edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
+    return edges, Vertices(columns.vertex_names, arrays, kinds)
+
+
+def read_values(given: object, vertices: Vertices, what: str) -> Floats:
+    """Spread values given for some vertices over all of them, 0 for the others.
+
+    Parameters
+    ----------
+    given : dict, Series indexed by vertex, or frame
+        Of cuDF or of pandas. A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`.
+    what : str
+        The name of the argument, for messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
+    """
+    import cupy  # loaded with cuDF
+
+    ids = _ids()
+    with _on_cudf_stream():
+        columns, values = _ids_and_values(given, vertices.names, what)
+        for column, kind in zip(columns, vertices.kinds, strict=True):
+            ids.check_kind(column, kind, what)
+        try:
+            rows = ids.located(vertices.columns, columns, vertices.kinds, what)
+        except InvalidEdgesError as error:
+            raise InvalidOptionError(str(error)) from error
+        if (unknown := cupy.flatnonzero(rows < 0)).size:
+            raise InvalidOptionError(
+                f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
+                f"{listed(_described(columns, unknown))}. Remove them, or add them to the graph with vertices=."
+            )
+        order = cupy.argsort(rows)  # stable: after the first of equal rows come the later ones
+        again = rows[order[1:]] == rows[order[:-1]]
+        if (repeated := cupy.sort(order[1:][again])).size:
+            raise InvalidOptionError(
+                f"{what} gives more than one value to "
+                f"{counted(cupy.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
+                f"{listed(_described(columns, repeated))}. Add them up or drop all but one."
+            )
+        spread = cupy.zeros(len(vertices))
+        spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
+        return spread
+
+
+def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFrame:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+    import cudf
+
+    with _on_cudf_stream():
+        if rows is None:
+            columns = [column.copy(deep=True) for column in vertices.columns]
+        else:
+            columns = [_ids().taken(column, moved(rows, "device")) for column in vertices.columns]
+        # Its own `copy=True` takes no notice of CuPy's arrays.
+        columns.append(cudf.Series(moved(ranks, "device"), nan_as_null=False).copy(deep=True))
+        return cudf.DataFrame(dict(zip([*vertices.names, "pagerank"], columns, strict=True)))
+
+
+@contextmanager
+def _on_cudf_stream() -> Iterator[None]:
+    """Put CuPy's work on the stream that cuDF works on, after all that the caller's stream has been given.
+
+    cuDF knows no current stream: its work goes on the default one, ours on the caller's, and neither waits for the
+    other. Within this context there is one stream; before and after it, where the caller's is another, the host waits.
+    """
+    import cupy  # loaded with cuDF
+
+    stream = cupy.cuda.get_current_stream()
+    default = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
+    if stream.ptr == default.ptr:
+        yield
+        return
+    stream.synchronize()
+    with default:
+        yield
+        default.synchronize()
+
+
+def _ids() -> Any:
+    # Imports cuDF, so only when there is a cuDF frame.
+    from prplugin.frames import _cudf_ids
+
+    return _cudf_ids
+
+
+def _numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    from prplugin.frames._cudf_numbers import numbers  # imports cuDF
+
+    return numbers(column, label, noun, error)
+
+
+def _column(frame: cudf.DataFrame, position: int) -> cudf.Series:
+    return frame.iloc[:, position].reset_index(drop=True)
+
+
+def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+    """Bring a list, array, Series, Index or frame of ids to one Series a column; `names` if they have several.
+
+    What lies on the host is left there, as Series of pandas.
+    """
+    import cudf
+    import cupy
+
+    if isinstance(given, cupy.ndarray):
+        if given.ndim != 1:
+            raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one of one.")
+        given = cudf.Series(given, nan_as_null=False)
+    if not isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
+        return id_columns(given, names, what)
+    if names is None:
+        if isinstance(given, cudf.DataFrame):
+            if given.shape[1] != 1:
+                raise InvalidOptionError(
+                    f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
+                )
+            return [_column(given, 0)]
+        if isinstance(given, cudf.MultiIndex):
+            raise InvalidOptionError(
+                f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
+            )
+        return [cudf.Series(given).reset_index(drop=True)]
+    if isinstance(given, cudf.DataFrame):
+        return _columns_of(given, names, what)
+    if isinstance(given, cudf.MultiIndex) and given.nlevels == len(names):
+        return [cudf.Series(given.get_level_values(level)).reset_index(drop=True) for level in range(len(names))]
+    levels = given.nlevels if isinstance(given, cudf.MultiIndex) else 1
+    raise InvalidOptionError(
+        f"{what} must hold tuples of {len(names)} ids, one for each of {listed([repr(name) for name in names])}; "
+        f"{counted(len(given), 'entry is', 'entries are')} not, but of {levels}."
+    )
+
+
+def _ids_and_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Any]:
+    """Take apart values given by vertex: the columns of ids, and the values."""
+    import cudf
+
+    if isinstance(given, cudf.Series):
+        columns = _id_columns(given.index, names if len(names) > 1 else None, what)
+        values = given.reset_index(drop=True)
+    elif isinstance(given, cudf.DataFrame):
+        *columns, values = _columns_of(given, [*names, "values"], what)
+    else:
+        return ids_and_values(given, names, what)
+    if not len(values):
+        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
+    return columns, values
+
+
+def _columns_of(frame: cudf.DataFrame, names: list[Hashable], what: str) -> list[cudf.Series]:
+    return [_column(frame, position) for position in positions_of(list(frame.columns), names, what)]
+
+
+def _described(columns: list[Any], rows: Integers) -> list[str]:
+    """Spell out the ids in some rows: the first few, for a message will show no more; "" for the rest."""
+    from prplugin.frames._pandas_ids import plain_value  # imports pandas, as cuDF has
+
+    ids = [tuple(plain_value(column.iloc[row]) for column in columns) for row in rows[:6].tolist()]
+    shown = [repr(parts[0]) if len(parts) == 1 else repr(parts) for parts in ids]
+    return shown + [""] * (rows.size - len(shown))

@@ -1,0 +1,128 @@
+"""Frames of pandas under cudf.pandas: proxies of a cuDF or a pandas frame, whichever holds the data at the time.
+
+They are taken apart at the door, go to the adapter of what they hold, and the result is a proxy again. What cuDF cannot
+hold, objects for instance, cudf.pandas keeps on the host; so does prplugin.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from prplugin.frames import cudf, pandas
+from prplugin.frames.columns import Columns
+from prplugin.graph.edges import Edges, Floats, Integers
+
+__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+
+place = "device"
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The vertices as another adapter has them.
+
+    Attributes
+    ----------
+    adapter : module
+        That of the frame in the proxy.
+    vertices : its `Vertices`
+    proxied : bool
+        Whether the result is to be a proxy.
+    """
+
+    adapter: ModuleType
+    vertices: Any
+    proxied: bool
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def described(self, rows: Integers) -> list[str]:
+        """Spell out the ids of some vertices for a message."""
+        with _without_proxies():
+            described: list[str] = self.vertices.described(rows)
+            return described
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a frame of cuDF, pandas or cudf.pandas, where the last is loaded.
+
+    All three, because their arguments may be proxies, and because what the other adapters take for pandas would be
+    proxies, too.
+    """
+    return "cudf.pandas" in sys.modules and (cudf.accepts(frame) or pandas.accepts(frame))
+
+
+def read(frame: Any, columns: Columns, vertices: object) -> tuple[Edges, Vertices]:
+    """Read the frame in the proxy, as its adapter does."""
+    proxied = _is_proxy(frame)
+    if proxied:
+        # No more than is needed, which may be all that the GPU can hold of it.
+        positions = sorted(
+            {*columns.source, *columns.destination, *([columns.weight] if columns.weight is not None else [])}
+        )
+        at = {position: place for place, position in enumerate(positions)}
+        columns = replace(
+            columns,
+            source=[at[position] for position in columns.source],
+            destination=[at[position] for position in columns.destination],
+            weight=None if columns.weight is None else at[columns.weight],
+        )
+        frame = _unwrapped(frame.iloc[:, positions], cudf)
+    adapter = cudf if cudf.accepts(frame) else pandas
+    vertices = _unwrapped(vertices, adapter)
+    with _without_proxies():
+        edges, known = adapter.read(frame, columns, vertices)
+    return edges, Vertices(adapter, known, proxied)
+
+
+def read_values(given: object, vertices: Vertices, what: str) -> Floats:
+    """Spread values given for some vertices over all of them, as the adapter of the frame does."""
+    given = _unwrapped(given, vertices.adapter)
+    with _without_proxies():
+        values: Floats = vertices.adapter.read_values(given, vertices.vertices, what)
+        return values
+
+
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> Any:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame; in a proxy, if the edges were."""
+    with _without_proxies():
+        frame = vertices.adapter.write(vertices.vertices, ranks, rows)
+    return sys.modules["cudf.pandas"].as_proxy_object(frame) if vertices.proxied else frame
+
+
+def _is_proxy(given: object) -> bool:
+    proxied: bool = sys.modules["cudf.pandas"].is_proxy_object(given)
+    return proxied
+
+
+def _unwrapped(given: Any, adapter: ModuleType) -> Any:
+    """Take what is in a proxy, on the GPU for cuDF if it can be there, else on the host."""
+    if isinstance(given, (list, tuple)) and type(given) in (list, tuple):
+        return type(given)(_unwrapped(item, adapter) for item in given)
+    if type(given) is dict:
+        return {_unwrapped(key, adapter): _unwrapped(value, adapter) for key, value in given.items()}
+    if not _is_proxy(given):
+        return given
+    if adapter is cudf:
+        try:
+            return given.as_gpu_object()
+        except (TypeError, ValueError, NotImplementedError, OverflowError):
+            pass  # of a type that the GPU does not have
+    return given.as_cpu_object()
+
+
+@contextmanager
+def _without_proxies() -> Iterator[None]:
+    """Let pandas be pandas for the adapters, which would otherwise make proxies of their own."""
+    from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
+
+    with disable_module_accelerator():
+        yield

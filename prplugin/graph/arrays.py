@@ -1,0 +1,35 @@
+"""NumPy or CuPy: where an array lies, and how it gets to the other side. CuPy is never imported for a NumPy array."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+__all__ = ["Place", "moved", "namespace", "place_of"]
+
+Place: TypeAlias = Literal["host", "device"]
+"""The memory of the processor, or that of the current GPU."""
+
+
+def place_of(array: Any) -> Place:
+    """Say where an array lies."""
+    return "host" if namespace(array) is np else "device"
+
+
+def namespace(array: Any) -> Any:
+    """Give the library of an array, NumPy or CuPy, which have the same functions."""
+    cupy = sys.modules.get("cupy")
+    return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
+
+
+def moved(array: Any, place: Place) -> Any:
+    """Copy an array to the other side; give back one that is there, and None."""
+    if array is None or place_of(array) == place:
+        return array
+    if place == "host":
+        return array.get()
+    import cupy  # only a method that runs on the GPU asks for this, and it has looked for CuPy
+
+    return cupy.asarray(array)

@@ -1,0 +1,295 @@
+"""What all methods on the GPU share: vectors, the end of an iteration, and how edges are laid out in runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from prplugin import cuda
+from prplugin.certificate import StepChain
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.sums import compensated_chain
+from prplugin.methods import Sums
+from prplugin.problem import Problem
+
+__all__ = ["DeviceStep", "Layout", "Pull", "RunsPull", "Shares", "count_option", "csc_layout", "pull_types", "unfit"]
+
+THREADS = 256
+BLOCKS = 1024
+"""Of the kernels that add up all vertices. The same on every GPU, so that the sums are the same to the bit."""
+
+TOTALS = 3
+"""Doubles in the struct of that name in finish.cu: change, largest, dangling."""
+
+ROW_CHAIN = 2
+"""Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
+
+
+class Pull(Protocol):
+    """How a method sums the in-edges of every row."""
+
+    chain: int
+    """Roundings that a row sum is worth, as `StepChain.row` counts them."""
+
+    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+        """Write to each of the n entries of `pulled` the sum over the row's in-edges.
+
+        `contributions` are n float64 or float32; where edges have weights, an edge's term is also multiplied by its
+        share of the source's out-weight, held in the same type.
+        """
+
+
+class DeviceStep:
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
+
+    Everything stays on the GPU, and runs on the current stream; only the three sums of a step come back.
+    """
+
+    mixed = True
+
+    def __init__(self, problem: Problem, pull: Pull) -> None:
+        import cupy  # there: `unfit` has looked
+
+        adjacency = problem.adjacency
+        n = adjacency.n
+        self._pull = pull
+        self._n, self._alpha = n, problem.alpha
+        self._weighted = adjacency.weighted
+        out_weight = cupy.asarray(adjacency.out_weight)
+        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
+        # overflows for denormal weights; and 0 where the vertex is dangling.
+        flowing = out_weight > 0
+        if self._weighted:
+            self._outflow = flowing.astype(np.float64)
+        else:
+            self._outflow = cupy.where(flowing, 1.0 / cupy.maximum(out_weight, 1.0), 0.0)
+        if problem.personalization is None:
+            v = cupy.full(1, 1.0 / n)
+        else:
+            v = cupy.asarray(problem.personalization)
+        self._target = v if problem.dangling is None else cupy.asarray(problem.dangling)
+        self._teleport = (1 - problem.alpha) * v
+        self._pulled = cupy.empty(n)
+        self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
+        self._partials = cupy.empty((self._blocks, TOTALS))
+        self._totals = cupy.empty(TOTALS)
+        sums = 2 * ROW_CHAIN + 1  # in a block, of the blocks, and the block's own rounding
+        self._chain = StepChain(
+            row=pull.chain,
+            # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
+            edge=max(adjacency.out_weight_chain, ROW_CHAIN) + 4 if self._weighted else 2,
+            dangling=sums,
+            vectors=problem.vector_chain,
+            norm=sums + 1,
+        )
+        self.contribute_in("float64")
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
+        import cupy
+
+        self._contributions = cupy.empty(self._n, dtype)
+        single = 0 if dtype == "float64" else 1 + self._weighted
+        self.chain = replace(self._chain, single=single)
+        real = cuda.ctype(dtype)
+        self._begin = cuda.kernel("methods/finish.cu", "begin", real_t=real)
+        self._finish = cuda.kernel("methods/finish.cu", "finish", real_t=real)
+        self._total = cuda.kernel("methods/finish.cu", "total", real_t=real)
+
+    def start(self, ranks: Floats) -> None:
+        import cupy
+
+        self._ranks: Floats = cupy.array(ranks, np.float64)
+        self._begin(
+            (self._blocks,), (THREADS,), (self._n, self._ranks, self._outflow, self._contributions, self._partials)
+        )
+        self._add_up()
+
+    def __call__(self) -> Sums:
+        self._pull(self._contributions, self._pulled)
+        self._finish(
+            (self._blocks,),
+            (THREADS,),
+            (
+                self._n, self._alpha, self._pulled, self._target, self._target.size // self._n,
+                self._teleport, self._teleport.size // self._n, self._outflow, self._totals, self._ranks,
+                self._contributions, self._partials,
+            ),
+        )  # fmt: skip
+        self._add_up()
+        change, largest, _ = self._totals.get().tolist()
+        return Sums(change, largest)
+
+    def _add_up(self) -> None:
+        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+
+# --- edges in runs ------------------------------------------------------------------------------------------------
+
+
+class Shares:
+    """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
+
+    def __init__(self, weights: Floats | None, out_weights: Callable[[], Floats]) -> None:
+        self._weights, self._out_weights = weights, out_weights
+        self._held: Any = None
+
+    def of(self, dtype: Any) -> Any:
+        """Give the shares in a type, 0 where the source is dangling; None where every edge counts 1."""
+        if self._weights is None:
+            return None
+        if self._held is None or self._held.dtype != dtype:
+            import cupy
+
+            whole = self._out_weights()
+            exact = cupy.where(whole > 0, self._weights / cupy.where(whole > 0, whole, 1.0), 0.0)
+            self._held = exact.astype(dtype, copy=False)
+        return self._held
+
+
+class Layout(NamedTuple):
+    """Runs of in-edges, one a row.
+
+    Attributes
+    ----------
+    rows : array of positions, or None
+        The row of each run; None: run k is that of row k.
+    begins, ends : arrays of offsets
+        Run k is ``sources[begins[k]:ends[k]]``.
+    sources : array of positions
+    shares : Shares
+    """
+
+    rows: Integers | None
+    begins: Integers
+    ends: Integers
+    sources: Integers
+    shares: Shares
+
+
+def csc_layout(adjacency: Adjacency) -> Layout:
+    """Lay out the in-edges of a graph on the GPU row by row."""
+    offsets, sources, weights = adjacency.csc
+    shares = Shares(weights, lambda: adjacency.out_weight[sources])
+    return Layout(None, offsets[:-1], offsets[1:], sources, shares)
+
+
+def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
+    """Give the macros of a kernel that pulls over a layout, with contributions of this type."""
+    return {
+        "index_t": cuda.ctype(layout.sources.dtype),
+        "offset_t": cuda.ctype(layout.begins.dtype),
+        "real_t": cuda.ctype(dtype),
+        "WEIGHTED": int(layout.shares.of(dtype) is not None),
+    }
+
+
+class RunsPull:
+    """Sums some of the runs of a layout in one launch: what the kernels of `node`, `warp` and `block` have in common.
+
+    Parameters
+    ----------
+    layout : Layout
+    first, last : int
+        Which runs; up to the end of the layout where `last` is None.
+    threads, threads_a_run : int
+        Threads of a block, and how many of them share a run.
+    blocks : int, optional
+        Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its threads
+        if not given.
+    **macros : int
+        More than `pull_types` for the kernel.
+    """
+
+    kernel: tuple[str, str]
+    """The .cu file and the function in it."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        first: int,
+        last: int | None,
+        threads: int,
+        threads_a_run: int,
+        blocks: int | None,
+        **macros: int,
+    ) -> None:
+        self._layout, self._macros = layout, macros
+        self.chain = compensated_chain(layout.sources.size)
+        self._first, self._last = first, layout.begins.size if last is None else last
+        self.threads = threads
+        if blocks is None:
+            self.blocks = cuda.blocks_for((self._last - first) * threads_a_run, threads)
+        else:
+            self.blocks = count_option("blocks", blocks, at_most=2**31 - 1)
+
+    def __call__(self, contributions: Floats, pulled: Any) -> None:
+        if self._first == self._last:
+            return
+        layout = self._layout
+        launch = cuda.kernel(*self.kernel, **pull_types(layout, contributions.dtype), **self._macros)
+        launch(
+            (self.blocks,),
+            (self.threads,),
+            (
+                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
+                layout.shares.of(contributions.dtype), contributions, pulled,
+            ),
+        )  # fmt: skip
+
+
+# --- what methods check -------------------------------------------------------------------------------------------
+
+
+def unfit(
+    adjacency: Adjacency | None, bytes_of_plan: Callable[[Adjacency], int], remedy: str = cuda.REMEDY
+) -> str | None:
+    """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
+    if reason := cuda.missing():
+        return reason
+    if adjacency is None:
+        return None
+    needed, free = bytes_of_plan(adjacency) + vector_bytes(adjacency), cuda.bytes_free()
+    if needed <= free:
+        return None
+    return f"it needs about {needed:,} bytes of GPU memory for this graph, and {free:,} are free. {remedy}"
+
+
+def vector_bytes(adjacency: Adjacency) -> int:
+    """Count the bytes of a step's vectors: ranks, sums, contributions, outflow, out-weight, and v and w at most."""
+    return 7 * 8 * adjacency.n
+
+
+def csc_bytes(adjacency: Adjacency) -> int:
+    """Count the bytes of the in-edges by target, and of sorting them."""
+    index = 4 if adjacency.n < 2**31 else 8
+    offset = 4 if adjacency.m < 2**31 else 8
+    weight = 8 if adjacency.weighted else 0
+    sorting = 2 * (8 + index) * adjacency.m
+    return (adjacency.n + 1) * offset + adjacency.m * (index + 2 * weight) + sorting
+
+
+def count_option(name: str, value: object, *, multiple_of: int = 1, at_most: int | None = None) -> int:
+    """Take a positive whole number that a user gave for an option of a method.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is something else.
+    """
+    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
+        count = int(value)
+        if count >= 1 and count % multiple_of == 0 and (at_most is None or count <= at_most):
+            return count
+    kind = "a whole number of at least 1" if multiple_of == 1 else f"a positive multiple of {multiple_of}"
+    limit = "" if at_most is None else f", at most {at_most:,}"
+    raise InvalidOptionError(f"{name} must be {kind}{limit}, not {value!r}.")

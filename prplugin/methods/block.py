@@ -1,0 +1,53 @@
+"""A GPU block a vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
+
+from __future__ import annotations
+
+from prplugin.graph.adjacency import Adjacency
+from prplugin.machine import Machine
+from prplugin.methods import Step, _device
+from prplugin.problem import Problem
+
+name = "block"
+runs_on = "gpu"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges."""
+    return _device.unfit(adjacency, _device.csc_bytes)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations."""
+    return 40 * (30e-6 + 1e-10 * adjacency.m)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+    """Sort the edges by target.
+
+    Parameters
+    ----------
+    threads : int, default 256
+        Threads a block, a multiple of 32, 1024 at most.
+    blocks : int, optional
+        Blocks of the grid; one a vertex if not given.
+    """
+    layout = _device.csc_layout(problem.adjacency.on("device"))
+    return _device.DeviceStep(problem, BlockPull(layout, threads=threads, blocks=blocks))
+
+
+class BlockPull(_device.RunsPull):
+    """Sums runs of a layout, or some of them, with a block each."""
+
+    kernel = ("methods/block.cu", "block_pull")
+
+    def __init__(
+        self,
+        layout: _device.Layout,
+        *,
+        first: int = 0,
+        last: int | None = None,
+        threads: int = 256,
+        blocks: int | None = None,
+    ) -> None:
+        threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
+        super().__init__(layout, first, last, threads, threads, blocks)

@@ -1,0 +1,53 @@
+"""Node-centric pull: one GPU thread a vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
+
+from __future__ import annotations
+
+from prplugin.graph.adjacency import Adjacency
+from prplugin.machine import Machine
+from prplugin.methods import Step, _device
+from prplugin.problem import Problem
+
+name = "node"
+runs_on = "gpu"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges."""
+    return _device.unfit(adjacency, _device.csc_bytes)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations."""
+    return 40 * (30e-6 + 1e-10 * adjacency.m)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+    """Sort the edges by target.
+
+    Parameters
+    ----------
+    threads : int, default 256
+        Threads a block, 1024 at most.
+    blocks : int, optional
+        Blocks of the grid; as many as give each vertex a thread if not given. Kim's are 1000 of 1000 threads.
+    """
+    layout = _device.csc_layout(problem.adjacency.on("device"))
+    return _device.DeviceStep(problem, NodePull(layout, threads=threads, blocks=blocks))
+
+
+class NodePull(_device.RunsPull):
+    """Sums runs of a layout, or some of them, with a thread each."""
+
+    kernel = ("methods/node.cu", "node_pull")
+
+    def __init__(
+        self,
+        layout: _device.Layout,
+        *,
+        first: int = 0,
+        last: int | None = None,
+        threads: int = 256,
+        blocks: int | None = None,
+    ) -> None:
+        threads = _device.count_option("threads", threads, at_most=1024)
+        super().__init__(layout, first, last, threads, 1, blocks)

@@ -1,0 +1,73 @@
+"""Every kernel compiles, in every variant, without a GPU: NVRTC needs none."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from prplugin import cuda
+
+PACKAGE = Path(cuda.__file__).parent
+FILES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.cu"))
+VARIANTS = {
+    "real_t": ("double", "float"),
+    "index_t": ("int", "long long"),
+    "offset_t": ("int", "long long"),
+    "entry_t": ("int", "float", "double"),
+    "WEIGHTED": ("0", "1"),
+}
+"""The macros by which kernels are specialised, the default first. A file may declare more in its header comment."""
+
+OTHERS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
+HEADINGS = ("Mapping:", "Memory:", "Wins:")
+
+
+def macros(path: str) -> dict[str, tuple[str, ...]]:
+    text = cuda.source(path)
+    found = {name: values for name, values in VARIANTS.items() if re.search(rf"\b{name}\b", _code(text))}
+    declared = re.findall(r"^//   ([A-Z]+)  ([\d ]+)$", text, re.MULTILINE)
+    return found | {name: tuple(values.split()) for name, values in declared}
+
+
+def variants(path: str) -> list[dict[str, str]]:
+    names = macros(path)
+    return [dict(zip(names, values, strict=True)) for values in product(*names.values())]
+
+
+def _code(text: str) -> str:
+    return re.sub(r"//.*", "", text)
+
+
+def compiled(path: str, variant: dict[str, str], arch: str) -> None:
+    core = pytest.importorskip("cuda.core", reason="the compiler is not here: pip install 'prplugin[dev]'")
+    options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()))
+    assert core.Program(cuda.source(path), "c++", options).compile("cubin").code
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_every_variant_compiles_for_sm_90(path):
+    for variant in variants(path):
+        compiled(path, variant, "sm_90")
+
+
+@pytest.mark.parametrize("arch", OTHERS)
+@pytest.mark.parametrize("path", FILES)
+def test_the_default_variant_compiles_for_other_hardware(path, arch):
+    compiled(path, variants(path)[0], arch)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_header_says_how_the_kernel_works(path):
+    header = (PACKAGE / path).read_text(encoding="utf-8").split("\n\n#include")[0]
+    assert all(line.startswith("//") for line in header.splitlines())
+    for heading in HEADINGS:
+        assert heading in header
+
+
+def test_joined_sources_are_whole():
+    assert len(FILES) >= 4
+    for path in FILES:
+        assert "#include" not in cuda.source(path)
