@@ -1,0 +1,56 @@
+"""The kernels of the processor for `cpu-split`, and for `segmented` with ``cpu=True``; they release the GIL.
+
+A tail is the in-edges of a vertex from the N-th on. Tails longer than `RUN` are cut into runs that are summed apart,
+so that several threads share the tail of a hub; where the cuts are does not depend on how many threads there are.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["RUN", "join_runs", "sum_runs"]
+
+RUN = 1 << 14
+"""Edges that are summed in one go, at most: about ten microseconds."""
+
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+
+
+@compiled
+def sum_runs(first, last, bounds, places, shares, contributions, high, low, sums):
+    """Sum the runs first..last; run r is the edges bounds[r]..bounds[r + 1].
+
+    Knuth's TwoSum gives the rounding error of each addition, and the errors are added up beside the sum, as in
+    sums.cuh. The first runs, as many as `high` has entries, are parts of long tails and keep sum and errors apart;
+    each later one is a whole tail. Terms are formed in float64, whatever contributions and shares are held in.
+    """
+    parts = high.size
+    for run in range(first, last):
+        total, errors = 0.0, 0.0
+        for edge in range(bounds[run], bounds[run + 1]):
+            term = np.float64(contributions[places[edge]])
+            if shares is not None:
+                term *= np.float64(shares[edge])
+            before = total
+            total = before + term
+            share = total - before
+            errors += (before - (total - share)) + (term - share)
+        if run < parts:
+            high[run] = total
+            low[run] = errors
+        else:
+            sums[run - parts] = total + errors
+
+
+@compiled
+def join_runs(runs_of, high, low, sums):
+    """Add up the runs of each long tail, in their order; those of tail t are runs_of[t]..runs_of[t + 1]."""
+    for tail in range(runs_of.size - 1):
+        total, errors = 0.0, 0.0
+        for run in range(runs_of[tail], runs_of[tail + 1]):
+            before = total
+            total = before + high[run]
+            share = total - before
+            errors += (before - (total - share)) + (high[run] - share) + low[run]
+        sums[tail] = total + errors

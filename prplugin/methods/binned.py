@@ -1,0 +1,102 @@
+"""Three bins of rows by in-degree, with a thread, 16 lanes or a warp a row (Wu and others 2010); `thresholds=`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import namespace
+from prplugin.graph.edges import Floats, index_dtype, offset_dtype
+from prplugin.graph.sums import compensated_chain
+from prplugin.machine import Machine
+from prplugin.methods import Step, _device
+from prplugin.methods.node import NodePull
+from prplugin.methods.warp import WarpPull
+from prplugin.problem import Problem
+
+name = "binned"
+runs_on = "gpu"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges and the bins."""
+    return _device.unfit(adjacency, _bytes)
+
+
+def _bytes(adjacency: Adjacency) -> int:
+    plan = index_dtype(adjacency.n).itemsize + 2 * offset_dtype(adjacency.m).itemsize
+    binning = 3 * 8  # in-degrees, and the positions in a bin before they are put together
+    return _device.csc_bytes(adjacency) + (plan + binning) * adjacency.n
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate 40 iterations: benchmarks/results/kernels.md."""
+    return 40 * (45e-6 + 1e-10 * adjacency.m)
+
+
+def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:
+    """Sort the edges by target, and the rows into bins.
+
+    Parameters
+    ----------
+    thresholds : (int, int), default (6, 96)
+        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 do; a warp sums the others.
+        The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
+    """
+    return _device.DeviceStep(problem, BinnedPull(problem.adjacency.on("device"), thresholds))
+
+
+class BinnedPull:
+    """The modified CSR: begin, end and original index of every row, rows in order of their bins.
+
+    Columns and values stay as they are. The paper keeps size for end: the same bytes. Inside a bin rows keep their
+    order, so that neighbouring threads still read neighbouring edges: a stable partition, in O(n).
+    """
+
+    def __init__(self, adjacency: Adjacency, thresholds: Sequence[int] = (6, 96)) -> None:
+        at_most = [min(threshold, adjacency.m) for threshold in _checked(thresholds)]
+        offsets, sources, weights = adjacency.csc
+        xp = namespace(offsets)
+        degrees = offsets[1:] - offsets[:-1]
+        bin_of_row = (degrees > at_most[0]).astype(np.int8) + (degrees > at_most[1])
+        bins = [xp.flatnonzero(bin_of_row == which) for which in range(3)]
+        rows = xp.concatenate(bins).astype(sources.dtype)
+        self.layout = _device.csc_layout(adjacency)._replace(
+            rows=rows, begins=offsets[:-1][rows], ends=offsets[1:][rows]
+        )
+        self.chain = compensated_chain(adjacency.m)
+        self.sizes = tuple(part.size for part in bins)
+        """How many rows are tiny, small and normal."""
+        bounds = np.cumsum([0, *self.sizes]).tolist()
+        tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
+        self._pulls = (
+            NodePull(self.layout, **tiny),
+            WarpPull(self.layout, lanes=16, **small),
+            WarpPull(self.layout, lanes=32, **normal),
+        )
+        matrix = sources.nbytes + (0 if weights is None else weights.nbytes)
+        self.csr_nbytes = offsets.nbytes + matrix
+        """Bytes of the plain CSR matrix of in-edges, as in the paper's Table I."""
+        self.nbytes = sum(array.nbytes for array in (rows, self.layout.begins, self.layout.ends)) + matrix
+        """Bytes of the modified one."""
+
+    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+        for pull in self._pulls:
+            pull(contributions, pulled)
+
+
+def _checked(thresholds: Sequence[int]) -> list[int]:
+    """Take two whole numbers, 0 <= a <= b."""
+    good = (
+        isinstance(thresholds, Sequence)
+        and len(thresholds) == 2
+        and all(isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) for value in thresholds)
+    )
+    if not good or not 0 <= thresholds[0] <= thresholds[1]:
+        raise InvalidOptionError(f"thresholds must be two whole numbers (a, b) with 0 <= a <= b, not {thresholds!r}.")
+    return [int(value) for value in thresholds]
