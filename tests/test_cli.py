@@ -20,6 +20,7 @@ import prplugin.methods.numpy
 from prplugin import demo
 from prplugin.cli import main
 from prplugin.cli.figures import upward
+from prplugin.machine import this_machine
 
 EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"
 
@@ -295,7 +296,8 @@ def test_an_interrupt_is_one_line(tmp_path):
 def test_verify_compares_every_way_to_rank(edges):
     result = run("verify", edges, "--weight", "w")
     assert result.exit_code == 0
-    for name in ("reference", *prplugin.methods.methods(), "plain sums over the rows", "networkx"):
+    can = [name for name, method in prplugin.methods.methods().items() if method.unfit(None, this_machine()) is None]
+    for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
 
 
@@ -335,6 +337,17 @@ def test_verify_of_isolated_vertices_and_of_none(tmp_path):
 def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
     monkeypatch.setattr(prplugin.verify, "NETWORKX_EDGES", 3)
     assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
+
+
+def test_methods_of_a_graph_says_what_auto_takes_and_why(tmp_path):
+    (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,3\n")
+    listed = {
+        entry["name"]: entry for entry in json.loads(run("methods", str(tmp_path / "edges.csv"), "--json").stdout)
+    }
+    assert [name for name, entry in listed.items() if entry["chosen"]] == ["numpy"]
+    assert 0 < listed["numpy"]["seconds"] < listed["numba"]["seconds"]
+    assert listed["edge"]["seconds"] is None  # never chosen for a frame on the CPU
+    assert "auto takes numpy: the least estimate" in run("methods", str(tmp_path / "edges.csv")).stdout
 
 
 def test_methods_lists_all(monkeypatch):

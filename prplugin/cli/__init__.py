@@ -122,22 +122,51 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 
 
 @main.command()
+@click.argument("edges", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As a list of objects.")
-def methods(as_json: bool) -> None:
-    """List every method, with whether it can run here and why not."""
-    from prplugin.cli.tables import print_table
+def methods(edges: str | None, as_json: bool) -> None:
+    """List every method, with whether it can run here and why not.
+
+    With EDGES, a file of edges that needs no options: whether it can run on that graph, the estimate by which
+    --method auto chooses among those that it may, and its choice.
+    """
+    from prplugin.cli.tables import print_line, print_table
+    from prplugin.files import read_edges
+    from prplugin.graph.adjacency import Adjacency
     from prplugin.machine import this_machine
+    from prplugin.methods import candidates, choose
     from prplugin.methods import methods as known
 
     machine = this_machine()
-    found = [(name, module.unfit(None, machine), _first_line(module)) for name, module in known().items()]
+    adjacency: Adjacency | None = None
+    if edges is not None:
+        file = read_edges(edges, None, None)
+        adjacency = prplugin.Graph(file.frame, **file.graph_arguments())._adjacency
+    found = []
+    for name, module in known().items():
+        reason = module.unfit(adjacency, machine)
+        entry = {"name": name, "runs": reason is None, "reason": reason, "summary": _first_line(module)}
+        if adjacency is not None:
+            entry["seconds"] = module.cost(adjacency, machine) if name in candidates(adjacency) else None
+            entry["chosen"] = choose("auto", adjacency, machine, {}).name == name
+        found.append(entry)
     if as_json:
-        keys = ("name", "runs", "reason", "summary")
-        rows = [dict(zip(keys, (name, reason is None, reason, text), strict=True)) for name, reason, text in found]
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(json.dumps(found, indent=2))
         return
-    lines = [[name, "runs" if reason is None else f"cannot run: {reason}", text] for name, reason, text in found]
-    print_table(["method", "here", "what it is"], lines, text=3)
+    estimates = [] if adjacency is None else ["estimate s"]
+    lines = [
+        [
+            entry["name"],
+            "runs" if entry["runs"] else f"cannot run: {entry['reason']}",
+            *(["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if estimates else []),
+            entry["summary"],
+        ]
+        for entry in found
+    ]
+    print_table(["method", "here", *estimates, "what it is"], lines, text=len(lines[0]))
+    for entry in found:
+        if entry.get("chosen"):
+            print_line(f"auto takes {entry['name']}: the least estimate")
 
 
 @main.command()

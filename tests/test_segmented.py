@@ -1,0 +1,416 @@
+"""The segments of Bowen 2022: cutting, choosing and keeping schedules without a GPU, running them with one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from itertools import cycle, islice, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running import param
+from test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
+
+import prplugin
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.adjacency import offsets_of
+from prplugin.machine import this_machine
+from prplugin.methods import methods, segmented
+from prplugin.methods._schedule import cut, for_the_host
+from prplugin.methods.segmented import HostSums, Schedule, Segment, SegmentedPull, SortedRows
+from prplugin.problem import Problem
+
+SEGMENTS = [1, 2, 24, 64, 10**6]
+KERNELS = (
+    Segment(method="block", threads=1024), Segment(method="node", threads=96), Segment(method="warp", threads=64, lanes=4),
+    Segment(method="warp", threads=128, lanes=8), Segment(method="warp", threads=256, lanes=16), Segment(method="block", threads=64),
+    Segment(method="warp", threads=512, lanes=32, blocks=3), Segment(method="node", threads=256, blocks=2),
+    Segment(method="block", threads=128, blocks=5),
+)  # fmt: skip
+HOST = Segment(method="host", threads=3)
+
+
+def on_gpu(test):
+    for mark in param("segmented").marks:
+        test = mark(test)
+    return test
+
+
+def by_hand(graph, segments, *kinds):
+    """A schedule for a graph whose segments take these kinds in turn."""
+    adjacency = graph._adjacency
+    count = len(SortedRows(adjacency, segments).spans)
+    return Schedule(n=adjacency.n, m=adjacency.m, segments=tuple(islice(cycle(kinds), count)))
+
+
+# --- cutting ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.integers(1, 70))
+def test_segments_have_about_as_many_edges_each(degrees, segments):
+    degrees = sorted(degrees, reverse=True)
+    offsets = offsets_of(np.array(degrees))
+    bounds = cut(offsets, segments)
+    filled = np.count_nonzero(degrees)
+    assert len(bounds) - 1 == max(1, min(segments, filled))
+    assert (bounds[0], bounds[-1]) == (0, len(degrees))
+    edges = np.diff(offsets[bounds])
+    assert all(first < last for first, last in pairwise(bounds))
+    assert filled == 0 or edges.min() > 0
+    for k, first in enumerate(bounds[:-1]):  # of what is left, its part, and one row more at most
+        left = (offsets[-1] - offsets[first]) / (len(bounds) - 1 - k)
+        assert edges[k] <= left + degrees[first]
+
+
+def test_a_hub_leaves_no_segment_empty():
+    offsets = offsets_of(np.array([500, *[10] * 50, *[0] * 9]))
+    bounds = cut(offsets, 6)
+    assert bounds == [0, 1, 11, 21, 31, 41, 60]
+
+
+def test_offsets_past_two_billion_edges():
+    offsets = offsets_of(np.full(6, 2**40))
+    assert cut(offsets, 3) == [0, 2, 4, 6]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("segments", SEGMENTS)
+def test_sorted_rows_are_the_graph_in_falling_order(name, segments):
+    adjacency = shape(name)[0]._adjacency
+    rows = SortedRows(adjacency, segments)
+    degrees = np.diff(rows.offsets)
+    assert (np.diff(degrees) <= 0).all()
+    assert sorted(rows.order.tolist()) == list(range(adjacency.n))
+    assert [rows.spans[0][0], rows.spans[-1][1]] == [0, adjacency.n]
+    assert all(one[1] == other[0] for one, other in pairwise(rows.spans))
+    offsets, sources, _ = adjacency.csc
+    for k in (0, adjacency.n // 2, adjacency.n - 1):
+        row = rows.order[k]
+        mine = rows.layout.sources[rows.layout.begins[k] : rows.layout.ends[k]]
+        assert mine.tolist() == sources[offsets[row] : offsets[row + 1]].tolist()
+
+
+# --- choosing -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.floats(1e-3, 10), st.floats(1e-3, 100)), min_size=1, max_size=30), st.floats(0, 20))
+def test_the_host_never_makes_it_longer(times, copy_ms):
+    gpu, host = map(list, zip(*times, strict=True))
+    chosen = for_the_host(gpu, host, copy_ms)
+    assert chosen == sorted(set(chosen))
+    if chosen:
+        helped = copy_ms + sum(host[k] for k in chosen)
+        alone = sum(gpu[k] for k in range(len(gpu)) if k not in chosen)
+        assert max(helped, alone) < sum(gpu)
+
+
+def test_the_host_takes_what_it_is_best_at():
+    assert for_the_host([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
+    assert for_the_host([1.0, 1.0], [0.1, 0.1], 2.0) == []
+    assert for_the_host([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
+    assert for_the_host([0.0], [0.0], 0.0) == []
+
+
+# --- schedules ----------------------------------------------------------------------------------------------------
+
+PRINTED = Schedule(
+    n=1200, m=34_000, device="NVIDIA H100", copy_ms=0.01,
+    segments=(
+        Segment(method="block", threads=512, blocks=512, ms=0.22),
+        Segment(method="warp", threads=1024, lanes=32, blocks=256, ms=0.17),
+        Segment(method="node", threads=256, blocks=1, ms=0.0004),
+        Segment(method="host", threads=8, ms=0.3),
+    ),
+)  # fmt: skip
+
+
+def test_a_schedule_prints_as_the_paper_prints_it():
+    assert str(PRINTED) == (
+        "segment  method   blocks  threads         ms\n"
+        "      0  block       512      512     0.2200\n"
+        "      1  warp/32     256     1024     0.1700\n"
+        "      2  node          1      256     0.0004\n"
+        "      3  host          -        8     0.3000\n"
+        "NVIDIA H100 [0.3904 ms]\n"
+        "host [0.3100 ms, of which 0.0100 ms copy the contributions]\n"
+        "longest device time 0.3904 ms"
+    )
+    assert "host" not in str(replace(PRINTED, segments=PRINTED.segments[:3]))
+
+
+def test_a_schedule_survives_its_file(tmp_path):
+    for path in (tmp_path / "schedule.json", str(tmp_path / "other.json")):
+        PRINTED.save(path)
+        assert Schedule.load(path) == PRINTED
+    assert json.loads((tmp_path / "schedule.json").read_text())["segments"][1]["lanes"] == 32
+
+
+def saved(**changes):
+    fields = {"n": 1, "m": 1, "segments": [{"method": "node", "threads": 32}]} | changes
+    return json.dumps({name: value for name, value in fields.items() if value is not ...})
+
+
+MALFORMED = {
+    "empty": ("", "holds no schedule: Expecting value"),
+    "cut off": (saved()[:-3], "holds no schedule: Expecting"),
+    "null": ("null", "holds no schedule"),
+    "a list": ("[]", "holds no schedule"),
+    "no segments": (saved(segments=...), "holds no schedule: it has no 'segments'"),
+    "no n": (saved(n=...), "missing 1 required keyword-only argument: 'n'"),
+    "a field too many": (saved(speed=3), "unexpected keyword argument 'speed'"),
+    "segments of another kind": (saved(segments=3), "holds no schedule"),
+    "a segment of another kind": (saved(segments=[3]), "holds no schedule"),
+    "a segment without a method": (saved(segments=[{"threads": 3}]), "required keyword-only argument: 'method'"),
+    "an unknown method": (saved(segments=[{"method": "grid", "threads": 3}]), "must be node, warp, block or host, not 'grid'"),
+    "a list for a method": (saved(segments=[{"method": [], "threads": 3}]), "must be node, warp, block or host, not []"),
+    "threads of no warp": (saved(segments=[{"method": "block", "threads": 33}]), "threads must be a positive multiple of 32, at most 1,024, not 33"),
+    "too many threads": (saved(segments=[{"method": "node", "threads": 1025}]), "threads must be a whole number of at least 1, at most 1,024"),
+    "no blocks at all": (saved(segments=[{"method": "node", "threads": 32, "blocks": 0}]), "blocks must be a whole number of at least 1"),
+    "a warp without lanes": (saved(segments=[{"method": "warp", "threads": 32}]), "lanes must be one of 4, 8, 16, 32 for warp"),
+    "lanes of a list": (saved(segments=[{"method": "warp", "threads": 32, "lanes": [4]}]), "lanes must be one of 4, 8, 16, 32 for warp"),
+    "lanes without a warp": (saved(segments=[{"method": "node", "threads": 32, "lanes": 4}]), "lanes must be one of 4, 8, 16, 32 for warp"),
+    "a negative time": (saved(segments=[{"method": "node", "threads": 32, "ms": -1}]), "ms must be a number of at least 0, not -1"),
+    "a time in words": (saved(copy_ms="long"), "copy_ms must be a number of at least 0, not 'long'"),
+    "half a vertex": (saved(n=0.5), "n must be a whole number of at least 0, not 0.5"),
+    "a nameless device": (saved(device=None), "device must be a string, not None"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_files(tmp_path, name):
+    text, message = MALFORMED[name]
+    path = tmp_path / "schedule.json"
+    path.write_text(text)
+    with pytest.raises(InvalidOptionError) as caught:
+        Schedule.load(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path):
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidOptionError, match="bytes' holds no schedule"):
+        Schedule.load(tmp_path / "bytes")
+    with pytest.raises(InvalidOptionError, match=r"nowhere.json' cannot be read"):
+        Schedule.load(tmp_path / "nowhere.json")
+    with pytest.raises(InvalidOptionError, match="cannot be saved"):
+        PRINTED.save(tmp_path / "no" / "such" / "folder")
+
+
+def test_a_schedule_has_to_fit():
+    PRINTED.check(1200, 34_000, 4, cpu=True)
+    with pytest.raises(InvalidOptionError, match="it has 1,200 vertices, not 1,201 and 4 segments, not 24"):
+        PRINTED.check(1201, 34_000, 24, cpu=True)
+    with pytest.raises(InvalidOptionError, match="it has 34,000 edges, not 7"):
+        PRINTED.check(1200, 7, 4, cpu=True)
+    with pytest.raises(InvalidOptionError, match=r"segments for the host \(3\): give cpu=True"):
+        PRINTED.check(1200, 34_000, 4, cpu=False)
+    replace(PRINTED, segments=PRINTED.segments[:3]).check(1200, 34_000, 3, cpu=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"segments": 0}, "segments must be a whole number of at least 1, not 0"),
+        ({"segments": 2.5}, "segments must be a whole number of at least 1, not 2.5"),
+        ({"segments": True}, "segments must be a whole number of at least 1, not True"),
+        ({"cpu": 1}, "cpu must be True or False, not 1"),
+        ({"cpu": None}, "cpu must be True or False, not None"),
+        ({"schedule": None}, "schedule must be 'measured', a path or a Schedule, not None"),
+        ({"schedule": "mesured"}, "the schedule 'mesured' cannot be read"),
+    ],
+)
+def test_bad_options_are_found_before_anything_is_done(options, message):
+    problem = Problem(shape("two vertices")[0]._adjacency, 0.85)
+    with pytest.raises(InvalidOptionError) as caught:
+        segmented.prepare(problem, this_machine(), **options)
+    assert message in str(caught.value)
+
+
+def test_auto_never_takes_it():
+    assert methods()["segmented"].varies
+
+
+# --- the host's sums ----------------------------------------------------------------------------------------------
+
+
+class SharesHere:
+    """What `_device.Shares` gives, in NumPy."""
+
+    def __init__(self, rows, adjacency):
+        offsets, sources, weights = adjacency.csc
+        shares = None if weights is None else weights / adjacency.out_weight[sources]
+        lengths = np.diff(rows.offsets)
+        edges = np.arange(adjacency.m) + np.repeat(offsets[:-1][rows.order] - rows.offsets[:-1], lengths)
+        self._shares = None if shares is None else shares[edges]
+
+    def of(self, dtype):
+        return None if self._shares is None else self._shares.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["skewed", "weighted", "isolated vertices", "a hub", "no edges", "one vertex"])
+def test_the_host_sums_its_segments_with_any_threads(name, dtype):
+    adjacency = shape(name)[0]._adjacency
+    rows = SortedRows(adjacency, 5)
+    rows.layout = rows.layout._replace(shares=SharesHere(rows, adjacency))
+    spans = rows.spans[::2]
+    contributions = np.random.default_rng(0).exponential(size=adjacency.n).astype(dtype)
+    expected = pulled_exactly(adjacency, contributions)[np.concatenate([rows.order[a:b] for a, b in spans])]
+    bits = set()
+    for threads in (1, 2, 5):
+        sums = np.full(expected.size, np.nan)
+        HostSums(rows, spans, threads)(contributions, sums)
+        np.testing.assert_allclose(sums, expected, rtol=4e-15, atol=0)
+        bits.add(sums.tobytes())
+    assert len(bits) == 1
+
+
+# --- with a GPU ---------------------------------------------------------------------------------------------------
+
+
+@on_gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_measured_ranks_agree_with_numpy(name, dtype):
+    assert_ranks_agree(name, dtype, method="segmented")
+
+
+@on_gpu
+@pytest.mark.parametrize("segments", SEGMENTS)
+@pytest.mark.parametrize("name", ["weighted", "a hub among hubs", "two vertices"])
+def test_any_number_of_segments(name, segments):
+    if segments > 64 and name != "two vertices":
+        segments = 200  # as many as rows would take minutes to measure
+    assert_ranks_agree(name, "float64", method="segmented", segments=segments)
+
+
+@on_gpu
+@pytest.mark.parametrize("cpu", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_every_row_is_written_by_whatever_the_schedule_says(name, dtype, cpu):
+    graph = shape(name)[0]
+    rows = SortedRows(graph._adjacency.on("device"), 24)
+    for kinds in (KERNELS, KERNELS[::-1], *((kind,) for kind in KERNELS)):
+        chosen = by_hand(graph, 24, *(kind for kernel in kinds for kind in ((HOST, kernel) if cpu else (kernel,))))
+        assert_pulls_rightly(SegmentedPull(rows, chosen), graph._adjacency, dtype)
+
+
+@on_gpu
+@pytest.mark.parametrize("cpu", [False, True])
+@pytest.mark.parametrize("name", ["weighted", "skewed"])
+def test_a_pull_follows_a_change_of_type(name, cpu):
+    graph = shape(name)[0]
+    chosen = by_hand(graph, 24, *KERNELS, *([HOST] if cpu else []))
+    pull = SegmentedPull(SortedRows(graph._adjacency.on("device"), 24), chosen)
+    for dtype in ("float64", "float32", "float64", "float32"):
+        assert_pulls_rightly(pull, graph._adjacency, dtype, times=2)
+
+
+@on_gpu
+@pytest.mark.parametrize("kinds", [(HOST, *KERNELS), (*KERNELS, HOST), (HOST,)], ids=["first", "last", "all"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", SHAPES)
+def test_ranks_with_the_host_agree_with_numpy(name, dtype, kinds):
+    graph = shape(name)[0]
+    chosen = by_hand(graph, 24, *kinds)
+    assert chosen.host_segments or len(chosen.segments) < len(kinds)
+    assert_ranks_agree(name, dtype, method="segmented", cpu=True, schedule=chosen)
+
+
+@on_gpu
+@pytest.mark.parametrize("cpu", [False, True])
+def test_a_saved_schedule_gives_the_same_bits(tmp_path, cpu):
+    path = tmp_path / "schedule.json"
+    graph, options, _ = shape("weighted")
+    first = graph.rank(method="segmented", save=path, cpu=cpu, **options).ranks
+    for _ in range(3):
+        again = graph.rank(method="segmented", schedule=path, cpu=cpu, **options).ranks
+        assert again.tobytes() == first.tobytes()
+    loaded = graph.rank(method="segmented", schedule=Schedule.load(str(path)), cpu=cpu, **options).ranks
+    assert loaded.tobytes() == first.tobytes()
+
+
+@on_gpu
+def test_a_schedule_by_hand_gives_the_same_bits_with_any_threads_and_blocks():
+    graph = shape("weighted")[0]
+    chosen = by_hand(graph, 24, HOST, *KERNELS)
+    first = graph.rank(method="segmented", cpu=True, schedule=chosen).ranks
+    for threads, blocks in ((1, 1), (2, 7), (9, None)):
+        other = replace(
+            chosen,
+            segments=tuple(
+                replace(segment, threads=threads) if segment.method == "host" else replace(segment, blocks=blocks)
+                for segment in chosen.segments
+            ),
+        )
+        again = graph.rank(method="segmented", cpu=True, schedule=other).ranks
+        assert again.tobytes() == first.tobytes()
+
+
+@on_gpu
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_the_users_stream(non_blocking):
+    import cupy
+
+    graph = shape("weighted")[0]
+    chosen = by_hand(graph, 24, HOST, *KERNELS)
+    plain = graph.rank(method="segmented", cpu=True, schedule=chosen).ranks
+    with cupy.cuda.Stream(non_blocking=non_blocking):
+        for _ in range(3):
+            other = graph.rank(method="segmented", cpu=True, schedule=chosen).ranks
+            assert other.tobytes() == plain.tobytes()
+
+
+@on_gpu
+def test_host_and_gpu_keep_step_for_many_iterations():
+    graph, options, _ = shape("a hub among hubs")
+    chosen = by_hand(graph, 24, *KERNELS[:3], HOST)
+    ours = graph.rank(method="segmented", cpu=True, schedule=chosen, tol=0, max_iter=300, alpha=0.99, **options).ranks
+    plain = graph.rank(method="numpy", tol=0, max_iter=300, alpha=0.99, **options).ranks
+    assert np.abs(ours - plain).sum() < 1e-12
+
+
+@on_gpu
+@pytest.mark.parametrize("cpu", [False, True])
+def test_what_was_measured_is_logged_and_saved(tmp_path, caplog, cpu):
+    path = tmp_path / "schedule.json"
+    graph = shape("weighted")[0]
+    with caplog.at_level(logging.INFO, logger="prplugin.methods.segmented"):
+        graph.rank(method="segmented", save=path, cpu=cpu)
+    chosen = Schedule.load(path)
+    assert str(chosen) in caplog.text
+    assert f"schedule for {chosen.n} vertices and {chosen.m} edges" in caplog.text
+    assert len(chosen.segments) == 24
+    assert all(segment.ms > 0 for segment in chosen.segments)
+    assert all(segment.blocks for segment in chosen.segments if segment.method != "host")
+    assert {segment.method for segment in chosen.segments} <= {"node", "warp", "block"} | ({"host"} if cpu else set())
+    assert (chosen.copy_ms > 0) == cpu
+    assert chosen.device != "GPU"
+
+
+@on_gpu
+def test_no_thread_is_left_alone_with_a_hub(tmp_path):
+    path = tmp_path / "schedule.json"
+    shape("a hub")[0].rank(method="segmented", save=path)  # one row of 100,000 edges, and no other
+    (only,) = Schedule.load(path).segments
+    assert only.method in ("warp", "block")
+    assert only.threads_a_row > 4
+
+
+@on_gpu
+def test_schedules_that_do_not_fit(tmp_path):
+    graph = shape("weighted")[0]
+    other = by_hand(shape("skewed")[0], 7, *KERNELS)
+    with pytest.raises(
+        prplugin.InvalidOptionError, match=r"another graph or another number of segments: it has .*7 segments, not 24"
+    ):
+        graph.rank(method="segmented", schedule=other)
+    with pytest.raises(prplugin.InvalidOptionError, match="give cpu=True"):
+        graph.rank(method="segmented", schedule=by_hand(graph, 24, HOST))
+    with pytest.raises(prplugin.InvalidOptionError, match="cannot be saved"):
+        graph.rank(method="segmented", save=tmp_path)
