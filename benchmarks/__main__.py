@@ -11,10 +11,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import against_scipy, cold_start, step_cost
+from benchmarks import against_scipy, cold_start, kernels, overlap, step_cost
 from conformance.circumstances import circumstances
 
-BENCHMARKS = {"scipy": against_scipy, "cold": cold_start, "steps": step_cost}
+BENCHMARKS = {"kernels": kernels, "overlap": overlap, "scipy": against_scipy, "cold": cold_start, "steps": step_cost}
 
 
 @click.command()
@@ -24,23 +24,30 @@ BENCHMARKS = {"scipy": against_scipy, "cold": cold_start, "steps": step_cost}
     "--output", type=click.Path(path_type=Path), default=Path(__file__).parent / "results", show_default="results/"
 )
 @click.option("--quick", is_flag=True, help="Only the small graphs.")
-def main(name: str, data: Path | None, output: Path, quick: bool) -> None:
-    """Run benchmark NAME; write its table as Markdown and JSON."""
+@click.option("--split", type=click.IntRange(0), help="Of overlap: the N whose timeline is drawn.")
+def main(name: str, data: Path | None, output: Path, quick: bool, split: int | None) -> None:
+    """Run benchmark NAME; write its table as Markdown and JSON, and its figure if it has one."""
     benchmark = BENCHMARKS[name]
+    if split is not None and benchmark is not overlap:
+        raise click.UsageError("--split is an option of overlap alone.")
+    options = {} if split is None else {"split": split}
     data = data or (Path(os.environ["PRPLUGIN_DATA"]) if "PRPLUGIN_DATA" in os.environ else None)
     console = Console(width=140)
     results = []
-    for row in benchmark.rows(data, quick):
+    for row in benchmark.rows(data, quick, **options):
         console.log("  ".join(_shown(row[column]) for column in benchmark.COLUMNS))
         results.append(row)
     table = Table(*benchmark.COLUMNS)
     for row in results:
         table.add_row(*(_shown(row[column]) for column in benchmark.COLUMNS))
     console.print(table)
-    about = circumstances(f"python -m benchmarks {name}{' --quick' * quick}")
+    words = [name, *["--quick"] * quick, *(f"--{option} {value}" for option, value in options.items())]
+    about = circumstances(f"python -m benchmarks {' '.join(words)}")
     output.mkdir(parents=True, exist_ok=True)
     (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
     (output / f"{name}.md").write_text(_markdown(benchmark, about, results))
+    if hasattr(benchmark, "figure"):
+        benchmark.figure(results).savefig(output / f"{name}.png", dpi=150)
 
 
 def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]]) -> str:
@@ -48,7 +55,8 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
     lines = [
         f"# {benchmark.__doc__.splitlines()[0]}",
         "",
-        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores; "
+        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
+        + (f", {machine['device']}; " if machine["device"] else "; ")
         + ", ".join(f"{name} {version}" for name, version in versions.items())
         + ". Medians; every sample is in the JSON file beside this one.",
         "",

@@ -1,34 +1,47 @@
-"""Seeded graphs of the shapes that matter: skewed, uniform and regular, with ids dense or scattered over 64 bits."""
+"""Seeded graphs of the shapes that matter: skewed, uniform and regular, with ids dense or scattered over 64 bits.
+
+Random numbers are a hash of their place and the seed, in integers: the same graph comes out as a pandas frame on the
+CPU and as a cuDF frame on the GPU.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["grid", "rmat", "scattered", "uniform"]
+from prplugin.graph.arrays import Place, namespace
+
+__all__ = ["grid", "rmat", "scattered", "uniform", "weighted"]
 
 
-def rmat(scale: int, edge_factor: int = 16, seed: int = 1) -> pd.DataFrame:
+def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
     """Make a recursive-matrix graph: 2**scale vertices in random order, a = 0.57, b = c = 0.19, duplicates kept.
 
     D. Chakrabarti, Y. Zhan and C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004; the probabilities
     are those of Graph 500.
     """
-    random = np.random.default_rng(seed)
-    m = edge_factor << scale
-    source, target = np.zeros(m, np.int64), np.zeros(m, np.int64)
-    for _ in range(scale):
-        quadrant = random.random(m)
-        source = 2 * source + (quadrant >= 0.76)
-        target = 2 * target + (((quadrant >= 0.57) & (quadrant < 0.76)) | (quadrant >= 0.95))
-    order = random.permutation(1 << scale)
-    return pd.DataFrame({"src": order[source], "dst": order[target]})
+    xp = _library(place)
+    m, n = edge_factor << scale, 1 << scale
+    source, target = xp.zeros(m, np.int64), xp.zeros(m, np.int64)
+    a, ab, abc = (np.uint64(int(share * 2**32)) for share in (0.57, 0.76, 0.95))
+    for level in range(scale):
+        quadrant = _random(xp, level * m, m, seed) >> np.uint64(32)
+        source = 2 * source + (quadrant >= ab)
+        target = 2 * target + (((quadrant >= a) & (quadrant < ab)) | (quadrant >= abc))
+    order = xp.argsort(_random(xp, scale * m, n, seed))
+    return _frame(order[source], order[target])
 
 
-def uniform(n: int, m: int, seed: int = 1) -> pd.DataFrame:
-    """Draw both ends of every edge alike from n vertices."""
-    random = np.random.default_rng(seed)
-    return pd.DataFrame({"src": random.integers(0, n, m), "dst": random.integers(0, n, m)})
+def uniform(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+    """Draw both ends of every edge alike from n < 2**32 vertices."""
+    xp = _library(place)
+
+    def ends(first: int) -> Any:
+        return (((_random(xp, first, m, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+
+    return _frame(ends(0), ends(m))
 
 
 def grid(side: int) -> pd.DataFrame:
@@ -43,3 +56,33 @@ def scattered(edges: pd.DataFrame, seed: int = 2) -> pd.DataFrame:
     """Replace dense ids by ids scattered over 62 bits."""
     ids = np.random.default_rng(seed).integers(-(2**61), 2**61, int(edges.to_numpy().max()) + 1)
     return pd.DataFrame({"src": ids[edges["src"]], "dst": ids[edges["dst"]]})
+
+
+def weighted(edges: Any, seed: int = 3) -> Any:
+    """Add a column of weights between 1 and 2."""
+    xp = namespace(edges["src"].values)
+    return edges.assign(weight=1 + (_random(xp, 0, len(edges), seed) >> np.uint64(12)) * 2.0**-52)
+
+
+def _random(xp: Any, first: int, count: int, seed: int) -> Any:
+    """Give `count` 64-bit numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
+    z = (xp.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 48)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def _library(place: Place) -> Any:
+    if place == "host":
+        return np
+    import cupy  # asked for
+
+    return cupy
+
+
+def _frame(source: Any, target: Any) -> Any:
+    if namespace(source) is np:
+        return pd.DataFrame({"src": source, "dst": target})
+    import cudf  # asked for a frame on the GPU
+
+    return cudf.DataFrame({"src": source, "dst": target})

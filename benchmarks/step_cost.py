@@ -1,4 +1,4 @@
-"""One iteration of each method, from which the constants of its `cost` come: ``python -m benchmarks steps``."""
+"""One iteration of each method of the CPU, whence the constants of its `cost`: ``python -m benchmarks steps``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("graph", "vertices", "edges", "method", "ms an iteration", "ms by its
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Time 40 iterations of every method that runs here, less the making of its plan."""
+    """Time 40 iterations of every method of the CPU, less the making of its plan."""
     graphs: list[tuple[str, pd.DataFrame]] = [
         ("uniform 1k x 5k", uniform(1000, 5000)),
         ("uniform 20k x 100k", uniform(20_000, 100_000)),
@@ -33,7 +33,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     for name, edges in graphs:
         graph = prplugin.Graph(edges)
         for method in methods().values():
-            if method.unfit(graph._adjacency, machine) is not None:
+            if method.runs_on != "cpu":
                 continue
             seconds = [_seconds(graph, method.name, steps) for _ in range(3) for steps in (1, 1, 41)]
             one, many = np.median(seconds[1::3]), np.median(seconds[2::3])

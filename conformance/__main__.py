@@ -1,9 +1,8 @@
-"""Run the suite: `python -m conformance [--output DIR]`."""
+"""Run the suite: `python -m conformance [--output DIR] [--jobs N]`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,8 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from conformance import published, report
 from conformance.circumstances import circumstances
-from conformance.compare import DTYPES, Case, Result, available, compare, prepare
-from conformance.options import choices
+from conformance.compare import available
+from conformance.probes import findings
+from conformance.work import JOBS, Done, Unit, all_done, units
 
 
 @click.command()
@@ -23,41 +23,36 @@ from conformance.options import choices
     default=Path(__file__).with_name("results"),
     help="Folder for the report; conformance/results if not given.",
 )
-def main(output: Path) -> None:
+@click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Processes to spread cases over.")
+def main(output: Path, jobs: int) -> None:
     """Compare every method that can run here with independent references, and write a report.
 
-    Exits 1 if a case fails.
+    Methods on the GPU get cuDF frames where cuDF is, and are set beside cuGraph where that is. Exits 1 if a case fails.
     """
-    about = circumstances("python -m conformance")
     methods = available()
+    todo = units()
     console = Console(stderr=True)
-    results: list[Result] = []
-    found: list[report.Answer] = []
+    done: dict[Unit, Done] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("conformance", total=len(choices()) + len(published.files()))
-        for case in _cases():
-            progress.update(task, description=case.name[:40].ljust(40))
-            found += report.answers(case)
-            results += [
-                compare(case, method, dtype) for method, unfit in methods.items() if unfit is None for dtype in DTYPES
-            ]
-            progress.advance(task)
+        task = progress.add_task("conformance", total=len(todo))
+        for unit, result in all_done(todo, jobs):
+            done[unit] = result
+            progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
     if not published.files():
         console.print(f"[yellow]Skipped:[/] {published.ABSENT}")
-    markdown = report.save(output, results, found, methods, about)
-    failed = [result for result in results if result.failures]
-    for result in failed:
-        print(f"FAILED {result.method}-{result.dtype}-{result.case}: {'; '.join(result.failures)}")
-    print(f"{len(results):,} cases, {len(failed):,} failed: {markdown}")
+    found = [answer for unit in todo for answer in done[unit].answers]
+    results = [result for unit in todo for result in done[unit].results]
+    besides = [one for unit in todo for one in done[unit].besides]
+    asked = findings() if besides else []
+    about = circumstances("python -m conformance")  # last: what was imported by now has versions to tell
+    markdown = report.save(output, results, found, methods, about, besides, asked)
+    failed = [f"{result.name}: {'; '.join(result.failures)}" for result in results if result.failures]
+    failed += [f"{one.graph}, {one.way}: {'; '.join(one.failures)}" for one in besides if one.failures]
+    for line in failed:
+        print(f"FAILED {line}")
+    print(f"{len(results) + len(besides):,} cases, {len(failed):,} failed: {markdown}")
     sys.exit(1 if failed else 0)
-
-
-def _cases() -> Iterator[Case]:
-    for choice in choices():
-        yield prepare(choice)
-    for file in published.files():
-        yield published.read(file)
 
 
 if __name__ == "__main__":

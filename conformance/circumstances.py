@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+import sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,34 @@ from prplugin.machine import this_machine
 __all__ = ["circumstances"]
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "cugraph")
+PACKAGES = (
+    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
+)  # fmt: skip
 
 
 def circumstances(command: str) -> dict[str, Any]:
     """Say what ran on what, and by which command: no host names, no paths."""
     versions = {"python": platform.python_version(), "prplugin": prplugin.__version__}
+    distributions = packages_distributions()
     for package in PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
+        if found := _version(package, [package, *distributions.get(package, [])]):
+            versions[package] = found
     return {
         "command": command,
         "commit": _commit(),
         "machine": {"processor": _processor(), "cores": this_machine().threads, "device": _device()},
-        "versions": versions,
+        "versions": versions | _drivers(),
     }
+
+
+def _version(package: str, distributions: list[str]) -> str | None:
+    """Find a version: wheels for one CUDA go by names like cudf-cu13, and a copied folder by none."""
+    for distribution in distributions:
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    return getattr(sys.modules.get(package), "__version__", None)
 
 
 def _commit() -> str:
@@ -63,3 +75,26 @@ def _device() -> str | None:
         return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
     except Exception:  # no CuPy, no driver and no device each raise something else
         return None
+
+
+def _drivers() -> dict[str, str]:
+    """Give the versions of CUDA's runtime, of its compiler and of the driver, if there is a GPU."""
+    if _device() is None:
+        return {}
+    import cupy  # `_device` has it
+
+    def dotted(number: int) -> str:
+        return f"{number // 1000}.{number % 1000 // 10}"
+
+    found = {
+        "CUDA": dotted(cupy.cuda.runtime.runtimeGetVersion()),
+        "NVRTC": ".".join(map(str, cupy.cuda.nvrtc.getVersion())),
+        "CUDA of the driver": dotted(cupy.cuda.runtime.driverGetVersion()),
+    }
+    try:
+        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+        done = subprocess.run(query, capture_output=True, text=True, check=True)
+        found["driver"] = done.stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return found

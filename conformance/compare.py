@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 import prplugin
+from conformance import rapids
 from conformance.equation import EPS, Equation, Extended, equation, with_vectors
 from conformance.options import STEPS, Choice
 from conformance.references import Solution, iterate, residual, solutions
@@ -18,12 +19,26 @@ from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
 from prplugin.methods import methods
 
-__all__ = ["DTYPES", "Case", "Published", "Result", "available", "compare", "prepare"]
+__all__ = [
+    "DTYPES",
+    "LIBRARIES",
+    "Case",
+    "Published",
+    "Result",
+    "available",
+    "compare",
+    "library_for",
+    "owed",
+    "prepare",
+]
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
 """What a cast of the result may change, relatively."""
 
 DTYPES = tuple(UNIT)
+
+LIBRARIES = ("cudf", "pandas")
+"""Of the frames that a method on the GPU gets; one on the processor gets those of pandas."""
 
 
 class Published(NamedTuple):
@@ -64,8 +79,11 @@ class Result:
 
     Attributes
     ----------
+    library : str
+        Of the frame, its arguments and the result: "pandas" or "cudf".
     outcome : str
-        "ranked"; "refused", where no float32 vector need be as exact as asked; "unfit", where the method says so.
+        "ranked"; "refused", where no float32 vector need be as exact as asked, or no sum in the order of arrival;
+        "unfit", where the method says so; "no form", where the library has none for the frame.
     tol, bound, error, residual : float
         What the error was to stay below, if it was; `error_bound`; the distance to the most exact reference;
         ||G x - x||.
@@ -73,11 +91,14 @@ class Result:
         By reference: the distance to it, and the reference's own error.
     failures : list of str
         A sentence each; none where all is well.
+    note : str
+        Why the method is unfit, or there is no form.
     """
 
     case: str
     method: str
     dtype: str
+    library: str = "pandas"
     outcome: str = "ranked"
     iterations: int = 0
     tol: float | None = None
@@ -86,6 +107,12 @@ class Result:
     residual: float | None = None
     errors: dict[str, tuple[float, float]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the case is called in a report."""
+        return "-".join([self.method, *([] if self.library == "pandas" else [self.library]), self.dtype, self.case])
 
     def expect(self, value: float, at_most: float, what: str) -> None:
         """Note a failure unless the value is within the limit; NaN never is."""
@@ -97,6 +124,13 @@ def available() -> dict[str, str | None]:
     """Name every method, with the reason why it cannot run here or None."""
     machine = this_machine()
     return {name: method.unfit(None, machine) for name, method in methods().items()}
+
+
+def library_for(method: str, wanted: str = "cudf") -> str:
+    """Give the library of the frames that a method gets here: the one wanted where it can have it, else pandas."""
+    if methods()[method].runs_on == "gpu" and wanted == "cudf" and rapids.missing("cudf") is None:
+        return "cudf"
+    return "pandas"
 
 
 # --- preparing ----------------------------------------------------------------------------------------------------
@@ -154,7 +188,7 @@ def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, name
 # --- comparing ----------------------------------------------------------------------------------------------------
 
 
-def compare(case: Case, method: str, dtype: str) -> Result:
+def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Result:
     """Rank with a method and hold the ranks x against the mathematics.
 
     With the exact x*, ||x - x*|| <= b = `error_bound` (all norms are L1) implies
@@ -163,16 +197,21 @@ def compare(case: Case, method: str, dtype: str) -> Result:
     - ||G x - x|| <= ||G x - G x*|| + ||x* - x|| <= (1 + alpha) * b, as G contracts by alpha;
     - |sum x - 1| <= b, as x* sums to 1.
     """
-    result = Result(case.name, method, dtype)
+    result = Result(case.name, method, dtype, library)
     try:
-        ranking = prplugin.Graph(case.frame, **case.graph).rank(**case.rank, method=method, dtype=dtype)
+        edges, graph, rank = _posed(case, library)
+    except rapids.NoFormError as reason:
+        result.outcome, result.note = "no form", str(reason)
+        return result
+    try:
+        ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype)
         frame = ranking.frame
-    except prplugin.MethodUnavailableError:
-        result.outcome = "unfit"
+    except prplugin.MethodUnavailableError as reason:
+        result.outcome, result.note = "unfit", str(reason)
         return result
     except prplugin.InvalidOptionError as error:
-        tol = case.rank["tol"]
-        if case.rank["stop"] == "error" and 0 < tol < UNIT[dtype] and str(error).startswith("tol="):
+        least = owed(case.equation, method, dtype, weighted="weight" in case.graph)
+        if str(error).startswith("tol=") and case.rank["stop"] == "error" and 0 < case.rank["tol"] < least:
             result.outcome = "refused"
         else:
             result.failures.append(f"refused: {error}")
@@ -181,8 +220,11 @@ def compare(case: Case, method: str, dtype: str) -> Result:
         result.failures.append(f"raised {type(error).__name__}: {error}")
         return result
     result.iterations, result.bound = ranking.iterations, ranking.error_bound
-    x = np.asarray(ranking.ranks, np.longdouble) / (case.equation.n if case.rank["scale"] == "n" else 1)
-    result.failures += _faults_of_frame(case, frame, ranking.ranks, dtype)
+    result.failures += _faults_of_types(case, edges, frame, ranking.ranks, dtype)
+    ranks = rapids.on_host(ranking.ranks)
+    x = np.asarray(ranks, np.longdouble) / (case.equation.n if case.rank["scale"] == "n" else 1)
+    if not result.failures:
+        result.failures += _faults_of_frame(case, rapids.on_host(frame), ranks)
     if not (np.isfinite(x).all() and (x >= 0).all()):
         result.failures.append("a rank is negative or not finite")
     if not ranking.converged and case.rank["tol"] > 0:
@@ -190,6 +232,29 @@ def compare(case: Case, method: str, dtype: str) -> Result:
     _hold_against_references(result, case, x)
     _hold_against_stop(result, case, x)
     return result
+
+
+def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Give frame and arguments in the form of a library; what is a dict or a list stays one."""
+    if library == "pandas":
+        return case.frame, case.graph, case.rank
+    graph, rank = ({key: rapids.as_cudf(value) for key, value in given.items()} for given in (case.graph, case.rank))
+    return rapids.as_cudf(case.frame), graph, rank
+
+
+def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
+    """Give the tolerance from which a method has to prove, rather than refuse.
+
+    No float32 vector need be within a unit roundoff. And a method whose additions come in any order (`varies`) owes no
+    more than plain loops prove: with d the largest in-degree, a rank comes out of at most k = d + 10 roundings (where
+    edges have weights, also of those in the sum over its source's out-edges), noise = k * 2**-53, and
+    `Certificate.provable` is 5 * noise / (1 - alpha).
+    """
+    if not getattr(methods()[method], "varies", False):
+        return UNIT[dtype]
+    summed = [equation.target, *([equation.source] if weighted else [])]
+    chain = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)
+    return UNIT[dtype] + 5 * chain * 2.0**-53 / (1 - equation.alpha)
 
 
 def _hold_against_references(result: Result, case: Case, x: Extended) -> None:
@@ -236,14 +301,28 @@ def _distance(x: Extended, y: Iterable[float]) -> float:
     return float(np.abs(x - np.asarray(y, np.longdouble)).sum())
 
 
-def _faults_of_frame(case: Case, frame: pd.DataFrame, ranks: np.ndarray, dtype: str) -> list[str]:
-    """Check the columns, their order and their types."""
-    faults = []
+def _faults_of_types(case: Case, edges: Any, frame: Any, ranks: Any, dtype: str) -> list[str]:
+    """Check the columns and what each is made of, while they lie where the method left them."""
     names = case.graph.get("source", ["vertex"])
     if list(frame.columns) != [*names, "pagerank"]:
         return [f"columns {list(frame.columns)}"]
-    if str(frame["pagerank"].dtype) != dtype:
-        faults.append(f"dtype {frame['pagerank'].dtype}")
+    faults = []
+    if type(frame) is not type(edges):
+        faults.append(f"a {type(frame).__module__}.{type(frame).__qualname__} from a {type(edges).__module__} frame")
+    if (type(edges).__module__.split(".")[0] == "cudf") != (type(ranks).__module__.split(".")[0] == "cupy"):
+        faults.append(f"ranks in a {type(ranks).__module__}.{type(ranks).__qualname__}")
+    if {str(frame["pagerank"].dtype), str(ranks.dtype)} != {dtype}:
+        faults.append(f"dtype {frame['pagerank'].dtype} in the frame, {ranks.dtype} in the ranking")
+    for given, name in zip(case.graph.get("source", ["src"]), names, strict=True):
+        if frame[name].dtype != edges[given].dtype:
+            faults.append(f"column {name!r} of type {frame[name].dtype} from ids of type {edges[given].dtype}")
+    return faults
+
+
+def _faults_of_frame(case: Case, frame: pd.DataFrame, ranks: np.ndarray) -> list[str]:
+    """Check the values of the columns and their order, on the host."""
+    faults = []
+    names = list(frame.columns)[:-1]
     rows = np.arange(case.equation.n)
     if case.rank["top"] is not None:
         rows = np.argsort(-ranks, kind="stable")[: case.rank["top"]]

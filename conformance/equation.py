@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["EPS", "Equation", "Extended", "equation", "with_vectors"]
+__all__ = ["EPS", "Equation", "Extended", "equation", "shares", "with_vectors"]
 
 Extended = NDArray[np.longdouble]
 
@@ -100,10 +100,31 @@ def equation(
     if not directed:
         rows += [(b, a, value) for a, b, value in rows if a != b]
     starts = np.array([a for a, _, _ in rows], np.int64)
-    share, flowing = _shares(starts, [value for _, _, value in rows], len(ordered))
+    share, flowing = shares(starts, [value for _, _, value in rows], len(ordered))
     uniform = np.full(len(ordered), 1 / np.longdouble(len(ordered)))
     ends = np.array([b for _, b, _ in rows], np.int64)
     return Equation(ordered, starts, ends, share, ~flowing, alpha, uniform, uniform, uniform)
+
+
+def shares(
+    source: NDArray[np.int64], weights: Iterable[float] | NDArray[Any], n: int
+) -> tuple[Extended, NDArray[np.bool_]]:
+    """Divide each weight by what leaves its source; also say which vertices some weight leaves.
+
+    A source's weights are divided by the greatest of them first, so that no sum is past the range or denormal.
+    """
+    weight: Extended
+    if isinstance(weights, np.ndarray):
+        weight = weights.astype(np.longdouble)
+    else:  # one by one: Python's integers past 64 bits are in no array
+        weight = np.array([np.longdouble(value) for value in weights], np.longdouble)
+    greatest = np.zeros(n, np.longdouble)
+    np.maximum.at(greatest, source, weight)
+    flowing = greatest > 0
+    scaled = weight / np.where(flowing, greatest, 1)[source]
+    whole = np.zeros(n, np.longdouble)
+    np.add.at(whole, source, scaled)
+    return scaled / np.where(flowing, whole, 1)[source], flowing
 
 
 def with_vectors(
@@ -140,18 +161,3 @@ def _one_a_pair(rows: list[tuple[int, int, float]], which: str, directed: bool) 
         if which == "last" or pair not in kept:
             kept[pair] = (a, b, value)
     return list(kept.values())
-
-
-def _shares(source: NDArray[np.int64], weights: list[float], n: int) -> tuple[Extended, NDArray[np.bool_]]:
-    """Divide each weight by what leaves its source; also say which vertices some weight leaves.
-
-    A source's weights are divided by the greatest of them first, so that no sum is past the range or denormal.
-    """
-    weight = np.array([np.longdouble(value) for value in weights], np.longdouble)
-    greatest = np.zeros(n, np.longdouble)
-    np.maximum.at(greatest, source, weight)
-    flowing = greatest > 0
-    scaled = weight / np.where(flowing, greatest, 1)[source]
-    whole = np.zeros(n, np.longdouble)
-    np.add.at(whole, source, scaled)
-    return scaled / np.where(flowing, whole, 1)[source], flowing

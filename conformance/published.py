@@ -14,7 +14,7 @@ from conformance.compare import Case, Published
 from conformance.equation import equation, with_vectors
 from conformance.references import solutions
 
-__all__ = ["ABSENT", "files", "read"]
+__all__ = ["ABSENT", "files", "graphs", "read"]
 
 ABSENT = "published values are not here: set PRPLUGIN_DATA to their folder"
 
@@ -24,9 +24,18 @@ TOL = 1e-6
 
 def files() -> list[Path]:
     """Find the cases: in $PRPLUGIN_DATA/expected, else in shared/data/expected beside the repository; else none."""
+    return _found("expected/*.json")
+
+
+def graphs() -> list[Path]:
+    """Find real graphs, in graphs beside the cases: Parquet files with the columns src, dst and perhaps weight."""
+    return _found("graphs/*.parquet")
+
+
+def _found(pattern: str) -> list[Path]:
     places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
     for place in places:
-        if place and (found := sorted(Path(place).glob("expected/*.json"))):
+        if place and (found := sorted(Path(place).glob(pattern))):
             return found
     return []
 

@@ -6,16 +6,23 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from conformance.compare import Case, Result
+from conformance.report_cugraph import section
+from conformance.shapes import SHAPES
+from conformance.tables import short, table
+
+if TYPE_CHECKING:
+    from conformance.against_cugraph import Beside
+    from conformance.probes import Finding
 
 __all__ = ["Answer", "answers", "save"]
 
@@ -27,7 +34,9 @@ ROOT = Path(__file__).parents[1]
 CASE = """\
 A case is a graph, options, a method and a type of the result; every two values of any two options and graphs meet in
 one. The error is the L1 distance to the most exact reference; error / tol is over the cases that ask for a proved error
-of at most tol. *Refused*: a tolerance finer than float32 can hold, which has to be refused."""
+of at most tol. *Refused*: a tolerance finer than float32 can hold, or than sums in the order of arrival can prove:
+it has to be refused. *Unfit*: the method says that the graph is not for it. *No form*: the frame library has none for
+the frame. Methods on the GPU get cuDF frames where cuDF is."""
 
 REFERENCE = """\
 A reference's own error is proved by its residual, computed by a scatter in extended precision, which also checks every
@@ -48,16 +57,19 @@ def save(
     found: list[Answer],
     methods: dict[str, str | None],
     about: dict[str, Any],
+    besides: Sequence[Beside] = (),
+    findings: Sequence[Finding] = (),
 ) -> Path:
     """Write KIND.md, KIND.json and KIND.png, KIND being "cpu" or the name of the GPU; return the first."""
     folder.mkdir(parents=True, exist_ok=True)
     device = about["machine"]["device"]
     kind = "cpu" if device is None else re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia "))
-    (folder / f"{kind}.json").write_text(_json(results, methods, about), encoding="utf-8")
+    (folder / f"{kind}.json").write_text(_json(results, methods, about, besides, findings), encoding="utf-8")
     if any(result.error is not None for result in results):
         _picture(results).savefig(folder / f"{kind}.png", dpi=120, metadata={"Software": None})
     markdown = folder / f"{kind}.md"
-    markdown.write_text(_markdown(results, found, methods, about, f"{kind}.png"), encoding="utf-8")
+    text = _markdown(results, found, methods, about, f"{kind}.png", section(besides, tuple(SHAPES), findings))
+    markdown.write_text(text, encoding="utf-8")
     return markdown
 
 
@@ -65,7 +77,12 @@ def save(
 
 
 def _markdown(
-    results: list[Result], found: list[Answer], methods: dict[str, str | None], about: dict[str, Any], picture: str
+    results: list[Result],
+    found: list[Answer],
+    methods: dict[str, str | None],
+    about: dict[str, Any],
+    picture: str,
+    beside_cugraph: list[str],
 ) -> str:
     machine = about["machine"]
     parts = [machine["processor"], f"{machine['cores']} cores", *filter(None, [machine["device"]])]
@@ -82,27 +99,30 @@ def _markdown(
         "",
         CASE,
         "",
-        *_table(
+        *table(
             [
                 "method",
+                "frame",
                 "result",
                 "cases",
                 "failures",
                 "refused",
                 "unfit",
+                "no form",
                 "largest error / bound",
                 "largest error / tol",
             ],
-            [_row(name, dtype, list(group)) for (name, dtype), group in _grouped(results)],
+            [_row(*key, list(group)) for key, group in _grouped(results)],
         ),
         "",
         *[f"- `{name}` did not run: {reason}" for name, reason in methods.items() if reason],
+        *_notes(results),
         "",
         "## References",
         "",
         REFERENCE,
         "",
-        *_table(["reference", "cases", "largest own error", "not solved"], _references(found)),
+        *table(["reference", "cases", "largest own error", "not solved"], _references(found)),
         "",
         "## Error against bound",
         "",
@@ -110,26 +130,40 @@ def _markdown(
         "",
         "## Failures",
         "",
-        *([f"- `{_name(result)}`: {'; '.join(result.failures)}" for result in failed] or ["None."]),
+        *([f"- `{result.name}`: {'; '.join(result.failures)}" for result in failed] or ["None."]),
+        "",
+        *beside_cugraph,
     ]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
-def _json(results: list[Result], methods: dict[str, str | None], about: dict[str, Any]) -> str:
+def _json(
+    results: list[Result],
+    methods: dict[str, str | None],
+    about: dict[str, Any],
+    besides: Sequence[Beside],
+    findings: Sequence[Finding],
+) -> str:
     """Write one case a line, numbers to four digits."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items() if item not in (None, [], {})}
+            return {key: plain(item) for key, item in value.items() if item not in (None, [], {}, "")}
         if isinstance(value, (list, tuple)):
             return [plain(item) for item in value]
         if isinstance(value, float):
             return float(f"{value:.4g}") if math.isfinite(value) else str(value)
         return value
 
+    def lines(items: Sequence[dict[str, Any]]) -> str:
+        return "[\n" + ",\n".join(json.dumps(plain(item)) for item in items) + "\n]"
+
     head = json.dumps({**about, "methods": methods}, indent=1)
-    cases = ",\n".join(json.dumps(plain(asdict(result))) for result in results)
-    return f'{head[:-2]},\n "cases": [\n{cases}\n]}}\n'
+    parts = {"cases": lines([asdict(result) for result in results])}
+    if besides:
+        parts["cugraph"] = lines([asdict(found) for found in besides])
+        parts["probes"] = lines([finding._asdict() for finding in findings])
+    return head[:-2] + "".join(f',\n "{name}": {part}' for name, part in parts.items()) + "}\n"
 
 
 def _picture(results: list[Result]) -> Figure:
@@ -154,27 +188,40 @@ def _picture(results: list[Result]) -> Figure:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def _grouped(results: list[Result]) -> Iterable[tuple[tuple[str, str], Iterable[Result]]]:
-    def key(result: Result) -> tuple[str, str]:
-        return result.method, result.dtype
+def _grouped(results: list[Result]) -> Iterable[tuple[tuple[str, str, str], Iterable[Result]]]:
+    def key(result: Result) -> tuple[str, str, str]:
+        return result.method, result.library, result.dtype
 
     return groupby(sorted(results, key=key), key)
 
 
-def _row(name: str, dtype: str, results: list[Result]) -> list[str]:
+def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str]:
     outcomes = Counter(result.outcome for result in results)
     to_bound = [r.error / r.bound for r in results if r.error is not None and r.bound]
     to_tol = [r.error / r.tol for r in results if r.error is not None and r.tol]
     return [
         f"`{name}`",
+        library,
         dtype,
         str(len(results)),
         str(sum(bool(result.failures) for result in results)),
         str(outcomes["refused"]),
         str(outcomes["unfit"]),
-        _short(max(to_bound, default=None)),
-        _short(max(to_tol, default=None)),
+        str(outcomes["no form"]),
+        short(max(to_bound, default=None)),
+        short(max(to_tol, default=None)),
     ]
+
+
+def _notes(results: list[Result]) -> list[str]:
+    """Say of each method that was unfit why, with one case of several; and which frames have no form."""
+    unfit = [one for one in results if one.outcome == "unfit"]
+    lines = []
+    for method, count in Counter(one.method for one in unfit).items():
+        first = next(one for one in unfit if one.method == method)
+        lines.append(f"- `{method}` was unfit for {count} of its cases, first `{first.case}`: {first.note}")
+    formless = [one for one in results if one.outcome == "no form"]
+    return [*lines, *dict.fromkeys(f"- `{one.case}` has no form in {one.library}: {one.note}" for one in formless)]
 
 
 def _references(found: list[Answer]) -> list[list[str]]:
@@ -183,17 +230,5 @@ def _references(found: list[Answer]) -> list[list[str]]:
         errors = [answer for other, answer in found if other == name and isinstance(answer, float)]
         reasons = Counter(answer for other, answer in found if other == name and isinstance(answer, str))
         unsolved = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
-        rows.append([name, str(len(errors)), _short(max(errors, default=None)), unsolved])
+        rows.append([name, str(len(errors)), short(max(errors, default=None)), unsolved])
     return rows
-
-
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows]]
-
-
-def _short(value: float | None) -> str:
-    return "" if value is None else f"{value:.2g}"
-
-
-def _name(result: Result) -> str:
-    return f"{result.method}-{result.dtype}-{result.case}"

@@ -3,40 +3,58 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from running import param
 
-from conformance import report
+from conformance import against_cugraph, probes, rapids, report
+from conformance.against_cugraph import LIMIT, WAYS, Beside, beside
 from conformance.circumstances import circumstances
-from conformance.compare import DTYPES, Case, Result, available, compare, prepare
+from conformance.compare import DTYPES, LIBRARIES, Case, Result, available, compare, library_for, prepare
 from conformance.equation import equation
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
 from conformance.references import REFERENCES, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
+from prplugin.methods import methods
 
 SLOW = {"large"}
 """Shapes whose references take seconds: with the defaults only here, with all options in `python -m conformance`."""
 
 
-def selection() -> list[tuple[str, str, Choice]]:
+METHODS_ON = {side: [name for name, method in methods().items() if method.runs_on == side] for side in ("cpu", "gpu")}
+
+
+def selection() -> list[tuple[str, str, str, Choice]]:
+    """Methods of the processor and of the GPU apart, so that each side's pairs of values meet on it."""
     quick = {**FACTORS, "shape": [shape for shape in SHAPES if shape not in SLOW]}
-    rows = pairwise({"method": list(available()), "dtype": DTYPES, **quick})
-    covered = [(row.pop("method"), row.pop("dtype"), Choice(**row)) for row in rows]
-    slow = [(method, dtype, Choice(shape)) for shape in SLOW for method in available() for dtype in DTYPES]
-    return covered + slow + [(method, "float64", choice) for choice in periodic() for method in available()]
+    # A step is several launches: the 30,000 that alpha = 0.999 takes are left to `periodic`, and to the whole suite.
+    gpu = {**quick, "alpha": [alpha for alpha in FACTORS["alpha"] if alpha < 0.999], "library": LIBRARIES}
+    rows = pairwise({"method": METHODS_ON["cpu"], "dtype": DTYPES, **quick})
+    rows += pairwise({"method": METHODS_ON["gpu"], "dtype": DTYPES, **gpu})
+    chosen = [(row.pop("method"), row.pop("dtype"), row.pop("library", "pandas"), Choice(**row)) for row in rows]
+    for name, method in methods().items():
+        library = "cudf" if method.runs_on == "gpu" else "pandas"
+        chosen += [(name, dtype, library, Choice(shape)) for shape in SLOW for dtype in DTYPES]
+        # From uniform ranks the regular shapes are solved at once.
+        turning = [choice for choice in periodic() if method.runs_on == "cpu" or choice.nstart]
+        chosen += [(name, "float64", "pandas", choice) for choice in turning]
+    return chosen
 
 
+@pytest.mark.filterwarnings("default")  # cuDF warns of itself
 @pytest.mark.parametrize(
-    ("method", "dtype", "choice"),
-    [pytest.param(*row, id=f"{row[0]}-{row[1]}-{row[2]}") for row in selection()],
+    ("method", "dtype", "wanted", "choice"),
+    [param(*row) for row in selection()],
 )
-def test_conforms(method: str, dtype: str, choice: Choice) -> None:
-    if reason := available()[method]:
-        pytest.skip(reason)
-    result = compare(prepare(choice), method, dtype)
-    if result.outcome == "unfit":
-        pytest.skip(f"{method} cannot run on this graph")
+def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
+    result = compare(prepare(choice), method, dtype, library_for(method, wanted))
+    if result.outcome in ("unfit", "no form"):
+        pytest.skip(f"{method} cannot run on this graph: {result.outcome} {result.note}")
     assert not result.failures
 
 
@@ -103,8 +121,6 @@ def test_wrong_graph_fails() -> None:
 
 
 def test_shares_of_extreme_weights_are_exact_to_a_rounding() -> None:
-    import pandas as pd
-
     frame = pd.DataFrame({"src": [0, 0, 1, 1], "dst": [1, 2, 0, 2], "weight": [5e-324, 1.5e-323, 1e300, 3e300]})
     meaning = equation(frame, weight="weight")
     assert meaning.share.tolist() == [0.25, 0.75, 0.25, 0.75]
@@ -123,3 +139,118 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     assert "`another` did not run: no GPU" in text
     assert len(json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))["cases"]) == 2
     assert (tmp_path / "cpu.png").stat().st_size > 1_000
+
+
+def test_only_methods_that_vary_may_refuse_what_others_prove(monkeypatch: pytest.MonkeyPatch) -> None:
+    """199 additions in any order, at alpha = 0.999: 5 * 209 * 2**-53 / (1 - alpha) is 1.16e-10."""
+    from prplugin import InvalidOptionError
+
+    def refuse(*args: object, **options: object) -> None:
+        raise InvalidOptionError("tol=1e-10 cannot be proved")
+
+    monkeypatch.setattr("prplugin.Graph.rank", refuse)
+    star, cycle = (prepare(Choice(shape, alpha=0.999, tol=1e-10)) for shape in ("in-star", "cycle"))
+    assert compare(star, "numpy", "float64").failures
+    monkeypatch.setattr(methods()["numpy"], "varies", True, raising=False)
+    assert compare(star, "numpy", "float64").outcome == "refused"
+    assert compare(cycle, "numpy", "float64").failures
+    assert compare(prepare(Choice("in-star", alpha=0.99, tol=1e-10)), "numpy", "float64").failures
+
+
+# --- beside cuGraph -----------------------------------------------------------------------------------------------
+
+ON_GPU = pytest.mark.skipif(rapids.missing("cugraph") is not None, reason=str(rapids.missing("cugraph")))
+
+
+@pytest.mark.gpu
+@ON_GPU
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("graph", ["single-edge", "isolated", "skewed", "several-columns", "string-ids", "bipartite"])
+@pytest.mark.parametrize("way", WAYS)
+def test_beside_cugraph(graph: str, way: str) -> None:
+    found = beside(graph, way)
+    assert found.rankings
+    assert not found.failures
+
+
+@pytest.mark.gpu
+@ON_GPU
+def test_cugraph_is_a_reference() -> None:
+    solution = prepare(Choice("random-weights", alpha=0.99, personalization="random")).solutions["cugraph"]
+    assert not isinstance(solution, str)
+    assert solution.error < 1e-10
+
+
+@pytest.fixture
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison with numpy for every method on the GPU, frames of pandas, and its ranks in the place of cuGraph's."""
+    monkeypatch.setattr(rapids, "as_cudf", lambda value: value)
+    monkeypatch.setattr(
+        against_cugraph, "methods", lambda: {"numpy": SimpleNamespace(runs_on="gpu", unfit=lambda *_: None)}
+    )
+    monkeypatch.setattr(against_cugraph, "_theirs", numpys)
+
+
+def numpys(asked: Any, way: against_cugraph.Way) -> np.ndarray:
+    _, _, ranking = next(against_cugraph._ours(asked, way))
+    ranks = rapids.by_position(ranking.frame, asked.vertices)
+    assert not isinstance(ranks, str)
+    return ranks
+
+
+@pytest.mark.usefixtures("without_gpu")
+@pytest.mark.parametrize("graph", ["single-edge", "isolated", "zero-weights", "several-columns", "datetime-ids"])
+@pytest.mark.parametrize("way", WAYS)
+def test_equal_ranks_agree(graph: str, way: str) -> None:
+    found = beside(graph, way)
+    assert (found.verdict, found.rankings, found.failures) == ("agree", 2, [])
+    assert found.apart is not None
+    assert found.apart <= 1e-7
+
+
+@pytest.mark.usefixtures("without_gpu")
+@pytest.mark.parametrize(
+    ("way", "verdict"), [("MultiGraph", "cuGraph's float32 is off"), ("MultiGraph, float64", "FAILED")]
+)
+def test_a_difference_is_laid_at_the_door_it_belongs_to(
+    monkeypatch: pytest.MonkeyPatch, way: str, verdict: str
+) -> None:
+    def off(asked: Any, way: against_cugraph.Way) -> np.ndarray:
+        ranks = numpys(asked, way)
+        ranks[0] += 3 * LIMIT
+        return ranks
+
+    monkeypatch.setattr(against_cugraph, "_theirs", off)
+    found = beside("skewed", way)
+    assert found.verdict == verdict
+    assert found.theirs_vertex == pytest.approx(3 * LIMIT, rel=0.01)
+    assert found.theirs_proved >= found.theirs_l1 >= 3 * LIMIT * 0.99
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_ranks_of_ours_that_are_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = rapids.by_position
+    calls = []
+
+    def off(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
+        spread = true(ranks, vertices)
+        calls.append(spread)
+        return spread if len(calls) == 1 else spread + 1e-6
+
+    monkeypatch.setattr(rapids, "by_position", off)
+    assert len(beside("path", "MultiGraph").failures) == 6  # past its bound, past the limit and apart, twice
+
+
+def test_report_has_a_part_on_cugraph(tmp_path: Path) -> None:
+    about = circumstances("python -m conformance")
+    good = Beside("path", "Graph", 41, 40, "float32", rankings=20, apart=1e-8, theirs_l1=1e-6, verdict="agree")
+    bad = Beside("web", "Graph", 9, 9, verdict="FAILED", failures=["node-float64: a rank is off"])
+    findings = probes.findings()
+    result = Result("a-case", "a-method", "float64", "cudf", outcome="no form", note="no such type")
+    text = report.save(tmp_path, [result], [], {}, about, [good, bad], findings).read_text(encoding="utf-8")
+    assert "20 rankings of 2 cases, 1 failure." in text
+    assert "- `web`, Graph: node-float64: a rank is off" in text
+    assert "- `a-case` has no form in cudf: no such type" in text
+    assert "InvalidEdgesError: column 'src' has 1 null" in text
+    (written,) = tmp_path.glob("*.json")
+    assert len(json.loads(written.read_text(encoding="utf-8"))["cugraph"]) == 2

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from running import METHODS
 
 from conformance import published
-from conformance.compare import DTYPES, available, compare
+from conformance.compare import DTYPES, compare, library_for
 
 FILES = published.files() or [pytest.param(None, marks=pytest.mark.skip(reason=published.ABSENT))]
 
 
+@pytest.mark.filterwarnings("default")  # cuDF warns of itself
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem if file else "absent")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("method", available())
+@pytest.mark.parametrize("method", METHODS)
 def test_published(method: str, dtype: str, file: Path) -> None:
-    if reason := available()[method]:
-        pytest.skip(reason)
-    result = compare(published.read(file), method, dtype)
+    result = compare(published.read(file), method, dtype, library_for(method))
     assert result.outcome == "ranked"
     assert not result.failures
 

@@ -1,0 +1,163 @@
+"""GPU and processor at work at once, ``method="cpu-split"``, for many N: ``python -m benchmarks overlap``.
+
+Heads are the first N in-edges of each vertex, which the GPU sums; tails are the others, which the host sums. "overlap"
+is the share of the host's time with the tails in which the GPU was summing heads, both on one clock. The timeline is
+that of the N asked for.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from benchmarks.generate import rmat
+from prplugin.machine import this_machine
+from prplugin.methods import cpu_split
+from prplugin.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLUMNS", "figure", "rows"]
+
+COLUMNS = (
+    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms an iteration",
+    "ms by the model", "heads ms", "tails ms", "overlap %",
+)  # fmt: skip
+
+SWEEP = (0, 1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, "all")
+STEPS = 15
+RECORDED = 5
+
+COLOURS = {
+    "gather": "tab:cyan", "heads": "tab:blue", "add": "tab:purple", "down": "tab:orange", "up": "tab:red",
+    "tails": "tab:green",
+}  # fmt: skip
+
+
+def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Name the graphs, each with what makes its frame, on the GPU where cuDF is."""
+    place = "host" if find_spec("cudf") is None else "device"
+    for scale in (18,) if quick else (18, 22):
+        yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, place=place)
+
+
+def rows(data: Path | None, quick: bool, split: int = 8192) -> Iterator[dict[str, Any]]:
+    """Time and record iterations for each N."""
+    import prplugin
+
+    machine = this_machine()
+    if reason := cpu_split.unfit(None, machine):
+        raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
+    for name, make in graphs(quick):
+        adjacency = prplugin.Graph(make().astype("int32"))._adjacency
+        problem = Problem(adjacency, 0.85)
+        auto = cpu_split.prepare(problem, machine)
+        chosen, estimates = auto.split[0], auto.estimates or {}
+        del auto
+        longest = adjacency.largest_in_degree
+        splits = {n for n in (*SWEEP, split, chosen) if n == "all" or n < longest}
+        for n in sorted(splits, key=lambda n: longest if n == "all" else n):
+            step = cpu_split.prepare(problem, machine, split=n)
+            seconds, spans = _measure(step, adjacency.n)
+            tally = step.tally
+            covered = [_covered(spans, iteration) for iteration in range(RECORDED)] if tally.edges else []
+            yield {
+                "graph": name,
+                "edges": adjacency.m,
+                "N": n,
+                "choice": ", ".join(["auto"] * (n == chosen) + ["drawn"] * (n == split)),
+                "tail vertices": tally.vertices,
+                "tail edges": tally.edges,
+                "MB down": tally.bytes_down / 1e6,
+                "MB up": tally.bytes_up / 1e6,
+                "ms an iteration": statistics.median(seconds) * 1e3,
+                "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
+                "heads ms": _median_ms(spans, "heads"),
+                "tails ms": _median_ms(spans, "tails") if covered else "",
+                "overlap %": 100 * statistics.median(covered) if covered else "",
+                "samples": seconds,
+                "spans": [span._asdict() for span in spans] if n == split else [],
+            }
+            del step
+
+
+def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_split.Span]]:
+    """Give the seconds of each of some iterations, and the spans of some more."""
+    import cupy
+
+    step.start(cupy.full(n, 1 / n))
+    for _ in range(3):
+        step()
+    seconds = []
+    for _ in range(STEPS):
+        began = time.perf_counter()
+        step()  # its sums come back to the host: it is over
+        seconds.append(time.perf_counter() - began)
+    with step.record() as spans:
+        for _ in range(RECORDED):
+            step()
+    return seconds, spans
+
+
+def _covered(spans: list[cpu_split.Span], iteration: int) -> float:
+    """Give the share of the host's time in which the GPU was at the heads."""
+    at = {span.what: span for span in spans if span.iteration == iteration}
+    heads, tails = at["heads"], at["tails"]
+    common = min(heads.end, tails.end) - max(heads.begin, tails.begin)
+    return max(common, 0.0) / (tails.end - tails.begin)
+
+
+def _median_ms(spans: list[cpu_split.Span], what: str) -> float:
+    return statistics.median(span.end - span.begin for span in spans if span.what == what) * 1e3
+
+
+def figure(results: list[dict[str, Any]]) -> Figure:
+    """Draw the timeline at the N asked for, and the sweep over N, of the last graph."""
+    from matplotlib.figure import Figure
+
+    results = [row for row in results if row["graph"] == results[-1]["graph"]]
+    drawing = Figure(figsize=(10, 6.5), layout="constrained")
+    timeline, sweep = drawing.subplots(2, 1, height_ratios=(2, 3))
+    for row in results:
+        if row["spans"]:
+            _draw_timeline(timeline, row)
+    _draw_sweep(sweep, results)
+    return drawing
+
+
+def _draw_timeline(panel: Any, row: dict[str, Any]) -> None:
+    lanes = ("host", "copy", "GPU")
+    shown = [span for span in row["spans"] if span["iteration"] in {1, 2}]
+    zero = min(span["begin"] for span in shown)
+    for what, colour in COLOURS.items():
+        of_it = [span for span in shown if span["what"] == what]
+        panel.barh(
+            [lanes.index(span["lane"]) for span in of_it],
+            [(span["end"] - span["begin"]) * 1e3 for span in of_it],
+            left=[(span["begin"] - zero) * 1e3 for span in of_it],
+            height=0.6, color=colour, label=what,
+        )  # fmt: skip
+    panel.set_yticks(range(len(lanes)), lanes)
+    panel.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations")
+    panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+
+def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
+    places = range(len(results))
+    styles = {"ms an iteration": "o-", "heads ms": "s--", "tails ms": "^--", "ms by the model": "x"}
+    for column, style in styles.items():
+        measured = [(place, row[column]) for place, row in zip(places, results, strict=True) if row[column] != ""]
+        panel.plot(*zip(*measured, strict=True), style, label=column)
+    for place, row in zip(places, results, strict=True):
+        if "auto" in row["choice"]:
+            panel.axvline(place, color="black", linewidth=0.8, linestyle=":", label='split="auto"')
+    panel.set_xticks(places, [str(row["N"]) for row in results])
+    panel.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms", yscale="log")
+    panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")

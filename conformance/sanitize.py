@@ -1,0 +1,156 @@
+"""Every kernel under compute-sanitizer: `python -m conformance.sanitize [--output DIR]`, with a GPU and its toolkit.
+
+Memcheck looks for accesses out of bounds, racecheck for races in shared memory, initcheck for reads of memory that
+nothing wrote. Memory pools are off, so that each array is an allocation of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import prplugin
+from conformance.circumstances import circumstances
+from conformance.shapes import SHAPES
+from prplugin.cuda import ROOT, missing, source
+from prplugin.machine import this_machine
+from prplugin.methods import methods
+
+__all__ = ["kernels_of", "ours", "workload"]
+
+TOOLS = ("memcheck", "racecheck", "initcheck")
+
+FEW = {
+    "memcheck": [name for name in SHAPES if name != "large"],
+    # Ten to a hundred times slower than memcheck.
+    "racecheck": [
+        "single-edge",
+        "path",
+        "in-star",
+        "hub-at-the-end-of-a-chain",
+        "skewed",
+        "random-weights",
+        "isolated",
+    ],
+    "initcheck": [name for name in SHAPES if name != "large"],
+}
+"""The shapes that each tool sees."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "segmented": {"segments": 3},
+    "cpu-split": {"split": 1},
+    "streamed": {"chunk_bytes": 4096},
+    "expanded": {"piece_bytes": 256},
+}
+"""So that these small shapes have tails, several pieces and several chunks."""
+
+
+def workload(shapes: list[str]) -> None:
+    """Rank shapes by every method of the GPU, in both precisions, memory pools off."""
+    import cupy
+
+    cupy.cuda.set_allocator(None)
+    cupy.cuda.set_pinned_memory_allocator(None)
+    for name in shapes:
+        frame, arguments = SHAPES[name]()
+        graph = prplugin.Graph(frame, **arguments)
+        vertices = graph.rank(method="numpy").frame
+        one = {vertices["vertex"].iloc[0]: 1.0} if "vertex" in vertices else None
+        for personalization in (None, one):
+            asked: dict[str, Any] = {"alpha": 0.3, "tol": 1e-3, "personalization": personalization}  # a few steps
+            expected = graph.rank(method="numpy", **asked)
+            for method in methods().values():
+                if method.runs_on != "gpu" or method.unfit(graph._adjacency, this_machine()):
+                    continue
+                for dtype in ("float64", "float32"):
+                    ranking = graph.rank(method=method.name, dtype=dtype, **asked, **OPTIONS.get(method.name, {}))
+                    off = float(np.abs(ranking.ranks.astype("float64") - expected.ranks).sum())
+                    assert off <= ranking.error_bound + expected.error_bound, (name, method.name, dtype, off)
+
+
+def kernels_of(path: str) -> list[str]:
+    """Name the kernels of a .cu file."""
+    return re.findall(r'extern "C" __global__ void (\w+)\(', source(path))
+
+
+def ours() -> set[str]:
+    """Name all kernels of the package."""
+    return {kernel for path in ROOT.rglob("*.cu") for kernel in kernels_of(str(path.relative_to(ROOT)))}
+
+
+def _run(tool: str) -> tuple[str, int, Counter[str], str]:
+    """Run the workload under a tool; give its exit status, findings by kernel, and its output."""
+    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "10000", "--show-backtrace", "no"]
+    command += [sys.executable, "-m", "conformance.sanitize", "--workload", tool]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    output = done.stdout + done.stderr
+    found: Counter[str] = Counter()
+    # A finding begins on a line of its own and names the kernel where it is in one: "at node_pull+0x40".
+    for block in re.split(r"^========= (?=\S)", output, flags=re.MULTILINE):
+        if re.match(r"(Invalid|Uninitialized|Error: |Warning: |Race|Program hit)", block):
+            kernel = re.search(r"\b(?:at|in) (?:void )?([\w:]+)", block)
+            found[kernel[1] if kernel else block.splitlines()[0][:60]] += 1
+    return tool, done.returncode, found, output
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), default=Path(__file__).with_name("results"))
+@click.option("--logs", type=click.Path(path_type=Path), help="Folder for the whole output of each tool.")
+@click.option("--workload", "tool", type=click.Choice(TOOLS), hidden=True)
+def main(output: Path, logs: Path | None, tool: str | None) -> None:
+    """Run every tool and write results/sanitizer.md; exits 1 if a kernel of ours has a finding."""
+    if tool is not None:
+        workload(FEW[tool])
+        return
+    if reason := missing():
+        sys.exit(f"nothing to sanitize: {reason}")
+    about = circumstances("python -m conformance.sanitize")
+    with ThreadPoolExecutor() as pool:
+        runs = list(pool.map(_run, TOOLS))
+    mine = ours()
+    rows, bad = [], 0
+    for name, status, found, text in runs:
+        if logs is not None:
+            (logs / f"{name}.log").write_text(text)
+        here = sum(count for kernel, count in found.items() if kernel in mine)
+        others = {kernel: count for kernel, count in found.items() if kernel not in mine}
+        summary = re.findall(r"^========= (.*(?:SUMMARY).*)$", text, re.MULTILINE)
+        ran = status == 0 or bool(summary)
+        bad += here + (not ran) + ("Traceback" in text)
+        rows.append(
+            f"| {name} | {len(FEW[name])} | {here if ran else 'did not run'} | "
+            f"{', '.join(f'{kernel}: {count}' for kernel, count in others.items()) or 0} | {'; '.join(summary)} |"
+        )
+    names = ", ".join(method.name for method in methods().values() if method.runs_on == "gpu")
+    what = (
+        f"Every method of the GPU ({names}) in float64 and float32, with and without personalization, memory pools "
+        f"off. Kernels: {', '.join(sorted(mine))}."
+    )
+    lines = [
+        "# compute-sanitizer",
+        "",
+        f"`{about['command']}`, commit {about['commit']}, {about['machine']['device']}; "
+        + ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        "",
+        what,
+        "",
+        "| tool | shapes | findings in our kernels | elsewhere (CuPy, CUB) | summary |",
+        "|---|---|---|---|---|",
+        *rows,
+    ]
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "sanitizer.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m conformance.sanitize")
