@@ -2,8 +2,8 @@
 
 An iteration of ours is all of it: row sums, new ranks, contributions, dangling rank, norms, and their way to the host.
 cuGraph's is the difference of two runs, of more and fewer iterations, on a MultiGraph, which like ours counts every
-row. cuSPARSE's is its product of matrix and vector alone, through CuPy. Unweighted, alpha 0.85. The constants of each method's `cost` are fitted
-to these figures.
+row. cuSPARSE's is its product of matrix and vector alone, through CuPy. Unweighted, alpha 0.85. The constants of each
+method's `cost` are fitted to these figures.
 """
 
 from __future__ import annotations
