@@ -20,6 +20,7 @@ over.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -27,7 +28,7 @@ from itertools import count
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.edges import Floats
-from prplugin.methods import MixedStep, Step, Sums
+from prplugin.methods import GpuStep, Step, Sums
 from prplugin.options import Options
 
 __all__ = ["Outcome", "iterate", "step_budget"]
@@ -71,7 +72,7 @@ def iterate(
         Called after each step with the count of steps and the error bound.
     """
     done = 0
-    if options.dtype == "float32" and options.tol > 0 and budget > 1 and isinstance(step, MixedStep):
+    if options.dtype == "float32" and options.tol > 0 and budget > 1 and isinstance(step, GpuStep):
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
         if outcome.converged:
             return outcome
@@ -83,23 +84,28 @@ def iterate(
         return Outcome(start, options.stop == "error" and bound <= options.tol, 0, bound)
     # A budget of the user's counts every step; one that the contraction gave is for the steps in float64.
     last = budget if options.max_iter is not None else budget + done
-    settled = done + certificate.steps(options.tol) if _proves(options) else math.inf
+    settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
+    walk, ahead, change = _Walk(step), 1, math.inf
     for iterations in count(done + 1):
-        sums = step()
+        sums = walk(min(ahead, min(settled, last) - iterations + 1))
         bound = certificate.of_step(sums.change)
         watch(iterations, bound)
+        value, goal = _rule(options, sums, bound, start.size)
         # tol=0 asks for the k-th iterate, also of an iteration that stands still before.
-        met = _met(options, sums, bound, start.size)
+        met = value <= goal
         if (met and options.tol > 0) or iterations == last:
+            walk.end()
             return Outcome(step.ranks(), met, iterations, bound)
         if iterations >= settled and mean.complete(step.ranks()):
             step.start(mean.take())
+        ahead = _ahead(change, sums.change, value, goal) if options.tol > 0 else last - iterations
+        change = sums.change
     raise AssertionError("unreachable")
 
 
 def _in_float32(
-    step: MixedStep,
+    step: GpuStep,
     start: Floats,
     certificate: Certificate,
     options: Options,
@@ -110,18 +116,55 @@ def _in_float32(
     step.contribute_in("float32")
     rough = certificate.for_chain(step.chain)
     step.start(start)
-    before = math.inf
+    walk, ahead, change = _Walk(step), 1, math.inf
     for iterations in range(1, budget + 1):
-        sums = step()
+        sums = walk(min(ahead, budget - iterations + 1))
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
-        met = _met(options, sums, bound, start.size)
+        value, goal = _rule(options, sums, bound, start.size)
         # What a step in float64 from here would prove, were its change no larger.
         enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
-        if met or enough or sums.change >= (1 + rough.alpha) / 2 * before:
+        if value <= goal or enough or sums.change >= (1 + rough.alpha) / 2 * change:
             break
-        before = sums.change
-    return Outcome(step.ranks(), met, iterations, bound)
+        ahead = _ahead(change, sums.change, value, goal)
+        change = sums.change
+    walk.end()
+    return Outcome(step.ranks(), value <= goal, iterations, bound)
+
+
+class _Walk:
+    """Steps looked at one by one, though a GPU may have been given several at once.
+
+    To look at a step is to wait for it. Should a step meet the rule when others after it are done, the walk goes back.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._waiting: deque[Sums] = deque()
+        self._given = 0
+
+    def __call__(self, ahead: int) -> Sums:
+        """Take the next step, and if none is waiting to be looked at, up to `ahead` at once; give what it measured."""
+        if not self._waiting:
+            if isinstance(self._step, GpuStep) and (given := min(ahead, self._step.at_once)) > 1:
+                self._waiting.extend(self._step.many(given))
+                self._given = given
+            else:
+                self._waiting.append(self._step())
+        return self._waiting.popleft()
+
+    def end(self) -> None:
+        """Leave the step at what was looked at last."""
+        if self._waiting:
+            assert isinstance(self._step, GpuStep)
+            self._step.rewind(self._given - len(self._waiting))
+
+
+def _ahead(before: float, change: float, value: float, goal: float) -> int:
+    """Give half of the steps that a value is away from its goal, at the pace at which the change falls."""
+    if not (0 < change < before < math.inf and goal < value):
+        return 1
+    return max(1, int(math.log(goal / value) / math.log(change / before) / 2))
 
 
 class _Mean:
@@ -174,13 +217,14 @@ def _proves(options: Options) -> bool:
     return options.stop == "error" and options.tol > 0
 
 
-def _met(options: Options, sums: Sums, bound: float, n: int) -> bool:
+def _rule(options: Options, sums: Sums, bound: float, n: int) -> tuple[float, float]:
+    """Give what the stopping rule looks at, and what it is to come down to."""
     match options.stop:
         case "error":
-            return bound <= options.tol
+            return bound, options.tol
         case "delta":
-            return sums.change <= options.tol
+            return sums.change, options.tol
         case "vertex":
-            return sums.largest <= options.tol
+            return sums.largest, options.tol
         case "networkx":
-            return sums.change <= n * options.tol
+            return sums.change, n * options.tol

@@ -30,7 +30,7 @@ from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
-__all__ = ["Method", "MixedStep", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
+__all__ = ["GpuStep", "Method", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +69,22 @@ class Step(Protocol):
 
 
 @runtime_checkable
-class MixedStep(Step, Protocol):
-    """A step that can also hold contributions in less precision."""
+class GpuStep(Step, Protocol):
+    """A step that can be given several iterations at once, and can hold contributions in less precision.
+
+    Attributes
+    ----------
+    at_once : int
+        How many iterations it takes at once, at most. 1 where taking them again would not give the same bits.
+    """
+
+    at_once: int
+
+    def many(self, count: int) -> list[Sums]:
+        """Iterate `count` times, at most `at_once`, and only then wait for what each measured."""
+
+    def rewind(self, count: int) -> None:
+        """Go back to before the last `many`, and take only `count` of its iterations again."""
 
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""

@@ -24,6 +24,9 @@ THREADS = 256
 BLOCKS = 1024
 """Of the kernels that add up all vertices. The same on every GPU, so that the sums are the same to the bit."""
 
+AT_ONCE = 16
+"""Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
+
 TOTALS = 3
 """Doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
@@ -48,14 +51,13 @@ class Pull(Protocol):
 class DeviceStep:
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
 
-    Everything stays on the GPU, and runs on the current stream; only the three sums of a step come back.
+    Everything stays on the GPU, and runs on the current stream; only the sums of each step come back.
     """
 
-    mixed = True
-
-    def __init__(self, problem: Problem, pull: Pull) -> None:
+    def __init__(self, problem: Problem, pull: Pull, at_once: int = AT_ONCE) -> None:
         import cupy  # there: `unfit` has looked
 
+        self.at_once = at_once
         adjacency = problem.adjacency
         n = adjacency.n
         self._pull = pull
@@ -78,7 +80,9 @@ class DeviceStep:
         self._pulled = cupy.empty(n)
         self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
-        self._totals = cupy.empty(TOTALS)
+        self._totals = cupy.empty((at_once, TOTALS))
+        self._slots = list(self._totals)
+        """What each of the steps at once measured; `self._latest` is that of the last step, or of the start."""
         sums = 2 * ROW_CHAIN + 1  # in a block, of the blocks, and the block's own rounding
         self._chain = StepChain(
             row=pull.chain,
@@ -109,25 +113,43 @@ class DeviceStep:
         self._begin(
             (self._blocks,), (THREADS,), (self._n, self._ranks, self._outflow, self._contributions, self._partials)
         )
-        self._add_up()
+        self._add_up(self._slots[0])
 
     def __call__(self) -> Sums:
+        self._step(self._slots[0])
+        return self._measured(1)[0]
+
+    def many(self, count: int) -> list[Sums]:
+        self._before = self._ranks.copy()
+        for slot in self._slots[:count]:
+            self._step(slot)
+        return self._measured(count)
+
+    def rewind(self, count: int) -> None:
+        # Contributions and D come out of the ranks by the same operations in the same order: the same bits again.
+        self.start(self._before)
+        for slot in self._slots[:count]:
+            self._step(slot)
+
+    def _step(self, slot: Any) -> None:
         self._pull(self._contributions, self._pulled)
         self._finish(
             (self._blocks,),
             (THREADS,),
             (
                 self._n, self._alpha, self._pulled, self._target, self._target.size // self._n,
-                self._teleport, self._teleport.size // self._n, self._outflow, self._totals, self._ranks,
+                self._teleport, self._teleport.size // self._n, self._outflow, self._latest, self._ranks,
                 self._contributions, self._partials,
             ),
         )  # fmt: skip
-        self._add_up()
-        change, largest, _ = self._totals.get().tolist()
-        return Sums(change, largest)
+        self._add_up(slot)
 
-    def _add_up(self) -> None:
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+    def _add_up(self, slot: Any) -> None:
+        self._total((1,), (BLOCKS,), (self._blocks, self._partials, slot))
+        self._latest = slot
+
+    def _measured(self, count: int) -> list[Sums]:
+        return [Sums(change, largest) for change, largest, _ in self._totals[:count].get().tolist()]
 
     def ranks(self) -> Floats:
         return self._ranks

@@ -1,0 +1,130 @@
+"""The loop gives a step that takes several iterations at once the same ranks, steps and bounds as one that does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.certificate import Certificate
+from prplugin.iterate import _Walk, iterate, step_budget
+from prplugin.machine import this_machine
+from prplugin.methods import numpy as method
+from prplugin.options import Options
+from prplugin.problem import Problem
+
+
+class Ahead:
+    """The NumPy method's step, as one of a GPU."""
+
+    def __init__(self, problem, at_once):
+        self._step = method.prepare(problem, this_machine())
+        self.chain, self.at_once = self._step.chain, at_once
+        self.given, self.rewound, self.dtypes = [], 0, []
+
+    def start(self, ranks):
+        self._step.start(ranks)
+
+    def __call__(self):
+        self.given.append(1)
+        return self._step()
+
+    def many(self, count):
+        assert 1 < count <= self.at_once
+        self.given.append(count)
+        self._before = self._step.ranks().copy()
+        return [self._step() for _ in range(count)]
+
+    def rewind(self, count):
+        self.rewound += 1
+        self._step.start(self._before)
+        for _ in range(count):
+            self._step()
+
+    def contribute_in(self, dtype):
+        self.dtypes.append(dtype)
+        self.chain = replace(self.chain, single=int(dtype == "float32"))
+
+    def ranks(self):
+        return self._step.ranks()
+
+
+def graph(name):
+    random = np.random.default_rng(5)
+    edges = {
+        "random": (random.integers(0, 300, 2000), random.integers(0, 300, 2000)),
+        "a cycle": (np.arange(30), (np.arange(30) + 1) % 30),
+        "a path": (np.arange(40), np.arange(40) + 1),
+        "a star": (np.arange(1, 60), np.zeros(59, int)),
+    }[name]
+    return prplugin.Graph(pd.DataFrame({"src": edges[0], "dst": edges[1]}))._adjacency
+
+
+def ran(adjacency, step, options):
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    start = np.arange(1.0, adjacency.n + 1)
+    seen = []
+    outcome = iterate(
+        step, start / start.sum(), certificate, options, step_budget(certificate, options),
+        lambda *state: seen.append(state),
+    )  # fmt: skip
+    return outcome, seen
+
+
+@pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
+@pytest.mark.parametrize("at_once", [1, 2, 16])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tol": 1e-6}, {"tol": 1e-13, "alpha": 0.5}, {"tol": 1e-9, "alpha": 0.99}, {"tol": 1e-10, "alpha": 0.999},
+        {"tol": 1e-6, "stop": "delta"}, {"tol": 1e-9, "stop": "vertex"}, {"tol": 1e-9, "stop": "networkx"},
+        {"tol": 0, "max_iter": 23}, {"tol": 1e-10, "max_iter": 7}, {"tol": 1e-6, "max_iter": 1}, {"tol": 1, "max_iter": 0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_steps_ahead_change_nothing(name, at_once, options):
+    adjacency, options = graph(name), Options(**options)
+    problem = Problem(adjacency, options.alpha)
+    plain, seen = ran(adjacency, method.prepare(problem, this_machine()), options)
+    step = Ahead(problem, at_once)
+    ahead, seen_ahead = ran(adjacency, step, options)
+    assert (ahead.iterations, ahead.converged, ahead.error_bound) == (
+        plain.iterations, plain.converged, plain.error_bound,
+    )  # fmt: skip
+    assert ahead.ranks.tobytes() == plain.ranks.tobytes()
+    assert seen_ahead == seen
+    assert max(step.given) <= at_once
+    assert not step.dtypes
+
+
+def test_most_steps_are_given_at_once():
+    adjacency = graph("a cycle")
+    step = Ahead(Problem(adjacency, 0.99), 16)
+    outcome, _ = ran(adjacency, step, Options(alpha=0.99, tol=1e-6))
+    assert outcome.iterations > 1000
+    assert len(step.given) < outcome.iterations / 10
+
+
+def test_a_walk_that_went_too_far_goes_back():
+    step = Ahead(Problem(graph("random"), 0.85), 16)
+    step.start(np.full(300, 1 / 300))
+    walk = _Walk(step)
+    third = [walk(7).change for _ in range(3)][-1]
+    walk.end()
+    assert (step.given, step.rewound) == ([7], 1)
+    again = method.prepare(Problem(graph("random"), 0.85), this_machine())
+    again.start(np.full(300, 1 / 300))
+    assert [again().change for _ in range(3)][-1] == third
+    assert step.ranks().tobytes() == again.ranks().tobytes()
+
+
+def test_float32_comes_first_and_float64_where_it_is_not_enough():
+    adjacency = graph("random")
+    for tol, dtypes in ((1e-5, ["float32"]), (1e-7, ["float32", "float64"])):
+        step = Ahead(Problem(adjacency, 0.85), 16)
+        outcome, _ = ran(adjacency, step, Options(tol=tol, dtype="float32"))
+        assert outcome.converged
+        assert step.dtypes[: len(dtypes)] == dtypes
