@@ -6,6 +6,8 @@ import multiprocessing
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +16,21 @@ from conformance.against_cugraph import WAYS, Beside, beside, graphs
 from conformance.compare import DTYPES, Result, available, compare, library_for, prepare
 from conformance.options import Choice, choices
 from prplugin.machine import this_machine
+from prplugin.methods import methods
 
 __all__ = ["JOBS", "Done", "Unit", "all_done", "units"]
 
-JOBS = min(8, this_machine().threads)
-"""More processes than this get in each other's way on one GPU."""
+JOBS = min(4, this_machine().threads)
+"""More processes than this get in each other's way on one GPU, which works for one of them at a time."""
+
+SHARE = 4
+"""With ``quick``, a case gets a SHARE-th of the methods and types, and the next case of its graph the next."""
+
+STEPS_ON_GPU = 0.999
+"""An alpha at which a case takes tens of thousands of steps. One method stands for those on the GPU: they share the
+loop and the end of each step."""
+
+STANDS_FOR_ALL = "warp"
 
 
 class Unit(NamedTuple):
@@ -28,6 +40,7 @@ class Unit(NamedTuple):
     file: Path | None = None
     graph: str = ""
     way: str = ""
+    turn: int = 0
 
     def __str__(self) -> str:
         return str(self.choice or (self.file and self.file.stem) or f"{self.graph}, {self.way}")
@@ -43,24 +56,33 @@ class Done(NamedTuple):
 
 def units() -> list[Unit]:
     """Give every unit, in the order of the report."""
-    found = [Unit(choice=choice) for choice in choices()] + [Unit(file=file) for file in published.files()]
+    turns = {shape: count() for shape in {choice.shape for choice in choices()}}
+    found = [Unit(choice=choice, turn=next(turns[choice.shape])) for choice in choices()]
+    found += [Unit(file=file, turn=turn) for turn, file in enumerate(published.files())]
     if rapids.missing("cugraph") is None:
         found += [Unit(graph=graph, way=way) for graph in graphs() for way in WAYS]
     return found
 
 
-def all_done(units: list[Unit], jobs: int) -> Iterator[tuple[Unit, Done]]:
-    """Do all units, the slow ones first, so that no process is left with one in the end."""
+def all_done(units: list[Unit], jobs: int, quick: bool) -> Iterator[tuple[Unit, Done]]:
+    """Do all units, the slow ones first, so that no process is left with one in the end.
+
+    With `quick`, each by a part of the methods and types: see `SHARE` and `conformance.against_cugraph.beside`.
+    """
+    do = partial(_do, quick=quick)
     if jobs == 1:
-        yield from ((unit, _do(unit)) for unit in units)
+        yield from ((unit, do(unit)) for unit in units)
         return
     # The processes are the parallelism: solvers that start threads of their own would crowd the cores.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # A CUDA context does not live through a fork.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(_do, unit): unit for unit in sorted(units, key=_haste)}
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        futures = {pool.submit(do, unit): unit for unit in sorted(units, key=_haste)}
         for future in as_completed(futures):
             yield futures[future], future.result()
+    finally:  # after an interrupt, too, what has not begun never does
+        pool.shutdown(cancel_futures=True)
 
 
 def _haste(unit: Unit) -> tuple[bool, float]:
@@ -70,17 +92,16 @@ def _haste(unit: Unit) -> tuple[bool, float]:
     return not unit.graph, 0.0
 
 
-def _do(unit: Unit) -> Done:
+def _do(unit: Unit, quick: bool) -> Done:
     if unit.choice is not None:
         case = prepare(unit.choice)
     elif unit.file is not None:
         case = published.read(unit.file)
     else:
-        return Done([], [], [beside(unit.graph, unit.way)])
-    results = [
-        compare(case, method, dtype, library_for(method))
-        for method, unfit in available().items()
-        if unfit is None
-        for dtype in DTYPES
-    ]
-    return Done(report.answers(case), results, [])
+        return Done([], [], [beside(unit.graph, unit.way, quick=quick)])
+    runs = [(method, dtype) for method, unfit in available().items() if unfit is None for dtype in DTYPES]
+    if quick:
+        runs = runs[unit.turn % SHARE :: SHARE]
+    if case.equation.alpha >= STEPS_ON_GPU:
+        runs = [run for run in runs if methods()[run[0]].runs_on == "cpu" or run[0] == STANDS_FOR_ALL]
+    return Done(report.answers(case), [compare(case, *run, library_for(run[0])) for run in runs], [])

@@ -20,7 +20,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
-from prplugin.methods import choose
+from prplugin.methods import Method, choose
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
@@ -60,7 +60,7 @@ def pagerank(
 
     Parameters
     ----------
-    edges : pandas.DataFrame
+    edges : cudf.DataFrame or pandas.DataFrame
         One row an edge. It is not altered.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
@@ -209,11 +209,13 @@ class Graph:
             or None where the graph has no weights. They are the graph's own, and read-only; of a cuDF frame's graph,
             copies on the GPU.
         """
-        return _read_only(self._adjacency.csr)
+        with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
+            return _read_only(self._adjacency.csr)
 
     def csc(self) -> Compressed:
         """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
-        return _read_only(self._adjacency.csc)
+        with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
+            return _read_only(self._adjacency.csc)
 
     def rank(
         self,
@@ -249,29 +251,15 @@ class Graph:
     def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
         began = time.perf_counter()
         adjacency = self._adjacency
-        machine = this_machine()
-        method = choose(options.method, adjacency, machine, options.method_options)
-        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place):
+        method = choose(options.method, adjacency, this_machine(), options.method_options)
+        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,
                 options.alpha,
                 self._vector("personalization", personalization),
                 self._vector("dangling", dangling),
             )
-            start = self._vector("nstart", nstart)
-            if adjacency.n == 0:
-                outcome = Outcome(adjacency.out_weight, True, 0, 0.0)  # none
-            else:
-                watch.stage("edges")
-                step = method.prepare(problem, machine, **options.method_options)
-                certificate = Certificate(
-                    options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale
-                )
-                if start is None:
-                    start = namespace(adjacency.out_weight).full(adjacency.n, 1.0 / adjacency.n)
-                budget = step_budget(certificate, options)
-                tol = options.tol if options.stop == "error" else 0.0
-                outcome = iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
+            outcome = _iterated(method, problem, self._vector("nstart", nstart), options, watch)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
             ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
         ranking = Ranking(
@@ -312,6 +300,21 @@ class Graph:
                 f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
                 "Divide the column by its greatest value."
             )
+
+
+def _iterated(method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch) -> Outcome:
+    """Make the method's plan and iterate; both are gone, and their memory free, when this returns or raises."""
+    adjacency = problem.adjacency
+    if adjacency.n == 0:
+        return Outcome(adjacency.out_weight, True, 0, 0.0)  # none
+    watch.stage("edges")
+    step = method.prepare(problem, this_machine(), **options.method_options)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    if start is None:
+        start = namespace(adjacency.out_weight).full(adjacency.n, 1.0 / adjacency.n)
+    budget = step_budget(certificate, options)
+    tol = options.tol if options.stop == "error" else 0.0
+    return iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
 
 
 def _read_only(compressed: Compressed) -> Compressed:

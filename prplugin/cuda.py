@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import MethodUnavailableError
-from prplugin.graph.arrays import Place
+from prplugin.graph.arrays import Place, settle
 
 __all__ = [
     "COMPUTE_CAPABILITY",
@@ -59,8 +59,15 @@ def missing() -> str | None:
 
 
 @contextmanager
-def allocating(place: Place) -> Iterator[None]:
+def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
     """On the "device", take CuPy's memory from the user's current RMM resource, where RMM is loaded; else do nothing.
+
+    At the end it waits for the current stream: what was made within may be read, and freed, on any other.
+
+    Parameters
+    ----------
+    gpu : cupy.cuda.Device, optional
+        That which holds the arrays of the work; the current one if not given.
 
     Raises
     ------
@@ -70,18 +77,24 @@ def allocating(place: Place) -> Iterator[None]:
     if place == "host":
         yield
         return
-    rmm = sys.modules.get("rmm")
     try:
-        if rmm is None:
+        with gpu or nullcontext(), _rmm():
             yield
-        else:
-            import cupy  # what runs on the device has it
-            from rmm.allocators.cupy import rmm_cupy_allocator
-
-            with cupy.cuda.using_allocator(rmm_cupy_allocator):
-                yield
+            settle(place)
     except MemoryError as error:
+        if type(error).__module__.startswith("numpy"):  # that of the host
+            raise
         raise MethodUnavailableError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
+
+
+def _rmm() -> AbstractContextManager[object]:
+    if "rmm" not in sys.modules:
+        return nullcontext()
+    import cupy  # what runs on the device has it
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    allocator: AbstractContextManager[object] = cupy.cuda.using_allocator(rmm_cupy_allocator)
+    return allocator
 
 
 def bytes_free() -> int:

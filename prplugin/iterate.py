@@ -14,7 +14,8 @@ graph; lower ones are refused before the first step.
 **In less precision first.** For ranks that are wanted in float32, a step that can hold its contributions in float32
 does so, under a certificate of its own that counts those roundings too. Exact steps bring ||y - x|| down by alpha at
 least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only rounding can be why, and float64 takes
-over.
+over. So it does where a rule is met that no proof stands behind: iterates in float32 may stand still while exact steps
+from there would not.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph.edges import Floats
 from prplugin.methods import GpuStep, Step, Sums
 from prplugin.options import Options
+from prplugin.problem import normalised
 
 __all__ = ["Outcome", "iterate", "step_budget"]
 
@@ -76,7 +78,8 @@ def iterate(
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
         if outcome.converged:
             return outcome
-        start, done = outcome.ranks.copy(), outcome.iterations
+        # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
+        (start, _), done = normalised(outcome.ranks), outcome.iterations
         step.contribute_in("float64")
     step.start(start)
     if budget == 0:
@@ -124,12 +127,13 @@ def _in_float32(
         value, goal = _rule(options, sums, bound, start.size)
         # What a step in float64 from here would prove, were its change no larger.
         enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
-        if value <= goal or enough or sums.change >= (1 + rough.alpha) / 2 * change:
+        met = value <= goal
+        if met or enough or sums.change >= (1 + rough.alpha) / 2 * change:
             break
         ahead = _ahead(change, sums.change, value, goal)
         change = sums.change
     walk.end()
-    return Outcome(step.ranks(), value <= goal, iterations, bound)
+    return Outcome(step.ranks(), met and options.stop == "error", iterations, bound)
 
 
 class _Walk:
@@ -162,9 +166,9 @@ class _Walk:
 
 def _ahead(before: float, change: float, value: float, goal: float) -> int:
     """Give half of the steps that a value is away from its goal, at the pace at which the change falls."""
-    if not (0 < change < before < math.inf and goal < value):
+    if not (0 < change < before < math.inf and goal < value < math.inf):
         return 1
-    return max(1, int(math.log(goal / value) / math.log(change / before) / 2))
+    return max(1, int((math.log(goal) - math.log(value)) / math.log(change / before) / 2))
 
 
 class _Mean:

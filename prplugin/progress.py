@@ -78,6 +78,7 @@ class Watch:
 
 def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: float, budget: int) -> int | None:
     """Extrapolate the geometric fall of the bound to the tolerance."""
+    budget = max(budget, now)  # steps in float32 are counted, too
     if tol <= 0:
         return budget
     if bound <= tol:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin import cuda
-from prplugin.graph.arrays import namespace, place_of
+from prplugin.graph.arrays import gpu_of, namespace, place_of
 from prplugin.graph.edges import Integers
 
 __all__ = ["Ranking", "highest"]
@@ -55,7 +55,7 @@ class Ranking:
         Vertices of several columns come back under the names of the source's columns. With ``top=k``, the k highest,
         in falling order.
         """
-        with cuda.allocating(place_of(self.ranks)):
+        with cuda.allocating(place_of(self.ranks), gpu_of(self.ranks)):
             if self._top is None:
                 return self._write(self.ranks, None)
             rows = highest(self.ranks, self._top)

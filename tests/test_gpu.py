@@ -99,7 +99,9 @@ def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocate
     assert "bytes of GPU memory" in message
     needed = int(message.split("it needs about ")[1].split(" ", maxsplit=1)[0].replace(",", ""))
     assert 2_000 * 8 < needed < 2_000 * 2_000 * 20
-    remedies = ["several GPUs"] if method == "streamed" else ["method='streamed'", "float32", "several GPUs"]
+    remedies = (
+        ["a GPU with more", "chunk_bytes"] if method == "streamed" else ["method='streamed'", "float32", "several GPUs"]
+    )
     for words in ["1,000 are free", *remedies]:
         assert words in message
 

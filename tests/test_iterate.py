@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ import prplugin
 from prplugin.certificate import Certificate
 from prplugin.iterate import _Walk, iterate, step_budget
 from prplugin.machine import this_machine
+from prplugin.methods import Sums
 from prplugin.methods import numpy as method
 from prplugin.options import Options
 from prplugin.problem import Problem
@@ -128,3 +130,79 @@ def test_float32_comes_first_and_float64_where_it_is_not_enough():
         outcome, _ = ran(adjacency, step, Options(tol=tol, dtype="float32"))
         assert outcome.converged
         assert step.dtypes[: len(dtypes)] == dtypes
+
+
+# --- float32 first ------------------------------------------------------------------------------------------------
+
+
+class Rounded(Ahead):
+    """A step whose contributions are rounded to float32 where that is asked for."""
+
+    def __init__(self, problem):
+        super().__init__(problem, 16)
+        self._problem, self._dtype, self.sums = problem, "float64", []
+
+    def start(self, ranks):
+        self._ranks = ranks.copy()
+        self.sums.append((self._dtype, ranks.sum()))
+
+    def contribute_in(self, dtype):
+        super().contribute_in(dtype)
+        self._dtype = dtype
+
+    def __call__(self):
+        n, alpha, edges = self._problem.adjacency.n, self._problem.alpha, self._problem.adjacency.edges
+        out = self._problem.adjacency.out_weight
+        terms = (self._ranks / np.maximum(out, 1)).astype(self._dtype).astype(float)[edges.source]
+        lost = alpha * self._ranks[out == 0].sum() / n
+        ranks = alpha * np.bincount(edges.destination, terms, n) + lost + (1 - alpha) / n
+        moves = np.abs(ranks - self._ranks)
+        self._ranks = ranks
+        return Sums(moves.sum(), moves.max())
+
+    def many(self, count):
+        self._before = self._ranks
+        return [self() for _ in range(count)]
+
+    def rewind(self, count):
+        self._ranks = self._before
+        for _ in range(count):
+            self()
+
+    def ranks(self):
+        return self._ranks
+
+
+@pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
+@pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
+@pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-11])
+def test_a_rule_without_a_proof_is_met_in_float64(name, stop, tol):
+    """Iterates in float32 may stand still where exact steps would not."""
+    adjacency = graph(name)
+    step = Rounded(Problem(adjacency, 0.85))
+    outcome, _ = ran(adjacency, step, Options(tol=tol, stop=stop, dtype="float32"))
+    assert outcome.converged
+    assert step.dtypes == ["float32", "float64"]
+    last = step()
+    assert (last.largest if stop == "vertex" else last.change) <= (adjacency.n if stop == "networkx" else 1) * tol
+
+
+@pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
+@pytest.mark.parametrize("alpha", [0.85, 0.99])
+def test_float64_begins_with_a_sum_that_its_certificate_allows(name, alpha):
+    adjacency = graph(name)
+    step = Rounded(Problem(adjacency, alpha))
+    outcome, _ = ran(adjacency, step, Options(alpha=alpha, tol=1e-7 / (1 - alpha), stop="delta", dtype="float32"))
+    assert outcome.converged
+    sums = dict(step.sums)
+    assert sums["float64"] == pytest.approx(1, abs=1e-14)
+
+
+def test_where_float32_proves_nothing_float64_does():
+    """At this alpha roundings to float32 can outweigh the contraction: there is no bound before float64."""
+    adjacency = graph("random")
+    step = Rounded(Problem(adjacency, 1 - 1e-8))
+    outcome, seen = ran(adjacency, step, Options(alpha=1 - 1e-8, tol=1e-3, dtype="float32"))
+    assert outcome.converged
+    assert seen[0][1] == math.inf
+    assert outcome.error_bound <= 1e-3

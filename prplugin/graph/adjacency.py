@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.graph.arrays import Place, moved, namespace, place_of
+from prplugin.graph.arrays import Place, gpu_of, moved, namespace, place_of, settle
 from prplugin.graph.edges import Edges, Floats, Integers
 from prplugin.graph.sums import RowSums, compensated_chain
 from prplugin.machine import COMPILED_FROM
@@ -47,13 +47,24 @@ class Adjacency:
         """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
         return self if place == self.place else self._elsewhere
 
+    @property
+    def gpu(self) -> Any:
+        """The GPU that holds the graph, or its copy, as a context manager; None where none does yet."""
+        held = self if self.place == "device" else self.__dict__.get("_elsewhere")
+        return None if held is None else gpu_of(held.edges.source)
+
     @cached_property
     def _elsewhere(self) -> Adjacency:
         place: Place = "device" if self.place == "host" else "host"
         source, destination, weights = (
             moved(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
-        return Adjacency(Edges(source, destination, weights, self.n))
+        there = Adjacency(Edges(source, destination, weights, self.n))
+        if self.weighted:
+            # The same to the bit: added up in another order, a sum at the end of the range may be past it.
+            there._out_weight = moved(self.out_weight, place), self.out_weight_chain
+        settle(place)
+        return there
 
     @cached_property
     def csr(self) -> Compressed:
@@ -90,8 +101,11 @@ class Adjacency:
             from prplugin.graph import device  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:
-                return device.degrees(self.edges.source, self.n).astype(np.float64), 0
-            return device.sums_by(self.edges.source, self.edges.weights, self.n), compensated_chain(self.m)
+                found = device.degrees(self.edges.source, self.n).astype(np.float64), 0
+            else:
+                found = device.sums_by(self.edges.source, self.edges.weights, self.n), compensated_chain(self.m)
+            settle("device")
+            return found
         if self.edges.weights is None:
             return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
         if self.m >= COMPILED_FROM:
@@ -109,7 +123,9 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
     if namespace(rows) is not np:
         from prplugin.graph import device  # imports CuPy, which holds the edges
 
-        return Compressed(*device.grouped(rows, columns, weights, n))
+        compressed = Compressed(*device.grouped(rows, columns, weights, n))
+        settle("device")
+        return compressed
     offsets = offsets_of(np.bincount(rows, minlength=n))
     if rows.size < COMPILED_FROM:
         order = stable_order(rows)

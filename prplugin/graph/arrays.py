@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Place", "moved", "namespace", "place_of"]
+__all__ = ["Place", "gpu_of", "moved", "namespace", "place_of", "settle"]
 
 Place: TypeAlias = Literal["host", "device"]
 """The memory of the processor, or that of the current GPU."""
@@ -33,3 +33,16 @@ def moved(array: Any, place: Place) -> Any:
     import cupy  # only a method that runs on the GPU asks for this, and it has looked for CuPy
 
     return cupy.asarray(array)
+
+
+def gpu_of(array: Any) -> Any:
+    """Give the GPU that an array lies on, a context manager that makes it the current one; None on the host."""
+    return None if namespace(array) is np else array.device
+
+
+def settle(place: Place) -> None:
+    """Wait for what the current stream was given, if that is the GPU's: other streams may then read what it wrote."""
+    if place == "device":
+        import cupy  # holds what lies there
+
+        cupy.cuda.get_current_stream().synchronize()

@@ -87,7 +87,7 @@ class DeviceStep:
         self._chain = StepChain(
             row=pull.chain,
             # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=max(adjacency.out_weight_chain, ROW_CHAIN) + 4 if self._weighted else 2,
+            edge=adjacency.out_weight_chain + 4 if self._weighted else 2,
             dangling=sums,
             vectors=problem.vector_chain,
             norm=sums + 1,
@@ -287,17 +287,22 @@ def unfit(
 
 
 def vector_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of a step's vectors: ranks, sums, contributions, outflow, out-weight, and v and w at most."""
-    return 7 * 8 * adjacency.n
+    """Count the bytes of a step's vectors.
+
+    Ranks at the start, before the steps at once and now, sums, contributions, outflow, out-weight, and at most v,
+    (1 - alpha) v and w.
+    """
+    return 10 * 8 * adjacency.n
 
 
 def csc_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges by target, and of sorting them."""
+    """Count the bytes of the in-edges by target, of sorting them, and of edges that are not on the GPU yet."""
     index = 4 if adjacency.n < 2**31 else 8
     offset = 4 if adjacency.m < 2**31 else 8
     weight = 8 if adjacency.weighted else 0
     sorting = 2 * (8 + index) * adjacency.m
-    return (adjacency.n + 1) * offset + adjacency.m * (index + 2 * weight) + sorting
+    brought = 0 if adjacency.place == "device" else adjacency.m * (2 * index + weight)
+    return (adjacency.n + 1) * offset + adjacency.m * (index + 2 * weight) + sorting + brought
 
 
 def count_option(name: str, value: object, *, multiple_of: int = 1, at_most: int | None = None) -> int:

@@ -52,7 +52,11 @@ class Segment:
             count_option("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
         if self.blocks is not None:
             count_option("blocks", self.blocks, at_most=2**31 - 1)
-        if self.lanes not in (LANES if self.method == "warp" else (None,)) or isinstance(self.lanes, bool):
+        if self.method == "warp":
+            lanes_fit = isinstance(self.lanes, Integral) and self.lanes in LANES
+        else:
+            lanes_fit = self.lanes is None
+        if not lanes_fit:
             raise InvalidOptionError(
                 f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {self.lanes!r}."
             )
@@ -137,7 +141,8 @@ class Schedule:
             If nothing can be written there.
         """
         try:
-            Path(path).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+            text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
+            Path(path).write_text(text + "\n", encoding="utf-8")
         except (OSError, TypeError) as error:
             raise InvalidOptionError(f"the schedule cannot be saved to {path!r}: {error}") from error
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -386,6 +387,8 @@ class TailLane:
         self._add = cuda.kernel(FILE, "add_tails", **macros, real_t="double")
         self._runtime = cupy.cuda.runtime
         self._dtype: Any = None
+        # No memory may go while a copy, of an iteration that was interrupted, is under way.
+        weakref.finalize(self, self._stream.synchronize)
 
     def _hold(self, dtype: Any) -> None:
         """Make buffers, shares and kernel for contributions of this type."""

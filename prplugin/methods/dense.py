@@ -22,8 +22,8 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def _bytes(adjacency: Adjacency) -> int:
-    """Count the matrix, in float64 where edges have weights and while it is cast to float32; and the sorting."""
-    entry = 12 if adjacency.weighted else 4
+    """Count the matrix, of float64 at most where edges have weights and of int32 else, and the sorting."""
+    entry = 8 if adjacency.weighted else 4
     return entry * adjacency.n**2 + 48 * adjacency.m
 
 
@@ -53,8 +53,8 @@ class DensePull:
         self.threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
-        # Parallel edges are counted, which is exact, or their shares added up before.
-        self.chain = _device.ROW_CHAIN + (compensated_chain(adjacency.m) if adjacency.weighted else 0)
+        # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
+        self.chain = _device.ROW_CHAIN + (compensated_chain(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         entry = contributions.dtype if self._adjacency.weighted else "int32"

@@ -50,8 +50,9 @@ class EdgePush:
             self.blocks = _device.count_option("blocks", blocks, at_most=2**31 - 1)
         # A term may be added first and go through all additions that follow.
         self.chain = adjacency.largest_in_degree
-        self._edges = adjacency.edges
-        self._shares = _device.Shares(self._edges.weights, lambda: adjacency.out_weight[self._edges.source])
+        self._edges = edges = adjacency.edges
+        # Not of `self`: in a cycle, the GPU's memory would wait for the garbage collector.
+        self._shares = _device.Shares(edges.weights, lambda: adjacency.out_weight[edges.source])
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         edges, shares = self._edges, self._shares.of(contributions.dtype)

@@ -52,7 +52,7 @@ def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = _pieces.SI
 class ExpandedPull:
     """Copies contributions into the order of the edges, and sums runs of them without a gather."""
 
-    # A term goes through 32 additions and a warp's, and a partial sum through one for each 128 of its row's and a
+    # A term goes through 128 additions and a warp's, and a partial sum through one for each 128 of its row's and a
     # block's, all compensated: far fewer than the 2**26 that this holds for, up to 2**37 edges in the least pieces.
     chain = _device.ROW_CHAIN
 

@@ -4,7 +4,7 @@
 //
 // Mapping: one thread a vertex, in a loop that strides over the grid. Each block leaves the sums of its vertices in
 // `partials`, and one block adds those up, in an order that only the grid decides: the same bits in every run.
-// Memory: 32 bytes read and 12 or 16 written a vertex (w and v uniform), each once.
+// Memory: 24 bytes read and 12 or 16 written a vertex (w and v uniform), each once.
 // Wins: always; it is all but memory speed.
 //
 //   real_t  float or double: the type of contributions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -236,7 +237,7 @@ class HostSums:
         self._bounds = offsets_of(np.concatenate([np.diff(end) for end in ends]))
         self.size = self._bounds.size - 1
         self._pieces = list(pairwise(cut(self._bounds, 8 * threads)))
-        self._helpers = threads - 1  # the calling thread works too
+        self._helpers = min(threads, len(self._pieces)) - 1  # the calling thread works too
         self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")
 
     def _brought(self, edges: Any) -> Any:
@@ -285,6 +286,8 @@ class HostHelper:
         self._sums = cupyx.empty_pinned(self._sum.size, np.float64)
         self._arrived = cupy.empty(self._sum.size)
         self._stream = cupy.cuda.Stream(non_blocking=True)
+        # No memory may go while a copy, of an iteration that was interrupted, is under way.
+        weakref.finalize(self, self._stream.synchronize)
 
     def begin(self, contributions: Any) -> None:
         """Send contributions on their way down, after what the current stream is to do before."""

@@ -31,9 +31,13 @@ PART = 1 << 20
 """Shares computed at a time."""
 
 
+REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
+"""What to do where even this has no room."""
+
+
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
-    return _device.unfit(adjacency, _bytes_of_plan, "Use several GPUs.")
+    return _device.unfit(adjacency, _bytes_of_plan, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

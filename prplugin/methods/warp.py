@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
@@ -57,8 +59,8 @@ class WarpPull(_device.RunsPull):
         threads: int = 256,
         blocks: int | None = None,
     ) -> None:
-        if isinstance(lanes, bool) or lanes not in LANES:
+        if not isinstance(lanes, Integral) or lanes not in LANES:
             raise InvalidOptionError(f"lanes must be one of {', '.join(map(str, LANES))}, not {lanes!r}.")
-        self.lanes = lanes
+        self.lanes = int(lanes)
         threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
-        super().__init__(layout, first, last, threads, lanes, blocks, LANES=lanes)
+        super().__init__(layout, first, last, threads, self.lanes, blocks, LANES=self.lanes)
