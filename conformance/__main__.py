@@ -37,23 +37,27 @@ def main(output: Path, jobs: int, quick: bool) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("conformance", total=len(todo))
-        for unit, result in all_done(todo, jobs, quick):
-            done[unit] = result
-            for line in _failures(result):
-                print(f"FAILED {line}", flush=True)
-            progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
+        try:
+            for unit, result in all_done(todo, jobs, quick):
+                done[unit] = result
+                for line in _failures(result):
+                    print(f"FAILED {line}", flush=True)
+                progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
+        except KeyboardInterrupt:
+            console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(todo):,} graphs and options")
     if not published.files():
         console.print(f"[yellow]Skipped:[/] {published.ABSENT}")
-    found = [answer for unit in todo for answer in done[unit].answers]
-    results = [result for unit in todo for result in done[unit].results]
-    besides = [one for unit in todo for one in done[unit].besides]
+    found = [answer for unit in todo if unit in done for answer in done[unit].answers]
+    results = [result for unit in todo if unit in done for result in done[unit].results]
+    besides = [one for unit in todo if unit in done for one in done[unit].besides]
     asked = findings() if besides else []
     # Last: what was imported by now has versions to tell.
-    about = circumstances("python -m conformance" + " --quick" * quick)
+    cut = "" if len(done) == len(todo) else f", interrupted after {len(done):,} of {len(todo):,} graphs and options"
+    about = circumstances("python -m conformance" + " --quick" * quick + cut)
     markdown = report.save(output, results, found, methods, about, besides, asked)
     failed = sum(len(_failures(one)) for one in done.values())
     print(f"{len(results) + len(besides):,} cases, {failed:,} failed: {markdown}")
-    sys.exit(1 if failed else 0)
+    sys.exit(1 if failed or cut else 0)
 
 
 def _failures(done: Done) -> list[str]:

@@ -35,8 +35,9 @@ def _bytes(adjacency: Adjacency) -> int:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations: benchmarks/results/kernels.md."""
-    return 40 * (45e-6 + 1e-10 * adjacency.m)
+    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
+    n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
+    return 40 * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
 
 
 def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:
