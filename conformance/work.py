@@ -85,11 +85,11 @@ def all_done(units: list[Unit], jobs: int, quick: bool) -> Iterator[tuple[Unit, 
         pool.shutdown(cancel_futures=True)
 
 
-def _haste(unit: Unit) -> tuple[bool, float]:
-    """Order by expected time, falling: large graphs, then the many steps that an alpha next to 1 takes."""
+def _haste(unit: Unit) -> tuple[bool, bool, float]:
+    """Order by expected time, falling, cases before graphs beside cuGraph: large ones, then an alpha next to 1."""
     if unit.choice is not None:
-        return unit.choice.shape != "large", -unit.choice.alpha
-    return not unit.graph, 0.0
+        return False, unit.choice.shape != "large", -unit.choice.alpha
+    return bool(unit.graph), True, 0.0
 
 
 def _do(unit: Unit, quick: bool) -> Done:

@@ -16,19 +16,10 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Edges
 from prplugin.machine import Machine, this_machine
 from prplugin.methods import cpu_split
-from prplugin.methods.cpu_split import (
-    Rates,
-    TailSums,
-    Work,
-    best_work,
-    candidates,
-    cut_tails,
-    falling,
-    head_counts,
-    slice_begins,
-    split_option,
-    works,
-)
+from prplugin.methods._heads import falling, head_counts, slice_begins
+from prplugin.methods._split_choice import Rates, Work, best_work, candidates, works
+from prplugin.methods._tails import TailSums, cut_tails
+from prplugin.methods.cpu_split import split_option
 from prplugin.problem import Problem
 
 METHOD = "cpu-split"

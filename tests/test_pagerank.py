@@ -15,7 +15,7 @@ from running import METHODS, same_ranks
 import prplugin
 from prplugin.machine import COMPILED_FROM
 from prplugin.methods._numba_kernels import BLOCK
-from prplugin.methods.numba import _pieces
+from prplugin.methods._threads import equal_work
 from prplugin.ranking import highest
 
 EDGES = pd.DataFrame(
@@ -307,7 +307,7 @@ def test_a_ranking_tells_of_itself():
 @pytest.mark.parametrize("count", [1, 2, 16, 1000])
 def test_the_pieces_that_threads_take_cover_every_row_once(lengths, count):
     offsets = np.cumsum([0, *lengths])
-    pieces = _pieces(offsets, BLOCK, count)
+    pieces = equal_work(offsets, BLOCK, count)
     assert len(pieces) <= count
     covered = [block for first, last in pieces for block in range(first, last)]
     assert covered == list(range(-(-len(lengths) // BLOCK)))

@@ -13,7 +13,7 @@ from prplugin import cuda
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
 from prplugin.graph.sums import compensated_chain
 from prplugin.methods import Sums
 from prplugin.problem import Problem
@@ -137,8 +137,8 @@ class DeviceStep:
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, self._target, self._target.size // self._n,
-                self._teleport, self._teleport.size // self._n, self._outflow, self._latest, self._ranks,
+                self._n, self._alpha, self._pulled, self._target, _step_along(self._target, self._n),
+                self._teleport, _step_along(self._teleport, self._n), self._outflow, self._latest, self._ranks,
                 self._contributions, self._partials,
             ),
         )  # fmt: skip
@@ -153,6 +153,11 @@ class DeviceStep:
 
     def ranks(self) -> Floats:
         return self._ranks
+
+
+def _step_along(vector: Floats, n: int) -> int:
+    """Give how far apart neighbours' values lie: 1 in a vector of n, 0 where one value is that of all vertices."""
+    return vector.size // n
 
 
 # --- edges in runs ------------------------------------------------------------------------------------------------
@@ -297,8 +302,7 @@ def vector_bytes(adjacency: Adjacency) -> int:
 
 def csc_bytes(adjacency: Adjacency) -> int:
     """Count the bytes of the in-edges by target, of sorting them, and of edges that are not on the GPU yet."""
-    index = 4 if adjacency.n < 2**31 else 8
-    offset = 4 if adjacency.m < 2**31 else 8
+    index, offset = index_dtype(adjacency.n).itemsize, offset_dtype(adjacency.m).itemsize
     weight = 8 if adjacency.weighted else 0
     sorting = 2 * (8 + index) * adjacency.m
     brought = 0 if adjacency.place == "device" else adjacency.m * (2 * index + weight)

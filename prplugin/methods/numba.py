@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
@@ -13,10 +10,11 @@ from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import moved
-from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.edges import Floats
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
+from prplugin.methods._threads import Crew, equal_work
 from prplugin.problem import Problem
 
 name = "numba"
@@ -75,9 +73,7 @@ class _ThreadedPull:
         self._contributions, self._next = np.empty(n), np.empty(n)
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
-        self._helpers = threads - 1  # the calling thread works too
-        self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")
-        self._pieces = _pieces(self._offsets, kernels.BLOCK, 8 * threads)
+        self._crew = Crew(equal_work(self._offsets, kernels.BLOCK, 8 * threads), threads)
         largest = int(np.diff(self._offsets).max(initial=0))
         self._fan = kernels.fan_for(largest)
         self.chain = StepChain(
@@ -94,24 +90,14 @@ class _ThreadedPull:
         self._mass = total(self._ranks[self._outflow == 0])
 
     def __call__(self) -> Sums:
-        left = deque(self._pieces)
+        def sweep(first: int, last: int) -> None:
+            self._kernels.sweep(
+                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
+                self._ranks, self._next, self._sums,
+            )  # fmt: skip
 
-        def work() -> None:
-            while True:
-                try:
-                    first, last = left.popleft()
-                except IndexError:  # another thread took the last
-                    return
-                self._kernels.sweep(
-                    first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
-                    self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                    self._ranks, self._next, self._sums,
-                )  # fmt: skip
-
-        helpers = [self._pool.submit(work) for _ in range(self._helpers)]
-        work()
-        for helper in helpers:
-            helper.result()
+        self._crew.work(sweep)
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling = self._sums.T
         self._mass = total(dangling)
@@ -119,12 +105,3 @@ class _ThreadedPull:
 
     def ranks(self) -> Floats:
         return self._ranks
-
-
-def _pieces(offsets: Integers, block: int, count: int) -> list[tuple[int, int]]:
-    """Cut the blocks of rows into pieces of about equal work, which threads take as they come; a row is four edges."""
-    n = offsets.size - 1
-    bounds = np.append(np.arange(0, n, block), n)
-    work = offsets[bounds] + 4 * bounds
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1))
-    return [(first, last) for first, last in pairwise(cuts.tolist()) if first < last]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 import weakref
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
@@ -24,6 +21,8 @@ from prplugin.graph.sums import compensated_chain
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
 from prplugin.methods._schedule import Schedule, Segment, cut, for_the_host
+from prplugin.methods._threads import Crew
+from prplugin.methods._timing import best_seconds, gpu_seconds
 from prplugin.methods.block import BlockPull
 from prplugin.methods.node import NodePull
 from prplugin.methods.warp import LANES, WarpPull
@@ -63,8 +62,8 @@ def _bytes(adjacency: Adjacency) -> int:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the measurement and 40 iterations: benchmarks/results/kernels.md."""
-    return 0.2 + 40 * (60e-6 + 1e-10 * adjacency.m)
+    """Estimate the measurement and 40 iterations, as fitted to benchmarks/results/kernels.md."""
+    return 0.2 + 40 * (75e-6 + 1.2e-11 * adjacency.m + 6.5e-11 * adjacency.n)
 
 
 def prepare(
@@ -236,9 +235,7 @@ class HostSums:
         ends = [moved(rows.offsets[first : last + 1], "host") for first, last in spans]
         self._bounds = offsets_of(np.concatenate([np.diff(end) for end in ends]))
         self.size = self._bounds.size - 1
-        self._pieces = list(pairwise(cut(self._bounds, 8 * threads)))
-        self._helpers = min(threads, len(self._pieces)) - 1  # the calling thread works too
-        self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")
+        self._crew = Crew(list(pairwise(cut(self._bounds, 8 * threads))), threads)
 
     def _brought(self, edges: Any) -> Any:
         """Copy what belongs to these segments' edges to the host."""
@@ -250,23 +247,14 @@ class HostSums:
             self._shares_here = None
         elif self._shares_here is None or self._shares_here.dtype != shares.dtype:
             self._shares_here = self._brought(shares)
-        left = deque(self._pieces)
         apart = np.empty(0)  # no row is summed in parts
 
-        def work() -> None:
-            while True:
-                try:
-                    first, last = left.popleft()
-                except IndexError:  # another thread took the last
-                    return
-                self._sum_runs(
-                    first, last, self._bounds, self._sources, self._shares_here, contributions, apart, apart, sums
-                )
+        def sum_piece(first: int, last: int) -> None:
+            self._sum_runs(
+                first, last, self._bounds, self._sources, self._shares_here, contributions, apart, apart, sums
+            )
 
-        helpers = [self._pool.submit(work) for _ in range(self._helpers)]
-        work()
-        for helper in helpers:
-            helper.result()
+        self._crew.work(sum_piece)
 
 
 class HostHelper:
@@ -355,7 +343,7 @@ def _gpu_ms(pull: _device.RunsPull, contributions: Any, pulled: Any, best: float
         pull(contributions, pulled)
 
     launch()  # compiles
-    once = _elapsed_ms(launch)
+    once = 1e3 * gpu_seconds(launch)
     if once > 4 * best + 0.2:  # the time of Python's launch is in it
         return once
     launches = math.ceil(1 / max(once, 1 / LAUNCHES))
@@ -365,37 +353,16 @@ def _gpu_ms(pull: _device.RunsPull, contributions: Any, pulled: Any, best: float
             launch()
 
     graph = _recorded(again)
-    return min(_elapsed_ms(graph.launch) for _ in range(ROUNDS)) / launches
-
-
-def _elapsed_ms(launch: Callable[[], None]) -> float:
-    import cupy  # has been imported
-
-    began, ended = cupy.cuda.Event(), cupy.cuda.Event()
-    began.record()
-    launch()
-    ended.record()
-    ended.synchronize()
-    return float(cupy.cuda.get_elapsed_time(began, ended))
+    return 1e3 * min(gpu_seconds(graph.launch) for _ in range(ROUNDS)) / launches
 
 
 def _copy_ms(contributions: Any) -> float:
     import cupyx  # comes with CuPy
 
     room = cupyx.empty_pinned(contributions.size, contributions.dtype)
-    return _best_ms(lambda: contributions.get(out=room))
+    return 1e3 * best_seconds(lambda: contributions.get(out=room), times=ROUNDS)
 
 
 def _host_ms(rows: SortedRows, span: tuple[int, int], threads: int, contributions: Floats, sums: Floats) -> float:
     host_sums = HostSums(rows, [span], threads)
-    return _best_ms(lambda: host_sums(contributions, sums))
-
-
-def _best_ms(work: Callable[[], object]) -> float:
-    work()  # compiles, and warms the caches
-    times = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        work()
-        times.append(1e3 * (time.perf_counter() - began))
-    return min(times)
+    return 1e3 * best_seconds(lambda: host_sums(contributions, sums), times=ROUNDS)
