@@ -43,6 +43,8 @@ def main(output: Path, jobs: int, quick: bool) -> None:
                 for line in _failures(result):
                     print(f"FAILED {line}", flush=True)
                 progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
+                if not console.is_terminal and len(done) % 50 == 0:
+                    console.print(f"{len(done):,} of {len(todo):,} graphs and options")
         except KeyboardInterrupt:
             console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(todo):,} graphs and options")
     if not published.files():
@@ -50,7 +52,7 @@ def main(output: Path, jobs: int, quick: bool) -> None:
     found = [answer for unit in todo if unit in done for answer in done[unit].answers]
     results = [result for unit in todo if unit in done for result in done[unit].results]
     besides = [one for unit in todo if unit in done for one in done[unit].besides]
-    asked = findings() if besides else []
+    asked = findings() if besides and len(done) == len(todo) else []
     # Last: what was imported by now has versions to tell.
     cut = "" if len(done) == len(todo) else f", interrupted after {len(done):,} of {len(todo):,} graphs and options"
     about = circumstances("python -m conformance" + " --quick" * quick + cut)

@@ -21,6 +21,9 @@ __all__ = ["REFERENCES", "Residual", "Solution", "iterate", "measured", "residua
 DENSE_UP_TO = 1_500
 """Vertices of a dense system: 18 MB, and a few tenths of a second."""
 
+SLOW_ALPHA = 0.999
+"""From here on cuGraph is not asked: each of its iterations waits for the GPU."""
+
 CHANGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
 """L1 changes at which NetworkX is asked to stop. Its plain sums may turn in a circle of last bits before the first."""
 
@@ -97,6 +100,8 @@ def cugraph(equation: Equation) -> np.ndarray | str:
         return reason
     if not equation.source.size:
         return "makes no graph without edges"
+    if equation.alpha >= SLOW_ALPHA:
+        return "takes tens of thousands of iterations where alpha is next to 1"
     if equation.dangling.any() and not np.array_equal(equation.w, equation.v):
         return "ignores dangling="
     between = _between(equation)

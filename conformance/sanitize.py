@@ -76,7 +76,7 @@ def workload(seconds: float) -> None:
 
 def kernels_of(path: str) -> list[str]:
     """Name the kernels of a .cu file."""
-    return re.findall(r'extern "C" __global__ void (\w+)\(', source(path))
+    return re.findall(r'extern "C" __global__ void (?:[A-Z]+ )?(\w+)\(', source(path))
 
 
 def ours() -> set[str]:

@@ -81,8 +81,8 @@ def all_done(units: list[Unit], jobs: int, quick: bool) -> Iterator[tuple[Unit, 
         futures = {pool.submit(do, unit): unit for unit in sorted(units, key=_haste)}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    finally:  # after an interrupt, too, what has not begun never does
-        pool.shutdown(cancel_futures=True)
+    finally:  # after an interrupt, too: what has not begun never does, and nobody waits for the rest
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _haste(unit: Unit) -> tuple[bool, bool, float]:

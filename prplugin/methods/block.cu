@@ -8,9 +8,9 @@
 #include "edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
-extern "C" __global__ void block_pull(long long first, long long last, const index_t *rows, const offset_t *begins,
-                                      const offset_t *ends, const index_t *sources, const real_t *shares,
-                                      const real_t *contributions, double *pulled) {
+extern "C" __global__ void GATHERING block_pull(long long first, long long last, const index_t *rows,
+                                                const offset_t *begins, const offset_t *ends, const index_t *sources,
+                                                const real_t *shares, const real_t *contributions, double *pulled) {
     for (long long k = first + blockIdx.x; k < last; k += gridDim.x) {
         Sum sum = NOTHING;
         add_edges(sum, begins[k] + threadIdx.x, ends[k], blockDim.x, sources, shares, contributions);

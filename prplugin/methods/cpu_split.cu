@@ -14,9 +14,9 @@
 #include "edge_term.cuh"
 
 // Sums the first counts[k] in-edges of row rows[k]: places slices[s] + lane, + WARP, + 2 WARP ... for k = WARP s + lane.
-extern "C" __global__ void head_pull(long long count, const index_t *rows, const offset_t *counts,
-                                     const long long *slices, const index_t *sources, const real_t *shares,
-                                     const real_t *contributions, double *pulled) {
+extern "C" __global__ void GATHERING head_pull(long long count, const index_t *rows, const offset_t *counts,
+                                               const long long *slices, const index_t *sources, const real_t *shares,
+                                               const real_t *contributions, double *pulled) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long k = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += stride) {
         Sum sum = NOTHING;

@@ -18,6 +18,10 @@ __device__ inline double edge_term(const index_t *sources, const real_t *shares,
 #endif
 }
 
+// For kernels that call `add_edges`: as many threads a block as there may be, and registers for all its gathers.
+// Without it the compiler makes do with few registers, by waiting for each gather before it begins the next.
+#define GATHERING __launch_bounds__(1024, 1)
+
 // Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. A gather waits for its
 // index, and an addition for the one before: so the gathers of several edges are under way at a time.
 __device__ inline void add_edges(Sum &sum, long long first, long long end, long long step, const index_t *sources,
@@ -25,11 +29,20 @@ __device__ inline void add_edges(Sum &sum, long long first, long long end, long 
     const int at_once = 8;
     long long edge = first;
     for (; edge + (at_once - 1) * step < end; edge += at_once * step) {
-        double terms[at_once];
+        index_t from[at_once];
+        real_t terms[at_once];
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) terms[k] = edge_term(sources, shares, contributions, edge + k * step);
+        for (int k = 0; k < at_once; ++k) from[k] = sources[edge + k * step];
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) sum.add(terms[k]);
+        for (int k = 0; k < at_once; ++k) terms[k] = __ldg(contributions + from[k]);
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) {
+#if WEIGHTED
+            sum.add(__dmul_rn(terms[k], shares[edge + k * step]));
+#else
+            sum.add(terms[k]);
+#endif
+        }
     }
     for (; edge < end; edge += step) sum.add(edge_term(sources, shares, contributions, edge));
 }

@@ -11,9 +11,9 @@
 #include "edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
-extern "C" __global__ void warp_pull(long long first, long long last, const index_t *rows, const offset_t *begins,
-                                     const offset_t *ends, const index_t *sources, const real_t *shares,
-                                     const real_t *contributions, double *pulled) {
+extern "C" __global__ void GATHERING warp_pull(long long first, long long last, const index_t *rows,
+                                               const offset_t *begins, const offset_t *ends, const index_t *sources,
+                                               const real_t *shares, const real_t *contributions, double *pulled) {
     int lane = threadIdx.x % LANES;
     long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
     long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
