@@ -11,6 +11,8 @@ so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what 
 them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any
 graph; lower ones are refused before the first step.
 
+**Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.extrapolate` and `_Leaps`.
+
 **In less precision first.** For ranks that are wanted in float32, a step that can hold its contributions in float32
 does so, under a certificate of its own that counts those roundings too. Exact steps bring ||y - x|| down by alpha at
 least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only rounding can be why, and float64 takes
@@ -28,12 +30,16 @@ from itertools import count
 
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidOptionError
+from prplugin.extrapolate import WINDOW, Extrapolation
 from prplugin.graph.edges import Floats
 from prplugin.methods import GpuStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
 __all__ = ["Outcome", "iterate", "step_budget"]
+
+MANY = 150
+"""Steps left from which leaps are worth their windows: docs/decisions/0007-extrapolate.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,7 @@ def iterate(
     settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
     walk, ahead, change = _Walk(step), 1, math.inf
+    leaps = _Leaps(step, certificate.alpha) if _proves(options) and not isinstance(step, GpuStep) else None
     for iterations in count(done + 1):
         sums = walk(min(ahead, min(settled, last) - iterations + 1))
         bound = certificate.of_step(sums.change)
@@ -100,9 +107,16 @@ def iterate(
         if (met and options.tol > 0) or iterations == last:
             walk.end()
             return Outcome(step.ranks(), met, iterations, bound)
-        if iterations >= settled and mean.complete(step.ranks()):
-            step.start(mean.take())
-        ahead = _ahead(change, sums.change, value, goal) if options.tol > 0 else last - iterations
+        left = _left(change, sums.change, value, goal)
+        if iterations >= settled:
+            if mean.complete(step.ranks()):
+                step.start(mean.take())
+        elif leaps is not None and not leaps.look(sums.change, left):
+            # A step that a failed leap has cost: the contraction needs as many more.
+            settled += 1
+            last += options.max_iter is None
+        # As many at once as are sure to be needed, or nearly: half of those left.
+        ahead = int(left / 2) if options.tol > 0 else last - iterations
         change = sums.change
     raise AssertionError("unreachable")
 
@@ -130,10 +144,64 @@ def _in_float32(
         met = value <= goal
         if met or enough or sums.change >= (1 + rough.alpha) / 2 * change:
             break
-        ahead = _ahead(change, sums.change, value, goal)
+        ahead = int(_left(change, sums.change, value, goal) / 2)
         change = sums.change
     walk.end()
     return Outcome(step.ranks(), met and options.stop == "error", iterations, bound)
+
+
+class _Leaps:
+    """Leaps ahead by extrapolation where many steps are left, and back where a leap was not worth it.
+
+    A leap counts if the step after it changes no more than a plain step would have, alpha times the change before: so
+    the k-th change is at most 2 * alpha**k still, failed leaps aside. After a window without a leap that counts, twice
+    as many steps as before are left alone.
+    """
+
+    def __init__(self, step: Step, alpha: float) -> None:
+        self._step, self._alpha = step, alpha
+        self._window: Extrapolation | None = None
+        self._back: tuple[Floats, float] | None = None
+        self._rest = self._pause = WINDOW
+
+    def look(self, change: float, left: float) -> bool:
+        """Take what the last step changed, and leap if it is time; say whether the step was of use.
+
+        Parameters
+        ----------
+        left : float
+            How many plain steps are left, about.
+        """
+        back, self._back = self._back, None
+        if back is not None:
+            if change > self._alpha * back[1]:
+                self._step.start(back[0])
+                self._wait()
+                return False
+            self._pause = WINDOW
+        if self._window is not None:
+            self._window.add(self._step.ranks())
+            if self._window.full:
+                self._leap(self._window, change)
+        elif self._rest > 0:
+            self._rest -= 1
+        elif left > MANY:
+            self._window = Extrapolation(self._step.ranks())
+        return True
+
+    def _leap(self, window: Extrapolation, change: float) -> None:
+        before = self._step.ranks().copy()
+        ranks = window.leap()
+        if ranks is None:
+            self._wait()
+            return
+        self._back = before, change
+        self._step.start(ranks)
+        window.restart(ranks)
+
+    def _wait(self) -> None:
+        self._window, self._rest = None, self._pause
+        self._pause *= 2
 
 
 class _Walk:
@@ -164,11 +232,11 @@ class _Walk:
             self._step.rewind(self._given - len(self._waiting))
 
 
-def _ahead(before: float, change: float, value: float, goal: float) -> int:
-    """Give half of the steps that a value is away from its goal, at the pace at which the change falls."""
-    if not (0 < change < before < math.inf and goal < value < math.inf):
-        return 1
-    return max(1, int((math.log(goal) - math.log(value)) / math.log(change / before) / 2))
+def _left(before: float, change: float, value: float, goal: float) -> float:
+    """Give how many steps a value is away from its goal, at the pace at which the change falls; 0 if none is seen."""
+    if not (0 < change < before < math.inf and 0 < goal < value < math.inf):
+        return 0.0
+    return (math.log(goal) - math.log(value)) / math.log(change / before)
 
 
 class _Mean:

@@ -15,7 +15,7 @@ LAYERS = [
     {"errors", "machine"},
     {"cuda", "options", "graph"},
     {"problem", "certificate", "frames", "ranking", "progress"},
-    {"methods"},
+    {"methods", "extrapolate"},
     {"iterate"},
     {"api", "accessor"},
     {"__init__"},
