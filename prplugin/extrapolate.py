@@ -43,6 +43,11 @@ class Extrapolation:
     ----------
     ranks : array of n float64
         What the next step begins from.
+
+    Attributes
+    ----------
+    last : array of n float64
+        The iterate taken last, from which a leap is made and to which a failed one goes back.
     """
 
     def __init__(self, ranks: Floats) -> None:
@@ -50,15 +55,15 @@ class Extrapolation:
 
     def restart(self, ranks: Floats) -> None:
         """Begin a window with what the next step begins from."""
-        self._last = ranks.copy()
+        self.last = ranks.copy()  # anew: who took the old one may keep it
         self._moves: list[np.ndarray] = []
 
     def add(self, ranks: Floats) -> None:
         """Take the next iterate. Its move is kept in float32: weights need no more, for y is but a start."""
         move = np.empty(ranks.size, np.float32)
-        np.subtract(ranks, self._last, out=move, casting="same_kind")
+        np.subtract(ranks, self.last, out=move, casting="same_kind")
         self._moves.append(move)
-        np.copyto(self._last, ranks)
+        np.copyto(self.last, ranks)
 
     @property
     def full(self) -> bool:
@@ -73,7 +78,7 @@ class Extrapolation:
         if weights is None or not weights @ products @ weights < WORTH**2 * products[-1, -1]:
             return None
         # sum_j g_j x_(j+1) = x_last - sum_j (g_0 + ... + g_(j-1)) d_j, which loses nothing to rounding.
-        ranks = self._last.copy()
+        ranks = self.last.copy()
         for move, weight in zip(moves[1:], np.cumsum(weights), strict=False):
             ranks -= weight * move
         np.maximum(ranks, 0.0, out=ranks)

@@ -190,7 +190,7 @@ class _Leaps:
         return True
 
     def _leap(self, window: Extrapolation, change: float) -> None:
-        before = self._step.ranks().copy()
+        before = window.last
         ranks = window.leap()
         if ranks is None:
             self._wait()

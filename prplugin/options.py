@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 
-__all__ = ["Duplicates", "Options", "Stop", "check_choice"]
+__all__ = ["Duplicates", "Options", "Stop", "check_choice", "whole"]
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
@@ -50,13 +50,13 @@ class Options:
         if not 0 <= self.tol < math.inf:
             raise InvalidOptionError(f"tol must be a finite number of at least 0, not {self.tol!r}.")
         if self.max_iter is not None:
-            keep(self, "max_iter", _whole("max_iter", self.max_iter, least=0))
+            keep(self, "max_iter", whole("max_iter", self.max_iter, least=0))
         elif self.tol == 0:
             raise InvalidOptionError(
                 "tol=0 never stops by itself: give max_iter=k as well to get the k-th power iterate, or a positive tol."
             )
         if self.top is not None:
-            keep(self, "top", _whole("top", self.top, least=1))
+            keep(self, "top", whole("top", self.top, least=1))
         check_choice("stop", self.stop, get_args(Stop))
         if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
@@ -82,10 +82,21 @@ def _real(name: str, value: object) -> float:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # Real compares, its stub does not say so
 
 
-def _whole(name: str, value: object, *, least: int) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or value < least:
-        raise InvalidOptionError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return int(value)
+def whole(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
+    """Take a whole number that a user gave for an option.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is something else.
+    """
+    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
+        number = int(value)
+        if number >= least and number % multiple_of == 0 and (at_most is None or number <= at_most):
+            return number
+    kind = f"a whole number of at least {least}" if multiple_of == 1 else f"a positive multiple of {multiple_of}"
+    limit = "" if at_most is None else f", at most {at_most:,}"
+    raise InvalidOptionError(f"{name} must be {kind}{limit}, not {value!r}.")
 
 
 def _float_name(dtype: object) -> str:

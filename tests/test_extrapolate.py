@@ -76,7 +76,7 @@ def test_the_same_bits_for_any_number_of_threads(threads):
 def test_a_bad_leap_costs_one_step(monkeypatch):
     def astray(window):
         window._moves = []
-        return np.eye(1, window._last.size)[0]
+        return np.eye(1, window.last.size)[0]
 
     graph = prplugin.Graph(communities())
     with monkeypatch.context() as plainly:

@@ -9,11 +9,10 @@ import cupy
 import numpy as np
 import pandas as pd
 
-from prplugin.errors import PageRankError, counted, listed
+from prplugin.errors import PageRankError
 from prplugin.frames import _pandas_numbers as host
 from prplugin.frames._cudf_ids import as_array, is_decimal, missing_rows
-from prplugin.frames._pandas_ids import plain_value
-from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.edges import Floats
 
 __all__ = ["numbers"]
 
@@ -31,13 +30,7 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))
 
-    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
-        shown = [f"{plain_value(column.iloc[row])!r} in {noun} {row}" for row in rows[:3].tolist()]
-        raise error(
-            f"{label} has {counted(rows.size, 'value')} {are}: {listed(shown + [''] * (rows.size - len(shown)), 3)} "
-            f"(counted from 0). {what_to_do}"
-        )
-
+    refuse = host.refusing(column, label, noun, error)
     dtype = column.dtype
     decimal = is_decimal(dtype)
     if not decimal and dtype.kind not in "biuf":
@@ -49,10 +42,5 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
         refuse(missing_rows(column), "missing or NaN", "Drop or fill them.")
     # A copy: the graph outlives the frame.
     floats = as_array(column.astype("float64") if decimal else column).astype(np.float64, copy=True)
-    if floats.size and not (float(floats.min()) >= 0 and float(floats.max()) < np.inf):
-        if (rows := cupy.flatnonzero(cupy.isnan(floats))).size:
-            refuse(rows, "missing or NaN", "Drop or fill them.")
-        if (rows := cupy.flatnonzero(floats < 0)).size:
-            refuse(rows, "below 0", "PageRank needs values of at least 0.")
-        refuse(cupy.flatnonzero(cupy.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
+    host.check_range(floats, refuse)
     return floats

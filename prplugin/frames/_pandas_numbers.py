@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,13 @@ from pandas.api import types
 
 from prplugin.errors import PageRankError, counted, listed
 from prplugin.frames._pandas_ids import plain_value
+from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Floats, Integers
 
-__all__ = ["numbers"]
+__all__ = ["check_range", "numbers", "refusing"]
+
+Refuse: TypeAlias = Callable[[Integers, str, str], None]
+"""Raises for rows, with what they are and what to do about them."""
 
 
 def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
@@ -27,14 +32,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     error : type
         What is raised for anything else.
     """
-
-    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
-        shown = [f"{plain_value(column.iloc[row])!r} in {noun} {row}" for row in rows[:3].tolist()]
-        raise error(
-            f"{label} has {counted(rows.size, 'value')} {are}: {listed(shown + [''] * (rows.size - len(shown)), 3)} "
-            f"(counted from 0). {what_to_do}"
-        )
-
+    refuse = refusing(column, label, noun, error)
     dtype = column.dtype
     if types.is_object_dtype(dtype):
         values = column.tolist()
@@ -50,12 +48,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
             refuse(missing, "missing or NaN", "Drop or fill them.")
         with np.errstate(over="ignore", under="ignore"):  # what a wider float loses is found below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
-    if floats.size and not (floats.min() >= 0 and floats.max() < np.inf):
-        if (rows := np.flatnonzero(np.isnan(floats))).size:
-            refuse(rows, "missing or NaN", "Drop or fill them.")
-        if (rows := np.flatnonzero(floats < 0)).size:
-            refuse(rows, "below 0", "PageRank needs values of at least 0.")
-        refuse(np.flatnonzero(np.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
+    check_range(floats, refuse)
     if types.is_object_dtype(dtype) or getattr(dtype, "itemsize", 8) > 8:
         # Below the normal range a cast may lose any part of a value, and the bound allows for a relative 2**-53.
         small = np.flatnonzero(floats < np.finfo(np.float64).tiny)
@@ -63,6 +56,31 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         if lost:
             refuse(np.array(lost), "too near to 0 for float64", "Scale or drop them.")
     return floats
+
+
+def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
+    """Give the function that raises for some rows of a column, with what they hold."""
+
+    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
+        shown = [f"{plain_value(column.iloc[row])!r} in {noun} {row}" for row in rows[:3].tolist()]
+        raise error(
+            f"{label} has {counted(rows.size, 'value')} {are}: {listed(shown + [''] * (rows.size - len(shown)), 3)} "
+            f"(counted from 0). {what_to_do}"
+        )
+
+    return refuse
+
+
+def check_range(floats: Floats, refuse: Refuse) -> None:
+    """Refuse what is no finite number of at least 0, in an array of NumPy or CuPy."""
+    xp = namespace(floats)
+    if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
+        return
+    if (rows := xp.flatnonzero(xp.isnan(floats))).size:
+        refuse(rows, "missing or NaN", "Drop or fill them.")
+    if (rows := xp.flatnonzero(floats < 0)).size:
+        refuse(rows, "below 0", "PageRank needs values of at least 0.")
+    refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
 
 
 def _is_number(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The methods: one module each, found by listing this folder. Modules whose names begin with _ hold their kernels.
+"""The methods: one module each, found by listing this folder. Modules whose names begin with _ serve several.
 
 A method module has
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from prplugin import cuda
 from prplugin.certificate import StepChain
-from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
 from prplugin.graph.sums import compensated_chain
 from prplugin.methods import Sums
+from prplugin.options import whole
 from prplugin.problem import Problem
 
-__all__ = ["DeviceStep", "Layout", "Pull", "RunsPull", "Shares", "count_option", "csc_layout", "pull_types", "unfit"]
+__all__ = ["DeviceStep", "Layout", "Pull", "RunsPull", "Shares", "blocks_option", "csc_layout", "pull_types", "unfit"]
 
 THREADS = 256
 BLOCKS = 1024
@@ -26,6 +25,9 @@ BLOCKS = 1024
 
 AT_ONCE = 16
 """Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
+
+MOST_BLOCKS = 2**31 - 1
+"""That a grid holds."""
 
 TOTALS = 3
 """Doubles in the struct of that name in finish.cu: change, largest, dangling."""
@@ -166,8 +168,8 @@ def _step_along(vector: Floats, n: int) -> int:
 class Shares:
     """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
 
-    def __init__(self, weights: Floats | None, out_weights: Callable[[], Floats]) -> None:
-        self._weights, self._out_weights = weights, out_weights
+    def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
+        self._weights, self._adjacency, self._sources = weights, adjacency, sources
         self._held: Any = None
 
     def of(self, dtype: Any) -> Any:
@@ -177,8 +179,9 @@ class Shares:
         if self._held is None or self._held.dtype != dtype:
             import cupy
 
-            whole = self._out_weights()
-            exact = cupy.where(whole > 0, self._weights / cupy.where(whole > 0, whole, 1.0), 0.0)
+            out_weights = self._adjacency.out_weight[self._sources]
+            flowing = out_weights > 0
+            exact = cupy.where(flowing, self._weights / cupy.where(flowing, out_weights, 1.0), 0.0)
             self._held = exact.astype(dtype, copy=False)
         return self._held
 
@@ -206,8 +209,7 @@ class Layout(NamedTuple):
 def csc_layout(adjacency: Adjacency) -> Layout:
     """Lay out the in-edges of a graph on the GPU row by row."""
     offsets, sources, weights = adjacency.csc
-    shares = Shares(weights, lambda: adjacency.out_weight[sources])
-    return Layout(None, offsets[:-1], offsets[1:], sources, shares)
+    return Layout(None, offsets[:-1], offsets[1:], sources, Shares(weights, adjacency, sources))
 
 
 def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
@@ -254,10 +256,7 @@ class RunsPull:
         self.chain = compensated_chain(layout.sources.size)
         self._first, self._last = first, layout.begins.size if last is None else last
         self.threads = threads
-        if blocks is None:
-            self.blocks = cuda.blocks_for((self._last - first) * threads_a_run, threads)
-        else:
-            self.blocks = count_option("blocks", blocks, at_most=2**31 - 1)
+        self.blocks = blocks_option(blocks, (self._last - first) * threads_a_run, threads)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         if self._first == self._last:
@@ -272,6 +271,11 @@ class RunsPull:
                 layout.shares.of(contributions.dtype), contributions, pulled,
             ),
         )  # fmt: skip
+
+
+def blocks_option(blocks: int | None, threads: int, block: int) -> int:
+    """Take the blocks of a grid that a user gave, or as many as so many threads need."""
+    return cuda.blocks_for(threads, block) if blocks is None else whole("blocks", blocks, at_most=MOST_BLOCKS)
 
 
 # --- what methods check -------------------------------------------------------------------------------------------
@@ -307,20 +311,3 @@ def csc_bytes(adjacency: Adjacency) -> int:
     sorting = 2 * (8 + index) * adjacency.m
     brought = 0 if adjacency.place == "device" else adjacency.m * (2 * index + weight)
     return (adjacency.n + 1) * offset + adjacency.m * (index + 2 * weight) + sorting + brought
-
-
-def count_option(name: str, value: object, *, multiple_of: int = 1, at_most: int | None = None) -> int:
-    """Take a positive whole number that a user gave for an option of a method.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
-    """
-    if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
-        count = int(value)
-        if count >= 1 and count % multiple_of == 0 and (at_most is None or count <= at_most):
-            return count
-    kind = "a whole number of at least 1" if multiple_of == 1 else f"a positive multiple of {multiple_of}"
-    limit = "" if at_most is None else f", at most {at_most:,}"
-    raise InvalidOptionError(f"{name} must be {kind}{limit}, not {value!r}.")

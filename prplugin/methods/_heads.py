@@ -73,7 +73,7 @@ class Heads:
             rows.size,
             self._rows, self._counts, self._slices, offsets, sources, weights, laid_sources, laid_weights,
         )  # fmt: skip
-        self._shares = _device.Shares(laid_weights, lambda: adjacency.out_weight[laid_sources])
+        self._shares = _device.Shares(laid_weights, adjacency, laid_sources)
         self._dtype: Any = None
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Integers
-from prplugin.methods._device import count_option
+from prplugin.methods._device import MOST_BLOCKS
 from prplugin.methods.warp import LANES
+from prplugin.options import whole
 
 __all__ = ["Schedule", "Segment", "cut", "for_the_host"]
 
@@ -47,11 +48,11 @@ class Segment:
         if self.method not in ("node", "warp", "block", "host"):
             raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
         if self.method == "host":
-            count_option("threads", self.threads)
+            whole("threads", self.threads)
         else:
-            count_option("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
+            whole("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
         if self.blocks is not None:
-            count_option("blocks", self.blocks, at_most=2**31 - 1)
+            whole("blocks", self.blocks, at_most=MOST_BLOCKS)
         if self.method == "warp":
             lanes_fit = isinstance(self.lanes, Integral) and self.lanes in LANES
         else:

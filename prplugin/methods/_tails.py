@@ -54,7 +54,7 @@ def cut_tails(adjacency: Adjacency, rows: Integers, lengths: Integers) -> Tails:
     places = (xp.cumsum(needed, dtype=sources.dtype) - 1)[read]
     shares = None
     if weights is not None:
-        shares = _device.Shares(weights[edges], lambda: adjacency.out_weight[read]).of(np.float64)
+        shares = _device.Shares(weights[edges], adjacency, read).of(np.float64)
     distinct = xp.flatnonzero(needed).astype(sources.dtype)
     return Tails(rows, distinct, moved(bounds, "host"), moved(places, "host"), moved(shares, "host"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "block"
@@ -49,5 +50,5 @@ class BlockPull(_device.RunsPull):
         threads: int = 256,
         blocks: int | None = None,
     ) -> None:
-        threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
+        threads = whole("threads", threads, multiple_of=32, at_most=1024)
         super().__init__(layout, first, last, threads, threads, blocks)

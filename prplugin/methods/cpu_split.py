@@ -30,6 +30,7 @@ from prplugin.methods._split_kernels import types
 from prplugin.methods._tail_lane import TailLane
 from prplugin.methods._tails import cut_tails
 from prplugin.methods._timeline import Recorder, Span, Timeline, unrecorded
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 __all__ = ["Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
@@ -74,7 +75,7 @@ def prepare(
         Of the processor; all that this process may use if not given. Any number gives the same bits.
     """
     chosen = split_option(split)
-    threads = machine.threads if threads is None else _device.count_option("threads", threads)
+    threads = machine.threads if threads is None else whole("threads", threads)
     adjacency = problem.adjacency.on("device")
     order, degrees = falling(adjacency.csc.offsets)
     estimates = None

@@ -10,6 +10,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.sums import compensated_chain
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "dense"
@@ -50,7 +51,7 @@ class DensePull:
     """Multiplies contributions by the matrix whose row i holds what each vertex sends to i."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
-        self.threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
+        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
         # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
@@ -84,7 +85,7 @@ def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
     bounds = cupy.append(starts, edges.m)
     if adjacency.weighted:
-        shares = _device.Shares(edges.weights, lambda: adjacency.out_weight[edges.source]).of("float64")
+        shares = _device.Shares(edges.weights, adjacency, edges.source).of("float64")
         entries = device.run_sums(shares[order], bounds)
     else:
         entries = cupy.diff(bounds)

@@ -9,6 +9,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "edge"
@@ -43,16 +44,12 @@ class EdgePush:
     """Adds each edge's term to its target's sum."""
 
     def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
-        self.threads = _device.count_option("threads", threads, at_most=1024)
-        if blocks is None:
-            self.blocks = cuda.blocks_for(adjacency.m, self.threads)
-        else:
-            self.blocks = _device.count_option("blocks", blocks, at_most=2**31 - 1)
+        self.threads = whole("threads", threads, at_most=1024)
+        self.blocks = _device.blocks_option(blocks, adjacency.m, self.threads)
         # A term may be added first and go through all additions that follow.
         self.chain = adjacency.largest_in_degree
-        self._edges = edges = adjacency.edges
-        # Not of `self`: in a cycle, the GPU's memory would wait for the garbage collector.
-        self._shares = _device.Shares(edges.weights, lambda: adjacency.out_weight[edges.source])
+        self._edges = adjacency.edges
+        self._shares = _device.Shares(self._edges.weights, adjacency, self._edges.source)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         edges, shares = self._edges, self._shares.of(contributions.dtype)

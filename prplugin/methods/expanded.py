@@ -9,6 +9,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device, _pieces
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "expanded"
@@ -57,8 +58,8 @@ class ExpandedPull:
     chain = _device.ROW_CHAIN
 
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = _pieces.SIZE * TERM, threads: int = 128) -> None:
-        size = _device.count_option("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
-        self.threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
+        size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
+        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
         import cupy  # there: `unfit` has looked
 
         self._layout = _device.csc_layout(adjacency)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "node"
@@ -50,5 +51,5 @@ class NodePull(_device.RunsPull):
         threads: int = 256,
         blocks: int | None = None,
     ) -> None:
-        threads = _device.count_option("threads", threads, at_most=1024)
+        threads = whole("threads", threads, at_most=1024)
         super().__init__(layout, first, last, threads, 1, blocks)

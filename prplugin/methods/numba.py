@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
 from prplugin.certificate import StepChain
-from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import moved
 from prplugin.graph.edges import Floats
@@ -15,6 +12,7 @@ from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
 from prplugin.methods._threads import Crew, equal_work
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "numba"
@@ -40,11 +38,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     threads : int, optional
         How many threads; all that this process may use if not given. Any number gives the same bits.
     """
-    if threads is None:
-        threads = machine.threads
-    elif isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
-        raise InvalidOptionError(f"threads must be a whole number of at least 1, not {threads!r}.")
-    return _ThreadedPull(problem.on("host"), int(threads))
+    threads = machine.threads if threads is None else whole("threads", threads)
+    return _ThreadedPull(problem.on("host"), threads)
 
 
 class _ThreadedPull:

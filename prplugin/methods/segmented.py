@@ -26,6 +26,7 @@ from prplugin.methods._timing import best_seconds, gpu_seconds
 from prplugin.methods.block import BlockPull
 from prplugin.methods.node import NodePull
 from prplugin.methods.warp import LANES, WarpPull
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 __all__ = ["Schedule", "Segment", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
@@ -91,7 +92,7 @@ def prepare(
     cpu : bool, default False
         Whether segments may also run on the host's threads while the GPU runs the others.
     """
-    segments = _device.count_option("segments", segments)
+    segments = whole("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
         raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
     chosen = _given(schedule)
@@ -143,7 +144,7 @@ class SortedRows:
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
-        shares = _device.Shares(weights, lambda: adjacency.out_weight[sources])
+        shares = _device.Shares(weights, adjacency, sources)
         self.layout = _device.Layout(self.order, offsets[:-1], offsets[1:], sources, shares)
         self.offsets = offsets
         self.spans = list(pairwise(cut(offsets, segments)))

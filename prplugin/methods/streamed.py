@@ -17,6 +17,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device, _pieces
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "streamed"
@@ -84,7 +85,7 @@ class StreamedPull:
         chunk_bytes: int = CHUNK_BYTES,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        chunk_bytes = _device.count_option("chunk_bytes", chunk_bytes)
+        chunk_bytes = whole("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         import cupy  # there: `unfit` has looked
 

@@ -8,6 +8,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
+from prplugin.options import whole
 from prplugin.problem import Problem
 
 name = "warp"
@@ -62,5 +63,5 @@ class WarpPull(_device.RunsPull):
         if not isinstance(lanes, Integral) or lanes not in LANES:
             raise InvalidOptionError(f"lanes must be one of {', '.join(map(str, LANES))}, not {lanes!r}.")
         self.lanes = int(lanes)
-        threads = _device.count_option("threads", threads, multiple_of=32, at_most=1024)
+        threads = whole("threads", threads, multiple_of=32, at_most=1024)
         super().__init__(layout, first, last, threads, self.lanes, blocks, LANES=self.lanes)
