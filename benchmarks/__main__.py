@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import against_scipy, cold_start, kernels, overlap, step_cost
+from benchmarks import against_cugraph, against_scipy, cold_start, kernels, overlap, step_cost
 from conformance.circumstances import circumstances
 
-BENCHMARKS = {"kernels": kernels, "overlap": overlap, "scipy": against_scipy, "cold": cold_start, "steps": step_cost}
+BENCHMARKS = {
+    "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "overlap": overlap, "scipy": against_scipy,
+    "steps": step_cost,
+}  # fmt: skip
 
 
 @click.command()
@@ -25,29 +29,39 @@ BENCHMARKS = {"kernels": kernels, "overlap": overlap, "scipy": against_scipy, "c
 )
 @click.option("--quick", is_flag=True, help="Only the small graphs.")
 @click.option("--split", type=click.IntRange(0), help="Of overlap: the N whose timeline is drawn.")
-def main(name: str, data: Path | None, output: Path, quick: bool, split: int | None) -> None:
+@click.option("--only", multiple=True, help="Of cugraph: cases in whose name this occurs; may be repeated.")
+def main(name: str, data: Path | None, output: Path, quick: bool, split: int | None, only: tuple[str, ...]) -> None:
     """Run benchmark NAME; write its table as Markdown and JSON, and its figure if it has one."""
     benchmark = BENCHMARKS[name]
     if split is not None and benchmark is not overlap:
         raise click.UsageError("--split is an option of overlap alone.")
-    options = {} if split is None else {"split": split}
+    if only and benchmark is not against_cugraph:
+        raise click.UsageError("--only is an option of cugraph alone.")
+    options: dict[str, Any] = ({} if split is None else {"split": split}) | ({"only": only} if only else {})
+    words = [name, *["--quick"] * quick, *([] if split is None else [f"--split {split}"])]
+    words += [f"--only {shlex.quote(word)}" for word in only]
     data = data or (Path(os.environ["PRPLUGIN_DATA"]) if "PRPLUGIN_DATA" in os.environ else None)
-    console = Console(width=140)
+    console = Console(width=160)
+    about: dict[str, Any] = {}
     results = []
     for row in benchmark.rows(data, quick, **options):
         console.log("  ".join(_shown(row[column]) for column in benchmark.COLUMNS))
         results.append(row)
+        # By now all is loaded whose versions are asked for; and what is written stays if the run is interrupted.
+        about = about or circumstances(f"python -m benchmarks {' '.join(words)}")
+        _save(output, name, about, results)
     table = Table(*benchmark.COLUMNS)
     for row in results:
         table.add_row(*(_shown(row[column]) for column in benchmark.COLUMNS))
     console.print(table)
-    words = [name, *["--quick"] * quick, *(f"--{option} {value}" for option, value in options.items())]
-    about = circumstances(f"python -m benchmarks {' '.join(words)}")
-    output.mkdir(parents=True, exist_ok=True)
-    (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
-    (output / f"{name}.md").write_text(_markdown(benchmark, about, results))
     if hasattr(benchmark, "figure"):
         benchmark.figure(results).savefig(output / f"{name}.png", dpi=150)
+
+
+def _save(output: Path, name: str, about: dict[str, Any], results: list[dict[str, Any]]) -> None:
+    output.mkdir(parents=True, exist_ok=True)
+    (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
+    (output / f"{name}.md").write_text(_markdown(BENCHMARKS[name], about, results))
 
 
 def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ import pandas as pd
 
 from prplugin.graph.arrays import Place, namespace
 
-__all__ = ["grid", "rmat", "scattered", "uniform", "weighted"]
+__all__ = ["grid", "rmat", "scattered", "scattered_ids", "uniform", "weighted"]
 
 
 def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
@@ -52,10 +52,16 @@ def grid(side: int) -> pd.DataFrame:
     return pd.DataFrame({"src": np.concatenate([one, other]), "dst": np.concatenate([other, one])})
 
 
-def scattered(edges: pd.DataFrame, seed: int = 2) -> pd.DataFrame:
+def scattered(edges: Any, seed: int = 2) -> Any:
     """Replace dense ids by ids scattered over 62 bits."""
-    ids = np.random.default_rng(seed).integers(-(2**61), 2**61, int(edges.to_numpy().max()) + 1)
-    return pd.DataFrame({"src": ids[edges["src"]], "dst": ids[edges["dst"]]})
+    source, target = edges["src"].values, edges["dst"].values
+    ids = scattered_ids(int(max(source.max(), target.max())) + 1, seed, namespace(source))
+    return _frame(ids[source], ids[target])
+
+
+def scattered_ids(n: int, seed: int = 2, xp: Any = np) -> Any:
+    """Give n different ids from -2**61 to 2**61 - 1, in no order."""
+    return _random(xp, 0, n, seed, bits=62).astype(np.int64) - 2**61
 
 
 def weighted(edges: Any, seed: int = 3) -> Any:
@@ -64,11 +70,14 @@ def weighted(edges: Any, seed: int = 3) -> Any:
     return edges.assign(weight=1 + (_random(xp, 0, len(edges), seed) >> np.uint64(12)) * 2.0**-52)
 
 
-def _random(xp: Any, first: int, count: int, seed: int) -> Any:
-    """Give `count` 64-bit numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
-    z = (xp.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 48)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:
+    """Give `count` numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
+    kept = np.uint64(2**bits - 1)
+    z = (xp.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 48)) * np.uint64(
+        0x9E3779B97F4A7C15
+    ) & kept
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9) & kept
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB) & kept
     return z ^ (z >> np.uint64(31))
 
 

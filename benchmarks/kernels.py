@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import iterations
 from benchmarks.generate import rmat, uniform
 from prplugin.errors import PageRankError
 from prplugin.machine import this_machine
 from prplugin.methods import methods
-from prplugin.methods._device import AT_ONCE
 from prplugin.problem import Problem
 
 __all__ = ["COLUMNS", "rows"]
@@ -26,8 +26,8 @@ __all__ = ["COLUMNS", "rows"]
 COLUMNS = ("graph", "vertices", "edges", "longest row", "what", "ms float32", "ms float64", "x cuGraph")
 
 REPEATS = 7
-STEPS = AT_ONCE
-"""As many as the loop gives the GPU at once."""
+STEPS = 16
+"""Products at once."""
 
 PEER = "cuGraph"
 SPARSE = "cuSPARSE SpMV alone"
@@ -64,7 +64,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "edges": adjacency.m,
             "longest row": adjacency.largest_in_degree,
         }
-        peer = _cugraph(edges)
+        peer = iterations.theirs(iterations.cugraph_graph(edges))
         yield {**about, "what": PEER, **_columns({"float32": peer}, peer)}
         sparse = {dtype: _sparse(adjacency, dtype) for dtype in ("float32", "float64")}
         yield {**about, "what": SPARSE, **_columns(sparse, peer)}
@@ -75,7 +75,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                 if reason := method.unfit(adjacency, machine):
                     raise PageRankError(reason)
                 step = method.prepare(Problem(adjacency, 0.85), machine)
-                samples = {dtype: _steps(step, adjacency.n, dtype) for dtype in ("float32", "float64")}
+                samples = {dtype: iterations.ours(step, adjacency.n, dtype) for dtype in ("float32", "float64")}
             except PageRankError as error:
                 samples = {"float32": [], "float64": [], "why": [str(error)]}
             yield {**about, "what": method.name, **_columns(samples, peer)}
@@ -89,46 +89,6 @@ def _columns(samples: dict[str, list[Any]], peer: list[float]) -> dict[str, Any]
     }
     ratio: Any = statistics.median(peer) * 1e3 / ms["float32"] if ms["float32"] else ""
     return {"ms float32": ms["float32"], "ms float64": ms["float64"], "x cuGraph": ratio, "samples": samples}
-
-
-def _steps(step: Any, n: int, dtype: str) -> list[float]:
-    """Time runs of steps of a method, in seconds a step."""
-    import cupy
-
-    step.contribute_in(dtype)
-    step.start(cupy.full(n, 1 / n))
-    seconds = []
-    for _ in range(REPEATS + 1):
-        cupy.cuda.runtime.deviceSynchronize()
-        began = time.perf_counter()
-        if step.at_once == STEPS:
-            step.many(STEPS)
-        else:
-            for _ in range(STEPS):
-                step()
-        seconds.append((time.perf_counter() - began) / STEPS)
-        if seconds[-1] * STEPS > 2:  # slow enough to be seen at once
-            break
-    return seconds[1:] or seconds
-
-
-def _cugraph(edges: Any) -> list[float]:
-    """Time cuGraph's iterations: 20 more of them, in seconds an iteration."""
-    import cugraph
-    import cupy
-
-    graph = cugraph.MultiGraph(directed=True)
-    graph.from_cudf_edgelist(edges, source="src", destination="dst", store_transposed=True)
-
-    def run(iterations: int) -> float:
-        cupy.cuda.runtime.deviceSynchronize()
-        began = time.perf_counter()
-        cugraph.pagerank(graph, tol=1e-30, max_iter=iterations, fail_on_nonconvergence=False)
-        cupy.cuda.runtime.deviceSynchronize()
-        return time.perf_counter() - began
-
-    run(2)
-    return [(run(22) - run(2)) / 20 for _ in range(REPEATS)]
 
 
 def _sparse(adjacency: Any, dtype: str) -> list[float]:

@@ -14,6 +14,7 @@ from conformance.circumstances import circumstances
 from conformance.compare import available
 from conformance.probes import findings
 from conformance.work import JOBS, Done, Unit, all_done, units
+from prplugin.methods import methods
 
 
 @click.command()
@@ -25,12 +26,13 @@ from conformance.work import JOBS, Done, Unit, all_done, units
 )
 @click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Processes to spread cases over.")
 @click.option("--quick", is_flag=True, help="Each case by a part of the methods, so that every graph meets each.")
-def main(output: Path, jobs: int, quick: bool) -> None:
+@click.option("--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Only this; repeatable.")
+def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...]) -> None:
     """Compare every method that can run here with independent references, and write a report.
 
     Methods on the GPU get cuDF frames where cuDF is, and are set beside cuGraph where that is. Exits 1 if a case fails.
     """
-    methods = available()
+    able = {name: unfit for name, unfit in available().items() if name in (only or methods())}
     todo = units()
     console = Console(stderr=True)
     done: dict[Unit, Done] = {}
@@ -38,7 +40,7 @@ def main(output: Path, jobs: int, quick: bool) -> None:
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task("conformance", total=len(todo))
         try:
-            for unit, result in all_done(todo, jobs, quick):
+            for unit, result in all_done(todo, jobs, quick, only):
                 done[unit] = result
                 for line in _failures(result):
                     print(f"FAILED {line}", flush=True)
@@ -55,8 +57,9 @@ def main(output: Path, jobs: int, quick: bool) -> None:
     asked = findings() if besides and len(done) == len(todo) else []
     # Last: what was imported by now has versions to tell.
     cut = "" if len(done) == len(todo) else f", interrupted after {len(done):,} of {len(todo):,} graphs and options"
-    about = circumstances("python -m conformance" + " --quick" * quick + cut)
-    markdown = report.save(output, results, found, methods, about, besides, asked)
+    words = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
+    about = circumstances(" ".join(["python -m conformance", *words]) + cut)
+    markdown = report.save(output, results, found, able, about, besides, asked)
     failed = sum(len(_failures(one)) for one in done.values())
     print(f"{len(results) + len(besides):,} cases, {failed:,} failed: {markdown}")
     sys.exit(1 if failed or cut else 0)

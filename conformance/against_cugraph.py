@@ -72,6 +72,9 @@ WAYS = {
     ),
 }
 
+LOSES = "cuGraph loses the out-weight of the vertex -1"
+"""In `precomputed_vertex_out_weight`, silently: -1 is its own mark for no vertex. conformance.probes shows it."""
+
 BY_ALL = ("MultiGraph", "MultiGraph, float64, personalization")
 
 
@@ -219,11 +222,11 @@ def _reference(equation: Equation) -> Solution:
 # --- side by side -------------------------------------------------------------------------------------------------
 
 
-def beside(graph: str, way: str, *, quick: bool = False) -> Beside:
+def beside(graph: str, way: str, *, quick: bool = False, only: tuple[str, ...] = ()) -> Beside:
     """Rank one graph by cuGraph and by every fit method on the GPU, and say who is off where they differ.
 
     With `quick` all methods rank real graphs in the two ways of `BY_ALL`; in others, and on shapes, one of them does,
-    another one for each way and graph.
+    another one for each way and graph. With `only`, methods of these names alone.
     """
     found = Beside(graph, way, precision=WAYS[way].weight or "float32")
     asked = _asked(graph, WAYS[way])
@@ -233,6 +236,7 @@ def beside(graph: str, way: str, *, quick: bool = False) -> Beside:
     found.n, found.m = asked.equation.n, asked.equation.source.size
     reference = _reference(asked.equation)
     theirs: np.ndarray | None = None
+    loses = WAYS[way].argument == "precomputed_vertex_out_weight" and -1 in asked.vertices
     if isinstance(answer := _theirs(asked, WAYS[way]), str):
         found.refusal, found.verdict = answer, "cuGraph cannot"
     else:
@@ -240,7 +244,10 @@ def beside(graph: str, way: str, *, quick: bool = False) -> Beside:
         off = np.abs(theirs - reference.ranks)
         found.theirs_l1, found.theirs_vertex = float(off.sum()), float(off.max())
         found.theirs_proved = measured(asked.equation, theirs.astype(np.longdouble)).error
-    able = [name for name, method in methods().items() if method.runs_on == "gpu"]
+    able = [name for name, method in methods().items() if method.runs_on == "gpu" and name in (only or methods())]
+    if not able:
+        found.verdict = found.refusal = "no method on the GPU"
+        return found
     if quick and (way not in BY_ALL or graph in SHAPES):
         able = [able[zlib.crc32(found.name.encode()) % len(able)]]
     for name, dtype, ranking in _ours(asked, WAYS[way], able):
@@ -251,9 +258,11 @@ def beside(graph: str, way: str, *, quick: bool = False) -> Beside:
         if isinstance(ours, str):
             found.failures.append(f"{name}-{dtype} {ours}")
             continue
-        _hold(found, f"{name}-{dtype}", ours, ranking.error_bound, theirs, reference)
+        _hold(found, f"{name}-{dtype}", ours, ranking.error_bound, None if loses else theirs, reference)
     if found.failures:
         found.verdict = "FAILED"
+    elif loses and not found.refusal:
+        found.verdict = LOSES
     elif found.apart is not None:
         found.verdict = "agree" if found.apart <= LIMIT else "cuGraph's float32 is off"
     return found

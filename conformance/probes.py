@@ -30,6 +30,13 @@ TWICE = pd.DataFrame({"src": [0, 0, 0, 1, 2], "dst": [1, 1, 2, 0, 0], "weight": 
 """0 -> 1 of weight 1 and of weight 3, 0 -> 2 of weight 1."""
 
 
+OUT_WEIGHTS = pd.DataFrame({"vertex": [-1, 0, 1], "sums": [1.0, 2.0, 2.0]})
+"""Of `AROUND`."""
+
+AROUND = pd.DataFrame({"src": [-1, 0, 0, 1, 1], "dst": [0, 1, -1, -1, 0], "weight": [1.0, 1.0, 1.0, 1.0, 1.0]})
+"""0 points at 1 and -1, 1 at -1 and 0, -1 at 0."""
+
+
 class Finding(NamedTuple):
     """What one side did, and what the other."""
 
@@ -116,6 +123,14 @@ PROBES: dict[str, _Probe] = {
     "max_iter=0": _both(SINK, {"max_iter": 0}),
     "alpha=1": _both(SINK, {"alpha": 1.0}),
     "A pair with weights 1 and 3 (its sum: 0: 0.4865, 1: 0.3808, 2: 0.1327)": _both(TWICE, {}, weight="weight"),
+    "precomputed_vertex_out_weight where an id is -1 (as without it)": _Probe(
+        _theirs(AROUND, {"precomputed_vertex_out_weight": OUT_WEIGHTS}, weight="weight"),
+        _ours(AROUND, weight="weight"),
+    ),
+    "The same with 2 for -1": _Probe(
+        _theirs(AROUND.replace(-1, 2), {"precomputed_vertex_out_weight": OUT_WEIGHTS.replace(-1, 2)}, weight="weight"),
+        _ours(AROUND.replace(-1, 2), weight="weight"),
+    ),
     "Iterations, error and type of an unweighted graph": _Probe(_only_columns, _steps),
 }
 """By what is asked."""

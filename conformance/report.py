@@ -38,8 +38,8 @@ of at most tol. *Refused*: a tolerance finer than float32 can hold, or than sums
 it has to be refused. *Unfit*: the method says that the graph is not for it. *No form*: the frame library has none for
 the frame. Methods on the GPU get cuDF frames where cuDF is.
 With `--quick`, a case is put to a quarter of the methods and types, the next case of its graph to the next quarter, so
-that every graph meets all of them. Where alpha is 0.999, `warp` stands for the methods on the GPU, which share the loop
-and the end of each step."""
+that every graph meets all of them. Where alpha is 0.999, `warp` and `persistent` stand for the others on the GPU, which
+share the loop and the end of each step."""
 
 REFERENCE = """\
 A reference's own error is proved by its residual, computed by a scatter in extended precision, which also checks every

@@ -27,10 +27,10 @@ SHARE = 4
 """With ``quick``, a case gets a SHARE-th of the methods and types, and the next case of its graph the next."""
 
 STEPS_ON_GPU = 0.999
-"""An alpha at which a case takes tens of thousands of steps. One method stands for those on the GPU: they share the
-loop and the end of each step."""
+"""An alpha at which a case takes tens of thousands of steps. One method of each kind stands for those on the GPU: they
+share the loop and the end of each step."""
 
-STANDS_FOR_ALL = "warp"
+STAND_FOR_ALL = "warp", "persistent"
 
 
 class Unit(NamedTuple):
@@ -64,12 +64,13 @@ def units() -> list[Unit]:
     return found
 
 
-def all_done(units: list[Unit], jobs: int, quick: bool) -> Iterator[tuple[Unit, Done]]:
+def all_done(units: list[Unit], jobs: int, quick: bool, only: tuple[str, ...] = ()) -> Iterator[tuple[Unit, Done]]:
     """Do all units, the slow ones first, so that no process is left with one in the end.
 
-    With `quick`, each by a part of the methods and types: see `SHARE` and `conformance.against_cugraph.beside`.
+    With `quick`, each by a part of the methods and types: see `SHARE` and `conformance.against_cugraph.beside`. With
+    `only`, by the methods of these names alone.
     """
-    do = partial(_do, quick=quick)
+    do = partial(_do, quick=quick, only=only)
     if jobs == 1:
         yield from ((unit, do(unit)) for unit in units)
         return
@@ -92,16 +93,17 @@ def _haste(unit: Unit) -> tuple[bool, bool, float]:
     return bool(unit.graph), True, 0.0
 
 
-def _do(unit: Unit, quick: bool) -> Done:
+def _do(unit: Unit, quick: bool, only: tuple[str, ...]) -> Done:
     if unit.choice is not None:
         case = prepare(unit.choice)
     elif unit.file is not None:
         case = published.read(unit.file)
     else:
-        return Done([], [], [beside(unit.graph, unit.way, quick=quick)])
-    runs = [(method, dtype) for method, unfit in available().items() if unfit is None for dtype in DTYPES]
+        return Done([], [], [beside(unit.graph, unit.way, quick=quick, only=only)])
+    able = [name for name, unfit in available().items() if unfit is None and name in (only or methods())]
+    runs = [(method, dtype) for method in able for dtype in DTYPES]
     if quick:
         runs = runs[unit.turn % SHARE :: SHARE]
     if case.equation.alpha >= STEPS_ON_GPU:
-        runs = [run for run in runs if methods()[run[0]].runs_on == "cpu" or run[0] == STANDS_FOR_ALL]
+        runs = [run for run in runs if methods()[run[0]].runs_on == "cpu" or run[0] in STAND_FOR_ALL]
     return Done(report.answers(case), [compare(case, *run, library_for(run[0])) for run in runs], [])

@@ -184,7 +184,8 @@ class Graph:
         self._adapter = adapter_for(edges)
         columns = resolve(list(edges.columns), source, destination, weight)
         with cuda.allocating(self._adapter.place):
-            rows, self._vertices = self._adapter.read(edges, columns, vertices)
+            by_row = not directed or duplicates != "sum"
+            rows, self._vertices = self._adapter.read(edges, columns, vertices, by_row=by_row)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._adjacency = Adjacency(rows if directed else both_ways(rows))
             self._check_out_weights(columns.weight_name)
@@ -251,7 +252,8 @@ class Graph:
     def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
         began = time.perf_counter()
         adjacency = self._adjacency
-        method = choose(options.method, adjacency, this_machine(), options.method_options)
+        with cuda.allocating(adjacency.place, adjacency.gpu):
+            method = choose(options.method, adjacency, this_machine(), options.method_options)
         with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,

@@ -131,6 +131,13 @@ class Certificate:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
         return self._bound(change)
 
+    def change_for(self, tol: float) -> float:
+        """Give what a step may change for `of_step` to come to `tol`, about; below 0 if no change is so small."""
+        room = (tol / UP - self.cast) * (1 - self.alpha) - self.noise
+        if math.isinf(self.noise):
+            return -1.0
+        return room / (self.alpha * self._norm) if self.alpha > 0 else math.inf
+
     def _bound(self, residual: float) -> float:
         # ||x - x*|| <= ||x|| + ||x*||, whatever the residual.
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)

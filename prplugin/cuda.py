@@ -24,6 +24,7 @@ __all__ = [
     "ctype",
     "kernel",
     "missing",
+    "multiprocessors",
     "require_bytes",
     "source",
 ]
@@ -35,6 +36,11 @@ REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='fl
 """What to do where memory is short."""
 
 ROOT = Path(__file__).parent
+
+CTYPES = {
+    np.dtype(name): spelt
+    for name, spelt in (("int32", "int"), ("int64", "long long"), ("float32", "float"), ("float64", "double"))
+}
 
 
 def missing() -> str | None:
@@ -95,6 +101,21 @@ def _rmm() -> AbstractContextManager[object]:
 
     allocator: AbstractContextManager[object] = cupy.cuda.using_allocator(rmm_cupy_allocator)
     return allocator
+
+
+def multiprocessors() -> int:
+    """Give how many multiprocessors the current GPU has."""
+    import cupy  # there, since what runs on the GPU asks
+
+    return _multiprocessors(cupy.cuda.runtime.getDevice())
+
+
+@cache
+def _multiprocessors(device: int) -> int:
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device))
 
 
 def bytes_free() -> int:
@@ -180,7 +201,7 @@ def kernel(path: str, name: str, **macros: str | int) -> Any:
 
 def ctype(dtype: Any) -> str:
     """Give the name in CUDA C++ of a NumPy type, for a macro of `kernel`."""
-    return {"int32": "int", "int64": "long long", "float32": "float", "float64": "double"}[np.dtype(dtype).name]
+    return CTYPES[np.dtype(dtype)]
 
 
 def blocks_for(threads: int, block: int) -> int:

@@ -13,11 +13,11 @@ graph; lower ones are refused before the first step.
 
 **Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.extrapolate` and `_Leaps`.
 
-**In less precision first.** For ranks that are wanted in float32, a step that can hold its contributions in float32
-does so, under a certificate of its own that counts those roundings too. Exact steps bring ||y - x|| down by alpha at
-least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only rounding can be why, and float64 takes
-over. So it does where a rule is met that no proof stands behind: iterates in float32 may stand still while exact steps
-from there would not.
+**In less precision first.** A step that is faster with contributions in float32 begins so, for ranks that are wanted in
+float32, and for any whose error is to be proved, under a certificate of its own that counts those roundings too. Exact
+steps bring ||y - x|| down by alpha at least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only
+rounding can be why, and float64 takes over. So it does where leaps would be worth it, and where a rule is met that no
+proof stands behind: iterates in float32 may stand still while exact steps from there would not.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
+from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidOptionError
-from prplugin.extrapolate import WINDOW, Extrapolation
+from prplugin.extrapolate import WINDOW, Window
+from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
-from prplugin.methods import GpuStep, Step, Sums
+from prplugin.methods import GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
 __all__ = ["Outcome", "iterate", "step_budget"]
 
 MANY = 150
-"""Steps left from which leaps are worth their windows: docs/decisions/0007-extrapolate.md."""
+MANY_LAUNCHED = 60
+"""Steps left from which leaps are worth their windows, on the processor and where a launch takes many steps:
+docs/decisions/0007-extrapolate.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def iterate(
         Called after each step with the count of steps and the error bound.
     """
     done = 0
-    if options.dtype == "float32" and options.tol > 0 and budget > 1 and isinstance(step, GpuStep):
+    if budget > 1 and isinstance(step, GpuStep) and step.narrow_pays and _float32_first(options):
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
         if outcome.converged:
             return outcome
@@ -95,10 +99,11 @@ def iterate(
     last = budget if options.max_iter is not None else budget + done
     settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
-    walk, ahead, change = _Walk(step), 1, math.inf
-    leaps = _Leaps(step, certificate.alpha) if _proves(options) and not isinstance(step, GpuStep) else None
+    walk, ahead, change = _Walk(step, _goal(options, certificate, start.size)), 1, math.inf
+    leaps = _Leaps(step, certificate.alpha, WINDOW - done) if _proves(options) and _may_leap(step) else None
     for iterations in count(done + 1):
-        sums = walk(min(ahead, min(settled, last) - iterations + 1))
+        limit = max(1, min(settled, last) - iterations + 1)
+        sums = walk(ahead, limit if leaps is None else min(limit, leaps.horizon))
         bound = certificate.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, start.size)
@@ -133,18 +138,23 @@ def _in_float32(
     step.contribute_in("float32")
     rough = certificate.for_chain(step.chain)
     step.start(start)
-    walk, ahead, change = _Walk(step), 1, math.inf
+    goal, stall = _goal(options, rough, start.size), (1 + rough.alpha) / 2
+    if goal is not None and options.stop == "error":
+        goal = max(goal, certificate.change_for(options.tol))  # from there on float64 needs a step, about
+    walk, ahead, change = _Walk(step, goal, stall), 1, math.inf
+    leaps = _proves(options) and isinstance(step, LaunchStep)
     for iterations in range(1, budget + 1):
-        sums = walk(min(ahead, budget - iterations + 1))
+        sums = walk(ahead, min(budget, WINDOW if leaps and iterations <= WINDOW else budget) - iterations + 1)
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, start.size)
         # What a step in float64 from here would prove, were its change no larger.
         enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
         met = value <= goal
-        if met or enough or sums.change >= (1 + rough.alpha) / 2 * change:
+        left = _left(change, sums.change, value, goal)
+        if met or enough or sums.change >= stall * change or (leaps and iterations == WINDOW and left > MANY_LAUNCHED):
             break
-        ahead = int(_left(change, sums.change, value, goal) / 2)
+        ahead = int(left / 2)
         change = sums.change
     walk.end()
     return Outcome(step.ranks(), met and options.stop == "error", iterations, bound)
@@ -156,13 +166,28 @@ class _Leaps:
     A leap counts if the step after it changes no more than a plain step would have, alpha times the change before: so
     the k-th change is at most 2 * alpha**k still, failed leaps aside. After a window without a leap that counts, twice
     as many steps as before are left alone.
+
+    Steps may be taken `horizon` at a time: within as many it neither leaps nor begins a window.
+
+    Parameters
+    ----------
+    rest : int
+        Steps to leave alone first; one at least.
     """
 
-    def __init__(self, step: Step, alpha: float) -> None:
+    def __init__(self, step: Step, alpha: float, rest: int) -> None:
         self._step, self._alpha = step, alpha
-        self._window: Extrapolation | None = None
+        self._many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
+        self._window: Window | None = None
         self._back: tuple[Floats, float] | None = None
-        self._rest = self._pause = WINDOW
+        self._rest, self._pause = max(1, rest), WINDOW
+
+    @property
+    def horizon(self) -> int:
+        """How many steps may be taken before it has to look."""
+        if self._back is not None:
+            return 1
+        return self._rest if self._window is None else self._window.left
 
     def look(self, change: float, left: float) -> bool:
         """Take what the last step changed, and leap if it is time; say whether the step was of use.
@@ -181,15 +206,16 @@ class _Leaps:
             self._pause = WINDOW
         if self._window is not None:
             self._window.add(self._step.ranks())
-            if self._window.full:
+            if self._window.left == 0:
                 self._leap(self._window, change)
-        elif self._rest > 0:
-            self._rest -= 1
-        elif left > MANY:
-            self._window = Extrapolation(self._step.ranks())
+            return True
+        self._rest -= 1
+        if self._rest == 0:
+            self._window = _window(self._step) if left > self._many else None
+            self._rest = max(WINDOW, int(left))
         return True
 
-    def _leap(self, window: Extrapolation, change: float) -> None:
+    def _leap(self, window: Window, change: float) -> None:
         before = window.last
         ranks = window.leap()
         if ranks is None:
@@ -204,32 +230,62 @@ class _Leaps:
         self._pause *= 2
 
 
+def _may_leap(step: Step) -> bool:
+    """Say whether windows of the step's iterates can be had: on the GPU, where launches record them."""
+    return isinstance(step, LaunchStep) or not isinstance(step, GpuStep)
+
+
+def _window(step: Step) -> Window | None:
+    """Begin a window; None where the GPU has no room for one."""
+    if not isinstance(step, LaunchStep):
+        return HostWindow(step.ranks())
+    from prplugin.extrapolate.device import DeviceWindow, bytes_of  # imports CuPy, which the step has
+
+    return DeviceWindow(step) if bytes_of(step.ranks().size) <= cuda.bytes_free() else None
+
+
 class _Walk:
     """Steps looked at one by one, though a GPU may have been given several at once.
 
     To look at a step is to wait for it. Should a step meet the rule when others after it are done, the walk goes back.
+
+    Parameters
+    ----------
+    goal : float, optional
+        A step that changes no more is worth a look. None: what a step changes does not say.
+    stall : float
+        So is one that changes at least so many times what the one before it did.
     """
 
-    def __init__(self, step: Step) -> None:
-        self._step = step
+    def __init__(self, step: Step, goal: float | None, stall: float = math.inf) -> None:
+        self._step, self._goal, self._stall = step, goal, stall
+        self._gpu = step if isinstance(step, GpuStep) else None
+        self._launch = step if goal is not None and isinstance(step, LaunchStep) else None
         self._waiting: deque[Sums] = deque()
         self._given = 0
 
-    def __call__(self, ahead: int) -> Sums:
-        """Take the next step, and if none is waiting to be looked at, up to `ahead` at once; give what it measured."""
+    def __call__(self, ahead: int, limit: int) -> Sums:
+        """Take the next step; give what it measured.
+
+        If none is waiting to be looked at, up to `ahead` are taken at once, and never more than `limit`; as many as
+        that where a launch sees by itself when to end.
+        """
         if not self._waiting:
-            if isinstance(self._step, GpuStep) and (given := min(ahead, self._step.at_once)) > 1:
-                self._waiting.extend(self._step.many(given))
-                self._given = given
+            if self._launch is not None:
+                assert self._goal is not None
+                self._waiting.extend(self._launch.until(min(limit, self._launch.at_once), self._goal, self._stall))
+            elif self._gpu is not None and (given := min(ahead, limit, self._gpu.at_once)) > 1:
+                self._waiting.extend(self._gpu.many(given))
             else:
                 self._waiting.append(self._step())
+            self._given = len(self._waiting)
         return self._waiting.popleft()
 
     def end(self) -> None:
         """Leave the step at what was looked at last."""
         if self._waiting:
-            assert isinstance(self._step, GpuStep)
-            self._step.rewind(self._given - len(self._waiting))
+            assert self._gpu is not None
+            self._gpu.rewind(self._given - len(self._waiting))
 
 
 def _left(before: float, change: float, value: float, goal: float) -> float:
@@ -287,6 +343,23 @@ def step_budget(certificate: Certificate, options: Options) -> int:
 
 def _proves(options: Options) -> bool:
     return options.stop == "error" and options.tol > 0
+
+
+def _float32_first(options: Options) -> bool:
+    return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")
+
+
+def _goal(options: Options, certificate: Certificate, n: int) -> float | None:
+    """Give what a step may change, at most, to meet the rule; None if the rule does not go by that."""
+    if options.tol == 0 or options.stop == "vertex":
+        return None
+    match options.stop:
+        case "error":
+            return certificate.change_for(options.tol)
+        case "delta":
+            return options.tol
+        case "networkx":
+            return n * options.tol
 
 
 def _rule(options: Options, sums: Sums, bound: float, n: int) -> tuple[float, float]:

@@ -22,6 +22,8 @@ from prplugin.problem import Problem
 class Ahead:
     """The NumPy method's step, as one of a GPU."""
 
+    narrow_pays = True
+
     def __init__(self, problem, at_once):
         self._step = method.prepare(problem, this_machine())
         self.chain, self.at_once = self._step.chain, at_once
@@ -54,6 +56,29 @@ class Ahead:
         return self._step.ranks()
 
 
+class Launched(Ahead):
+    """The same, as one that sees by itself when to end."""
+
+    def start(self, ranks):
+        super().start(ranks)
+        self._last = math.inf
+
+    def until(self, count, goal, stall):
+        assert 1 <= count <= self.at_once
+        self._before = self._step.ranks().copy()
+        taken = []
+        while len(taken) < count:
+            taken.append(self._step())
+            before, self._last = self._last, taken[-1].change
+            if self._last <= goal or self._last >= stall * before:
+                break
+        self.given.append(len(taken))
+        return taken
+
+    def record(self, moves):
+        raise AssertionError("no window here")
+
+
 def graph(name):
     random = np.random.default_rng(5)
     edges = {
@@ -78,6 +103,7 @@ def ran(adjacency, step, options):
 
 @pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
 @pytest.mark.parametrize("at_once", [1, 2, 16])
+@pytest.mark.parametrize("kind", [Ahead, Launched])
 @pytest.mark.parametrize(
     "options",
     [
@@ -87,12 +113,14 @@ def ran(adjacency, step, options):
     ],
     ids=str,
 )  # fmt: skip
-def test_steps_ahead_change_nothing(monkeypatch, name, at_once, options):
-    monkeypatch.setattr("prplugin.iterate.MANY", math.inf)  # a GPU's steps do not leap
+def test_steps_ahead_change_nothing(monkeypatch, name, at_once, kind, options):
+    monkeypatch.setattr("prplugin.iterate.MANY", math.inf)
+    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
+    monkeypatch.setattr("prplugin.iterate._float32_first", lambda options: False)
     adjacency, options = graph(name), Options(**options)
     problem = Problem(adjacency, options.alpha)
     plain, seen = ran(adjacency, method.prepare(problem, this_machine()), options)
-    step = Ahead(problem, at_once)
+    step = kind(problem, at_once)
     ahead, seen_ahead = ran(adjacency, step, options)
     assert (ahead.iterations, ahead.converged, ahead.error_bound) == (
         plain.iterations, plain.converged, plain.error_bound,
@@ -111,11 +139,21 @@ def test_most_steps_are_given_at_once():
     assert len(step.given) < outcome.iterations / 10
 
 
+def test_a_launch_that_ends_by_itself_is_looked_at_once(monkeypatch):
+    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
+    monkeypatch.setattr("prplugin.iterate._float32_first", lambda options: False)
+    adjacency = graph("random")
+    step = Launched(Problem(adjacency, 0.85), 256)
+    outcome, _ = ran(adjacency, step, Options(tol=1e-8))
+    assert step.given == [outcome.iterations]
+    assert step.rewound == 0
+
+
 def test_a_walk_that_went_too_far_goes_back():
     step = Ahead(Problem(graph("random"), 0.85), 16)
     step.start(np.full(300, 1 / 300))
-    walk = _Walk(step)
-    third = [walk(7).change for _ in range(3)][-1]
+    walk = _Walk(step, None)
+    third = [walk(7, 100).change for _ in range(3)][-1]
     walk.end()
     assert (step.given, step.rewound) == ([7], 1)
     again = method.prepare(Problem(graph("random"), 0.85), this_machine())

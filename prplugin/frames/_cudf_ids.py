@@ -18,16 +18,19 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import _pandas_ids as host
-from prplugin.graph.edges import Integers, index_dtype
-from prplugin.graph.renumber import renumber
+from prplugin.frames._cudf_arrays import as_array, as_series
+from prplugin.graph.device_edges import edges_by_id
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["as_array", "check_kind", "encode", "is_decimal", "located", "missing_rows", "taken"]
+__all__ = ["check_kind", "encode", "is_decimal", "located", "missing_rows", "taken"]
 
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
-def encode(ends: list[list[Any]], labels: list[list[str]]) -> tuple[list[Integers], list[cudf.Series], list[str]]:
+def encode(
+    ends: list[list[Any]], labels: list[list[str]], *, grouped: bool
+) -> tuple[Edges | GroupedEdges, list[cudf.Series], list[str]]:
     """Number the ids in the columns of each end.
 
     Parameters
@@ -37,11 +40,13 @@ def encode(ends: list[list[Any]], labels: list[list[str]]) -> tuple[list[Integer
         vertices may be pandas Series.
     labels : list of lists of str
         What messages call each column.
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
 
     Returns
     -------
-    codes : list of CuPy arrays
-        For each end, the position of each vertex in the order of the result.
+    edges : Edges or GroupedEdges
+        Without weights.
     columns : list of cuDF Series
         The vertices in that order, column by column, in the type of the source's columns.
     kinds : list of str
@@ -51,8 +56,8 @@ def encode(ends: list[list[Any]], labels: list[list[str]]) -> tuple[list[Integer
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
-        codes, ids = renumber(_common_integers(parts[0], named[0]))
-        return codes, [_integers_like(ids, parts[0])], kinds
+        edges, ids = edges_by_id(_common_integers(parts[0], named[0]), grouped=grouped)
+        return edges, [_integers_like(ids, parts[0])], kinds
     numbered = [
         [cudf.Series(ids) for ids in _common_integers(part, names)]
         if kind == "integer"
@@ -65,7 +70,7 @@ def encode(ends: list[list[Any]], labels: list[list[str]]) -> tuple[list[Integer
             columns[part] = _integers_like(as_array(columns[part]), parts[part])
         else:
             columns[part] = _like_categories(columns[part], parts[part])
-    return codes, columns, kinds
+    return Edges(codes[0], codes[1], None, len(columns[0])), columns, kinds
 
 
 def check_kind(column: Any, kind: str, what: str) -> None:
@@ -96,14 +101,6 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
     rows[of] = at
     rows[~comparable] = -1
     return rows
-
-
-def as_array(column: cudf.Series) -> Any:
-    """View the numbers of a column without nulls as a CuPy array."""
-    if not len(column):  # which may have no memory to view
-        dtype = column.dtype
-        return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
-    return column.values
 
 
 def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
@@ -227,12 +224,12 @@ def _integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
     """Hold ids as the source's column holds them: plain, nullable, Arrow's or categorical."""
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
-        return _like_categories(cudf.Series(ids), columns)
+        return _like_categories(as_series(ids), columns)
     if isinstance(like, pd.ArrowDtype):
-        return cudf.Series(ids).astype(pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
+        return as_series(ids).astype(pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
     if not isinstance(like, np.dtype):
-        return cudf.Series(ids).astype(ids.dtype.name.replace("i", "I").replace("uI", "UI"))
-    return cudf.Series(ids)
+        return as_series(ids).astype(ids.dtype.name.replace("i", "I").replace("uI", "UI"))
+    return as_series(ids)
 
 
 # --- everything else: the order of first appearance ---------------------------------------------------------------

@@ -11,7 +11,8 @@ import pandas as pd
 
 from prplugin.errors import PageRankError
 from prplugin.frames import _pandas_numbers as host
-from prplugin.frames._cudf_ids import as_array, is_decimal, missing_rows
+from prplugin.frames._cudf_arrays import as_array
+from prplugin.frames._cudf_ids import is_decimal, missing_rows
 from prplugin.graph.edges import Floats
 
 __all__ = ["numbers"]

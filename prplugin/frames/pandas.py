@@ -67,11 +67,16 @@ def accepts(frame: object) -> bool:
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
-def read(frame: pd.DataFrame, columns: Columns, vertices: object) -> tuple[Edges, Vertices]:
+def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:
     """Replace the ids of a frame by positions in the order of the result.
 
     That order is ascending for integers; else the order of first appearance: row by row, source before destination,
     then `vertices`.
+
+    Parameters
+    ----------
+    by_row : bool, default False
+        Of no account: edges come by row.
 
     Raises
     ------

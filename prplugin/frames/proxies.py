@@ -17,7 +17,7 @@ import numpy as np
 
 from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
-from prplugin.graph.edges import Edges, Floats, Integers
+from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
 
@@ -60,7 +60,9 @@ def accepts(frame: object) -> bool:
     return "cudf.pandas" in sys.modules and (cudf.accepts(frame) or pandas.accepts(frame))
 
 
-def read(frame: Any, columns: Columns, vertices: object) -> tuple[Edges, Vertices]:
+def read(
+    frame: Any, columns: Columns, vertices: object, *, by_row: bool = False
+) -> tuple[Edges | GroupedEdges, Vertices]:
     """Read the frame in the proxy, as its adapter does."""
     proxied = _is_proxy(frame)
     if proxied:
@@ -79,7 +81,7 @@ def read(frame: Any, columns: Columns, vertices: object) -> tuple[Edges, Vertice
     adapter = cudf if cudf.accepts(frame) else pandas
     vertices = _unwrapped(vertices, adapter)
     with _without_proxies():
-        edges, known = adapter.read(frame, columns, vertices)
+        edges, known = adapter.read(frame, columns, vertices, by_row=by_row)
     return edges, Vertices(adapter, known, proxied)
 
 

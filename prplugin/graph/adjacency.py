@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.graph.arrays import Place, gpu_of, moved, namespace, place_of, settle
-from prplugin.graph.edges import Edges, Floats, Integers
+from prplugin.graph.arrays import Place, moved, namespace, settle
+from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 from prplugin.graph.sums import RowSums, compensated_chain
 from prplugin.machine import COMPILED_FROM
 
@@ -36,12 +36,12 @@ class Compressed(NamedTuple):
 class Adjacency:
     """A directed multigraph on vertices 0..n-1."""
 
-    def __init__(self, edges: Edges) -> None:
+    def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges
         self.n = edges.n
         self.m = edges.m
         self.weighted = edges.weights is not None
-        self.place: Place = place_of(edges.source)
+        self.place: Place = edges.place
 
     def on(self, place: Place) -> Adjacency:
         """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
@@ -51,7 +51,7 @@ class Adjacency:
     def gpu(self) -> Any:
         """The GPU that holds the graph, or its copy, as a context manager; None where none does yet."""
         held = self if self.place == "device" else self.__dict__.get("_elsewhere")
-        return None if held is None else gpu_of(held.edges.source)
+        return None if held is None else held.edges.gpu
 
     @cached_property
     def _elsewhere(self) -> Adjacency:
@@ -74,16 +74,15 @@ class Adjacency:
     @cached_property
     def csc(self) -> Compressed:
         """In-edges by target: row i holds what vertex i pulls from."""
+        if isinstance(self.edges, GroupedEdges):
+            return Compressed(*self.edges.in_edges, None)
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
     @cached_property
     def largest_in_degree(self) -> int:
         """How many edges the most popular target has."""
-        if self.place == "host":
-            return int(np.diff(self.csc.offsets).max(initial=0))
-        from prplugin.graph import device  # imports CuPy, which holds the edges
-
-        return int(device.degrees(self.edges.destination, self.n).max()) if self.n else 0
+        offsets = self.csc.offsets
+        return int((offsets[1:] - offsets[:-1]).max()) if self.n else 0
 
     @property
     def out_weight(self) -> Floats:
@@ -97,6 +96,8 @@ class Adjacency:
 
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
+        if isinstance(self.edges, GroupedEdges):
+            return self.edges.out_degrees, 0
         if self.place == "device":
             from prplugin.graph import device  # imports CuPy, which holds the edges
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Edges", "Floats", "Integers", "index_dtype", "offset_dtype"]
+from prplugin.graph.arrays import Place, gpu_of, place_of, settle
+
+__all__ = ["Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
@@ -41,6 +45,75 @@ class Edges:
     def m(self) -> int:
         """How many edges there are."""
         return self.source.size
+
+    @property
+    def place(self) -> Place:
+        """Where they lie."""
+        return place_of(self.source)
+
+    @property
+    def gpu(self) -> Any:
+        """The GPU that they lie on, a context manager; None on the host."""
+        return gpu_of(self.source)
+
+
+class GroupedEdges:
+    """Edges on the GPU that were brought together by target before any vertex had a position.
+
+    They stand in for `Edges`; `source` and `destination` are numbered when one of them is first asked for.
+
+    Parameters
+    ----------
+    in_edges : tuple of arrays
+        Offsets and sources of the edges by target, numbered.
+    out_degrees : array of n float64
+    ends : tuple of arrays
+        Source and destination of each row, as `number` takes them.
+    number : function, or None
+        Puts positions in the place of what an array of ends holds; None where it holds those.
+    """
+
+    weights = None
+
+    def __init__(
+        self,
+        in_edges: tuple[Integers, Integers],
+        out_degrees: Floats,
+        ends: tuple[Integers, Integers],
+        number: Callable[[Integers], None] | None,
+    ) -> None:
+        self.in_edges = in_edges
+        self.out_degrees = out_degrees
+        self.n = out_degrees.size
+        self.m = ends[0].size
+        self.place: Place = "device"
+        self._ends = ends
+        self._number = number
+        self._lock = Lock()
+
+    @property
+    def gpu(self) -> Any:
+        """The GPU that they lie on, a context manager."""
+        return gpu_of(self.out_degrees)
+
+    @property
+    def source(self) -> Integers:
+        """As that of `Edges`."""
+        return self._numbered()[0]
+
+    @property
+    def destination(self) -> Integers:
+        """As that of `Edges`."""
+        return self._numbered()[1]
+
+    def _numbered(self) -> tuple[Integers, Integers]:
+        with self._lock:
+            if self._number is not None:
+                for end in self._ends:
+                    self._number(end)
+                settle(self.place)
+                self._number = None
+        return self._ends
 
 
 def index_dtype(n: int) -> np.dtype[Any]:

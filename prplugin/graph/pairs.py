@@ -12,6 +12,9 @@ from prplugin.options import Duplicates
 
 __all__ = ["both_ways", "one_edge_a_pair"]
 
+MOST_PAIRED = 1 << 32
+"""Two positions among no more vertices fit in 64 bits."""
+
 
 def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, or refuse repeated pairs; "sum" keeps every row.
@@ -32,16 +35,18 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
         return edges
     tails, heads = edges.source, edges.destination
     xp = namespace(tails)
+    if xp is not np and edges.n <= MOST_PAIRED:
+        from prplugin.graph import device_pairs  # imports CuPy, which holds the edges
+
+        marks, count = device_pairs.one_a_pair(edges, last=duplicates == "last", directed=directed)
+        if duplicates == "error" and count < edges.m:
+            raise _repeated(xp.flatnonzero(marks == 0))
+        return edges if count == edges.m else device_pairs.marked(edges, marks, count)
     if not directed:
         tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
     order, starts = _by_pair(tails, heads, edges.n)
     if duplicates == "error" and not starts.all():
-        repeats = xp.sort(order[~starts])
-        raise InvalidEdgesError(
-            f"{counted(repeats.size, 'row')} of the edge frame {'repeats' if repeats.size == 1 else 'repeat'} "
-            f"a pair of vertices that an earlier row has: {listed(repeats)} (counted from 0). "
-            "Drop them, or pass duplicates='sum', 'first' or 'last'."
-        )
+        raise _repeated(xp.sort(order[~starts]))
     if duplicates == "last":
         starts = xp.concatenate([starts[1:], starts[:1]])  # where a pair ends: before the next, and at the end
     return _rows(edges, xp.sort(order[starts]))
@@ -57,6 +62,14 @@ def both_ways(edges: Edges) -> Edges:
         xp.concatenate([edges.destination, edges.source[back]]),
         None if weights is None else xp.concatenate([weights, weights[back]]),
         edges.n,
+    )
+
+
+def _repeated(rows: Integers) -> InvalidEdgesError:
+    return InvalidEdgesError(
+        f"{counted(rows.size, 'row')} of the edge frame {'repeats' if rows.size == 1 else 'repeat'} "
+        f"a pair of vertices that an earlier row has: {listed(rows)} (counted from 0). "
+        "Drop them, or pass duplicates='sum', 'first' or 'last'."
     )
 
 

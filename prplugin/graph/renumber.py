@@ -31,6 +31,10 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     ids : array
         The distinct ids, ascending, in the type of the columns.
     """
+    if namespace(columns[0]) is not np:
+        from prplugin.graph import device_ids  # imports CuPy, which holds the ids
+
+        return device_ids.number(columns)
     filled = [column for column in columns if column.size]
     if not filled:
         return [column.astype(np.int32) for column in columns], columns[0][:0]
@@ -42,7 +46,7 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
         return _by_bitmap(columns, low, high)
     if count >= 2 * COMPILED_FROM and namespace(columns[0]) is np:
         return _by_hash(columns)
-    return _by_sort(columns)
+    return by_sort(columns)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
@@ -72,7 +76,7 @@ def _shifted(column: Integers, low: int) -> Integers:
     return wide - np.uint64(low % 2**64).astype(np.int64)
 
 
-def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+def by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     """Sort the ids; each new one in that order has the next position. No compiler, and fast enough for small frames."""
     xp = namespace(columns[0])
     keys = xp.concatenate(columns)

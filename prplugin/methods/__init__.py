@@ -19,8 +19,9 @@ import importlib
 import inspect
 import logging
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from heapq import heapify, heappop, heappush
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, runtime_checkable
 
 from prplugin.certificate import StepChain
@@ -30,7 +31,7 @@ from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
-__all__ = ["GpuStep", "Method", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
+__all__ = ["GpuStep", "LaunchStep", "Method", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
 
 logger = logging.getLogger(__name__)
 
@@ -76,9 +77,12 @@ class GpuStep(Step, Protocol):
     ----------
     at_once : int
         How many iterations it takes at once, at most. 1 where taking them again would not give the same bits.
+    narrow_pays : bool
+        Whether it is faster with contributions in float32.
     """
 
     at_once: int
+    narrow_pays: bool
 
     def many(self, count: int) -> list[Sums]:
         """Iterate `count` times, at most `at_once`, and only then wait for what each measured."""
@@ -88,6 +92,23 @@ class GpuStep(Step, Protocol):
 
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
+
+
+@runtime_checkable
+class LaunchStep(GpuStep, Protocol):
+    """A step that iterates many times in one launch, and by itself sees when to end it."""
+
+    def until(self, count: int, goal: float, stall: float) -> list[Sums]:
+        """Iterate as `many` does, but no more after a step that changes little enough, or too much.
+
+        That is at most `goal`, or at least `stall` times what the one before it changed.
+        """
+
+    def record(self, moves: Any) -> None:
+        """Write what each of the next steps changes to the rows of `moves`, k x n float32; or no more, from `start` on.
+
+        No launch may take more steps than there are rows left.
+        """
 
 
 class Method(Protocol):
@@ -120,8 +141,13 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
             raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
 
 
-def _options_of(method: Method) -> list[str]:
-    return [p.name for p in inspect.signature(method.prepare).parameters.values() if p.kind is p.KEYWORD_ONLY]
+def _options_of(method: Method) -> tuple[str, ...]:
+    return _keywords_of(method.prepare)
+
+
+@cache
+def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
+    return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
 def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
@@ -153,19 +179,49 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
             "name the method."
         )
-    reasons = {name: method.unfit(adjacency, machine) for name, method in able.items()}
-    costs = {method: method.cost(adjacency, machine) for name, method in able.items() if reasons[name] is None}
-    if not costs:
+    reasons: dict[str, str | None] = {}
+    for chosen in _by_cost(list(able.values()), adjacency, machine):
+        reasons[chosen.name] = chosen.unfit(adjacency, machine)  # asked of no more than it takes: it looks at the GPU
+        if reasons[chosen.name] is None:
+            break
+    else:
         raise MethodUnavailableError(
-            "no method can run here: " + "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+            "no method can run here: " + "; ".join(f"{name}: {reasons[name]}" for name in able)
         )
-    chosen: Method = min(costs, key=costs.__getitem__)
-    logger.info(
-        "%s for %d vertices and %d edges: %s",
-        chosen.name, adjacency.n, adjacency.m,
-        ", ".join(f"{method.name} {seconds:.2g} s" for method, seconds in costs.items()),
-    )  # fmt: skip
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "%s for %d vertices and %d edges: %s",
+            chosen.name, adjacency.n, adjacency.m,
+            ", ".join(
+                f"{name} {method.cost(adjacency, machine):.2g} s"
+                for name, method in able.items() if not reasons.get(name)
+            ),
+        )  # fmt: skip
     return chosen
+
+
+class _ShortRows:
+    """A graph with rows as short as they can be: the longest takes a pass over the edges to find."""
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self._adjacency = adjacency
+        self.largest_in_degree = -(-adjacency.m // max(1, adjacency.n))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adjacency, name)
+
+
+def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
+    """Give methods by rising cost. None costs less for a longer row, so it is looked for only where it may decide."""
+    short: Any = _ShortRows(adjacency)
+    queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
+    heapify(queue)
+    while queue:
+        _, exact, place = heappop(queue)
+        if exact:
+            yield able[place]
+        else:
+            heappush(queue, (able[place].cost(adjacency, machine), True, place))
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:

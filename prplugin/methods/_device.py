@@ -13,15 +13,34 @@ from prplugin.certificate import StepChain
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
 from prplugin.graph.sums import compensated_chain
-from prplugin.methods import Sums
+from prplugin.methods import GpuStep, Sums
 from prplugin.options import whole
 from prplugin.problem import Problem
 
-__all__ = ["DeviceStep", "Layout", "Pull", "RunsPull", "Shares", "blocks_option", "csc_layout", "pull_types", "unfit"]
+__all__ = [
+    "ITERATIONS",
+    "DeviceStep",
+    "Layout",
+    "Pull",
+    "RunsPull",
+    "Shares",
+    "begin",
+    "blocks_option",
+    "csc_layout",
+    "outflow",
+    "pull_types",
+    "step_along",
+    "step_chain",
+    "unfit",
+    "vectors",
+]
 
 THREADS = 256
 BLOCKS = 1024
 """Of the kernels that add up all vertices. The same on every GPU, so that the sums are the same to the bit."""
+
+ITERATIONS = 20
+"""That `cost` counts on: social networks take ten to twenty at the default tolerance, web graphs some sixty."""
 
 AT_ONCE = 16
 """Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
@@ -50,11 +69,13 @@ class Pull(Protocol):
         """
 
 
-class DeviceStep:
+class DeviceStep(GpuStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
 
     Everything stays on the GPU, and runs on the current stream; only the sums of each step come back.
     """
+
+    narrow_pays = True
 
     def __init__(self, problem: Problem, pull: Pull, at_once: int = AT_ONCE) -> None:
         import cupy  # there: `unfit` has looked
@@ -65,35 +86,15 @@ class DeviceStep:
         self._pull = pull
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
-        out_weight = cupy.asarray(adjacency.out_weight)
-        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
-        # overflows for denormal weights; and 0 where the vertex is dangling.
-        flowing = out_weight > 0
-        if self._weighted:
-            self._outflow = flowing.astype(np.float64)
-        else:
-            self._outflow = cupy.where(flowing, 1.0 / cupy.maximum(out_weight, 1.0), 0.0)
-        if problem.personalization is None:
-            v = cupy.full(1, 1.0 / n)
-        else:
-            v = cupy.asarray(problem.personalization)
-        self._target = v if problem.dangling is None else cupy.asarray(problem.dangling)
-        self._teleport = (1 - problem.alpha) * v
+        self._outflow = outflow(adjacency)
+        self._target, self._teleport = vectors(problem)
         self._pulled = cupy.empty(n)
         self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty((at_once, TOTALS))
         self._slots = list(self._totals)
         """What each of the steps at once measured; `self._latest` is that of the last step, or of the start."""
-        sums = 2 * ROW_CHAIN + 1  # in a block, of the blocks, and the block's own rounding
-        self._chain = StepChain(
-            row=pull.chain,
-            # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=adjacency.out_weight_chain + 4 if self._weighted else 2,
-            dangling=sums,
-            vectors=problem.vector_chain,
-            norm=sums + 1,
-        )
+        self._chain = step_chain(problem, pull.chain)
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
@@ -103,19 +104,15 @@ class DeviceStep:
         self._contributions = cupy.empty(self._n, dtype)
         single = 0 if dtype == "float64" else 1 + self._weighted
         self.chain = replace(self._chain, single=single)
-        real = cuda.ctype(dtype)
-        self._begin = cuda.kernel("methods/finish.cu", "begin", real_t=real)
-        self._finish = cuda.kernel("methods/finish.cu", "finish", real_t=real)
-        self._total = cuda.kernel("methods/finish.cu", "total", real_t=real)
+        self._finish = _of_finish("finish", dtype)
+        self._total = _of_finish("total", dtype)
 
     def start(self, ranks: Floats) -> None:
         import cupy
 
         self._ranks: Floats = cupy.array(ranks, np.float64)
-        self._begin(
-            (self._blocks,), (THREADS,), (self._n, self._ranks, self._outflow, self._contributions, self._partials)
-        )
-        self._add_up(self._slots[0])
+        self._latest = self._slots[0]
+        begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)
 
     def __call__(self) -> Sums:
         self._step(self._slots[0])
@@ -139,8 +136,8 @@ class DeviceStep:
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, self._target, _step_along(self._target, self._n),
-                self._teleport, _step_along(self._teleport, self._n), self._outflow, self._latest, self._ranks,
+                self._n, self._alpha, self._pulled, self._target, step_along(self._target, self._n),
+                self._teleport, step_along(self._teleport, self._n), self._outflow, self._latest, self._ranks,
                 self._contributions, self._partials,
             ),
         )  # fmt: skip
@@ -157,9 +154,66 @@ class DeviceStep:
         return self._ranks
 
 
-def _step_along(vector: Floats, n: int) -> int:
+# --- the equation -------------------------------------------------------------------------------------------------
+
+
+def outflow(adjacency: Adjacency) -> Floats:
+    """Give what each rank is multiplied by on its way out.
+
+    That is 1 / W; 1 where the edge has its share w / W, since 1 / W overflows for denormal weights; and 0 where the
+    vertex is dangling.
+    """
+    import cupy
+
+    out_weight = cupy.asarray(adjacency.out_weight)
+    flow: Floats = cupy.empty(adjacency.n)
+    grid = min(cuda.blocks_for(adjacency.n, THREADS), BLOCKS)
+    launch = _of_finish("outflow", "float64")
+    launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
+    return flow
+
+
+def vectors(problem: Problem) -> tuple[Floats, Floats]:
+    """Give w and (1 - alpha) * v: n entries each, or one that stands for all."""
+    import cupy
+
+    n, rest = problem.adjacency.n, 1 - problem.alpha
+    if problem.personalization is None and problem.dangling is None:
+        both = cupy.asarray(np.array([1.0 / n, rest * (1.0 / n)]))
+        return both[:1], both[1:]
+    v = cupy.full(1, 1.0 / n) if problem.personalization is None else cupy.asarray(problem.personalization)
+    return v if problem.dangling is None else cupy.asarray(problem.dangling), rest * v
+
+
+def step_along(vector: Floats, n: int) -> int:
     """Give how far apart neighbours' values lie: 1 in a vector of n, 0 where one value is that of all vertices."""
     return vector.size // n
+
+
+def step_chain(problem: Problem, row: int) -> StepChain:
+    """Give the roundings of a step around row sums of so many."""
+    adjacency = problem.adjacency
+    sums = 2 * ROW_CHAIN + 1  # in a block, of the blocks, and the block's own rounding
+    return StepChain(
+        row=row,
+        # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
+        edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
+        dangling=sums,
+        vectors=problem.vector_chain,
+        norm=sums + 1,
+    )
+
+
+def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
+    """Give contributions and D of the ranks to start from; `partials` has a row for each block of the grid."""
+    blocks = len(partials)
+    launch = _of_finish("begin", contributions.dtype)
+    launch((blocks,), (THREADS,), (ranks.size, ranks, outflow, contributions, partials))
+    _of_finish("total", contributions.dtype)((1,), (BLOCKS,), (blocks, partials, totals))
+
+
+def _of_finish(name: str, dtype: Any) -> Any:
+    return cuda.kernel("methods/finish.cu", name, real_t=cuda.ctype(dtype))
 
 
 # --- edges in runs ------------------------------------------------------------------------------------------------

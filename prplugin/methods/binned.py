@@ -35,9 +35,9 @@ def _bytes(adjacency: Adjacency) -> int:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
     n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
-    return 40 * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
+    return _device.ITERATIONS * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
 
 
 def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:

@@ -18,8 +18,8 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
-    return 40 * (54e-6 + 1.5e-11 * adjacency.m + 1.4e-9 * adjacency.n)
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return _device.ITERATIONS * (54e-6 + 1.5e-11 * adjacency.m + 1.4e-9 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:

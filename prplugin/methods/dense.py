@@ -29,8 +29,8 @@ def _bytes(adjacency: Adjacency) -> int:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
-    return 40 * (56e-6 + 1.9e-12 * adjacency.n**2)
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return _device.ITERATIONS * (56e-6 + 1.9e-12 * adjacency.n**2)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:

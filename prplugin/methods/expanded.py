@@ -31,8 +31,8 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
-    return 40 * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return _device.ITERATIONS * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = _pieces.SIZE * TERM, threads: int = 128) -> Step:

@@ -18,9 +18,9 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md: a warp waits for its longest row."""
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md: a warp waits for its longest row."""
     n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
-    return 40 * (49e-6 + 1.9e-11 * m + 1.1e-10 * n + 7e-8 * longest)
+    return _device.ITERATIONS * (49e-6 + 1.9e-11 * m + 1.1e-10 * n + 7e-8 * longest)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:

@@ -42,9 +42,9 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations (benchmarks/results/kernels.md) with what they copy, and the laying out on the host."""
+    """Estimate a ranking (benchmarks/results/kernels.md) with what they copy, and the laying out on the host."""
     copied = max(0, adjacency.m * _edge_bytes(adjacency) - 2 * CHUNK_BYTES)
-    return 5e-8 * adjacency.m + 40 * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
+    return 5e-8 * adjacency.m + _device.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
 
 
 def prepare(

@@ -23,8 +23,8 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations, as fitted to benchmarks/results/kernels.md."""
-    return 40 * (61e-6 + 2.5e-11 * adjacency.m + 1.3e-10 * adjacency.n)
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return _device.ITERATIONS * (61e-6 + 2.5e-11 * adjacency.m + 1.3e-10 * adjacency.n)
 
 
 def prepare(

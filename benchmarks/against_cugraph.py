@@ -1,0 +1,372 @@
+"""Beside cuGraph on one GPU, from frame to frame and an iteration: ``python -m benchmarks cugraph [--only NAME]``.
+
+Both take one cuDF frame and give one, warm and in turn, out of one RMM pool. cuGraph's `MultiGraph` counts every row,
+as ours does by default; its `Graph` keeps one edge of a pair, as ours does with ``duplicates="first"``. cuGraph is
+asked with ``tol=1e-6``; ours with a tol that is halved until its error is no larger. Errors are distances in L1 to a
+power iteration in float64 by cuSPARSE. "At least" is the ratio that we set out to reach. cuGraph computes in float32
+where edges have no weights, and so do we. An iteration is as in `kernels`. Peaks of memory are of what each allocates
+for one call, beside the frame.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from benchmarks import first_call, iterations
+from benchmarks.generate import rmat, scattered, scattered_ids, uniform, weighted
+from benchmarks.measure import alternately
+from benchmarks.reference import reference
+from prplugin.errors import MethodUnavailableError, PageRankError
+from prplugin.machine import this_machine
+from prplugin.methods import choose, methods
+from prplugin.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLUMNS", "figure", "rows"]
+
+COLUMNS = (
+    "graph", "what", "cuGraph ms", "ours ms", "ratio", "at least", "method", "iterations", "tol", "cuGraph error",
+    "our error", "our bound", "cuGraph peak MB", "our peak MB", "note",
+)  # fmt: skip
+
+NAMED = ("persistent", "blocked")
+"""Methods whose iteration is timed whatever "auto" takes."""
+
+THEIR_TOL, THEIR_MOST = 1e-6, 1000
+
+RUNS = 7, 25
+"""At least and at most, where a round takes less than `SLOW` seconds."""
+
+SLOW, SLOW_RUNS = 1.0, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is asked about a graph.
+
+    Attributes
+    ----------
+    what : {"frame to frame", "iteration"}
+    ids : {"int32", "int64", "str"}
+        int64: scattered over 62 bits; str: those, spelt out.
+    multi : bool
+        `MultiGraph`, or `Graph`.
+    weight : "weight", optional
+        float64.
+    alpha : float
+    tol : float
+        Where ours begins: see `_no_worse`.
+    least : float
+        How many times as fast as cuGraph we set out to be.
+    """
+
+    what: Literal["frame to frame", "iteration"] = "frame to frame"
+    ids: Literal["int32", "int64", "str"] = "int32"
+    multi: bool = True
+    weight: Literal["weight"] | None = None
+    alpha: float = 0.85
+    tol: float = 1e-5
+    least: float = 3.0
+
+    @property
+    def way(self) -> str:
+        """What sets it apart, in words."""
+        return ", ".join(
+            word
+            for word, said in (
+                (f"{self.ids} ids", self.ids != "int32"),
+                ("float64 weights", self.weight is not None),
+                (f"alpha {self.alpha}", self.alpha != 0.85),
+                ("Graph", not self.multi),
+            )
+            if said
+        )
+
+    @property
+    def dtype(self) -> str:
+        """What both compute in."""
+        return "float32" if self.weight is None else "float64"
+
+
+SMALL = Case()
+REAL, REAL_STEP = Case(least=5), Case(what="iteration", least=5)
+SLOW_CASE = Case(alpha=0.99, tol=1e-3, least=6)
+WHOLE, SIMPLE, SCATTERED = Case(), Case(multi=False), Case(ids="int64", least=2.5)
+WEIGHTED = Case(weight="weight", tol=1e-10)
+NAMES = Case(ids="str", multi=False, least=2)
+
+
+def _step(least: float, weight: Literal["weight"] | None = None) -> Case:
+    return Case(what="iteration", weight=weight, least=least)
+
+
+def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], tuple[Case, ...]]]:
+    """Name the graphs, each with what makes its cuDF frame of int32 ids from 0 on, and what is asked about it."""
+    yield "karate club", _karate, (SMALL,)
+    yield "R-MAT 12, 3 edges a vertex", lambda: rmat(12, 3, place="device"), (SMALL,)
+    if data is not None:
+        yield "road-luxembourg", lambda: _real(data, "road-luxembourg"), (REAL, REAL_STEP)
+        yield "web-NotreDame", lambda: _real(data, "web-NotreDame"), (REAL, REAL_STEP)
+        yield "cnr-2000", lambda: _real(data, "cnr-2000"), (REAL, SLOW_CASE, REAL_STEP)
+    if quick:
+        return
+    yield "R-MAT 18", lambda: rmat(18, place="device"), (NAMES,)
+    yield "R-MAT 20", lambda: rmat(20, place="device"), (WHOLE, SIMPLE, SCATTERED, _step(1.4))
+    steps = _step(1.4), _step(1.4, "weight")
+    yield "R-MAT 22", lambda: rmat(22, place="device"), (WHOLE, SIMPLE, SCATTERED, WEIGHTED, *steps)
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device"), (WHOLE, _step(1.5))
+    yield "R-MAT 24", lambda: rmat(24, place="device"), (WHOLE, SIMPLE, _step(1.4))
+    yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, place="device"), (_step(3),)
+
+
+def rows(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
+    """Time both in each case; a case that fails is a row that says why.
+
+    Parameters
+    ----------
+    only : tuple of str
+        Cases in whose name one of these occurs, such as "R-MAT 22", "Graph" or "iteration"; not given: all but
+        "first call", which starts processes.
+    """
+    if any(word in "first call" for word in only):
+        yield from _or_why({"what": "first call"}, lambda: map(_row, first_call.rows(quick)))
+    _take_memory_from_a_pool()
+    for name, make, cases in graphs(data, quick):
+        wanted = [
+            case for case in cases if not only or any(word in f"{_graph(name, case)}, {case.what}" for word in only)
+        ]
+        edges = cache(lambda make=make: make().astype("int32"))
+        for case in wanted:
+            about = {"graph": _graph(name, case), "what": case.what, "at least": case.least}
+            ask = _iteration if case.what == "iteration" else _frame_to_frame
+            yield from _or_why(about, partial(ask, about, edges, case))
+            gc.collect()
+
+
+def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Give rows, and one with the reason where something stops them: the others go on."""
+    try:
+        yield from find()
+    except Exception as error:  # of either side, and of many types
+        yield _row({**about, "note": f"{type(error).__name__}: {error}"[:200]})
+
+
+def _graph(name: str, case: Case) -> str:
+    return ", ".join(filter(None, [name, case.way]))
+
+
+def _row(known: dict[str, Any]) -> dict[str, Any]:
+    return dict.fromkeys(COLUMNS, "") | known
+
+
+# --- what is asked ------------------------------------------------------------------------------------------------
+
+
+def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
+    import prplugin
+
+    exact = reference(
+        edges() if case.weight is None else weighted(edges()), multi=case.multi, weight=case.weight, alpha=case.alpha
+    )
+    frame = _posed(edges(), case)
+    given: dict[str, Any] = {"weight": case.weight, "duplicates": "sum" if case.multi else "first"}
+    options: dict[str, Any] = {"alpha": case.alpha, "dtype": case.dtype}
+
+    def theirs() -> Any:
+        import cugraph
+
+        graph = iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight)
+        return _settled(cugraph.pagerank(graph, alpha=case.alpha, tol=THEIR_TOL, max_iter=THEIR_MOST))
+
+    found, their_peak = _with_peak(theirs)
+    their_error = _error(found, exact, case)
+    ranking, error, tol = _no_worse(
+        lambda tol: prplugin.Graph(frame, **given).rank(tol=tol, **options), exact, case, their_error
+    )
+
+    def ours() -> Any:
+        return _settled(prplugin.pagerank(frame, tol=tol, **given, **options))
+
+    _, our_peak = _with_peak(ours)
+    began = time.perf_counter()
+    theirs()
+    ours()
+    took = time.perf_counter() - began
+    runs = SLOW_RUNS if took > SLOW else min(max(RUNS[0], int(SLOW / took)), RUNS[1])
+    peer, own = alternately(theirs, ours, runs=runs)
+    yield _row(
+        {
+            **about,
+            **_times(peer.seconds, own.seconds),
+            "method": ranking.method,
+            "iterations": ranking.iterations,
+            "tol": tol,
+            "cuGraph error": their_error,
+            "our error": error,
+            "our bound": ranking.error_bound,
+            "cuGraph peak MB": round(their_peak / 1e6),
+            "our peak MB": round(our_peak / 1e6),
+        }
+    )
+
+
+def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
+    import prplugin
+
+    frame = _posed(edges(), case)
+    peer = iterations.theirs(iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight))
+    adjacency = prplugin.Graph(frame, weight=case.weight)._adjacency
+    auto = choose("auto", adjacency, this_machine(), {}).name
+
+    def one(method: str) -> Iterator[dict[str, Any]]:
+        if reason := methods()[method].unfit(adjacency, this_machine()):
+            raise MethodUnavailableError(reason)
+        step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
+        yield _row({**named, **_times(peer, iterations.ours(step, adjacency.n, case.dtype))})
+
+    for method in dict.fromkeys([auto, *NAMED]):
+        if method in methods():
+            named = {**about, "method": f"{method} (auto)" if method == auto else method}
+            yield from _or_why(named, partial(one, method))
+
+
+def _times(theirs: list[float], ours: list[float]) -> dict[str, Any]:
+    medians = statistics.median(theirs), statistics.median(ours)
+    return {
+        "cuGraph ms": medians[0] * 1e3,
+        "ours ms": medians[1] * 1e3,
+        "ratio": medians[0] / medians[1],
+        "samples": {"cuGraph": theirs, "ours": ours},
+    }
+
+
+# --- errors -------------------------------------------------------------------------------------------------------
+
+
+def _no_worse(rank: Callable[[float], Any], exact: Any, case: Case, limit: float) -> tuple[Any, float, float]:
+    """Rank with a tol halved until the error is no larger than the limit, or no less can be proved."""
+    tol, best = case.tol, None
+    while True:
+        try:
+            ranking = rank(tol)
+        except PageRankError:
+            if best is None:
+                raise
+            return best
+        best = ranking, _error(ranking.frame, exact, case), tol
+        if best[1] <= limit or tol < 1e-12:
+            return best
+        tol /= 2
+
+
+def _error(found: Any, exact: Any, case: Case) -> float:
+    """Give the distance in L1 of a result to the reference, whatever its order."""
+    import cupy
+
+    ids = found["vertex"]
+    if case.ids == "int32":
+        places = ids.values
+    else:
+        known = scattered_ids(exact.size, xp=cupy)
+        order = cupy.argsort(known)
+        places = order[cupy.searchsorted(known[order], ids.astype("int64").values)]
+    ranks = cupy.zeros(exact.size)
+    ranks[places] = found["pagerank"].values
+    return float(cupy.abs(ranks - exact).sum())
+
+
+# --- the GPU ------------------------------------------------------------------------------------------------------
+
+
+def _posed(edges: Any, case: Case) -> Any:
+    """Put the graph as the case has it."""
+    if case.weight is not None:
+        return weighted(edges)
+    if case.ids == "int32":
+        return edges
+    ids = scattered(edges)
+    return ids if case.ids == "int64" else ids.astype("str")
+
+
+def _settled(result: Any) -> Any:
+    """Wait for the GPU."""
+    import cupy
+
+    cupy.cuda.runtime.deviceSynchronize()
+    return result
+
+
+def _take_memory_from_a_pool() -> None:
+    """Let all that is done here, the making of graphs too, allocate from one pool."""
+    import cupy
+    import rmm
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    free, _ = rmm.mr.available_device_memory()
+    size = free // 4 * 3 // 256 * 256
+    rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=size))
+    cupy.cuda.set_allocator(rmm_cupy_allocator)
+
+
+def _with_peak(do: Callable[[], Any]) -> tuple[Any, int]:
+    """Do it once, and give the most bytes that it held at a time."""
+    import rmm
+
+    upstream = rmm.mr.get_current_device_resource()
+    seen = rmm.mr.StatisticsResourceAdaptor(upstream)
+    rmm.mr.set_current_device_resource(seen)
+    try:
+        return do(), seen.allocation_counts.peak_bytes
+    finally:
+        rmm.mr.set_current_device_resource(upstream)
+
+
+def _karate() -> Any:
+    """Give Zachary's karate club, each friendship once."""
+    import cudf
+    import networkx as nx
+
+    pairs = np.array(nx.karate_club_graph().edges())
+    return cudf.DataFrame({"src": pairs[:, 0], "dst": pairs[:, 1]})
+
+
+def _real(data: Path, name: str) -> Any:
+    import cudf
+
+    return cudf.read_parquet(data / "graphs" / f"{name}.parquet")[["src", "dst"]]
+
+
+# --- figure -------------------------------------------------------------------------------------------------------
+
+
+def figure(results: list[dict[str, Any]]) -> Figure:
+    """Draw how many times as fast as cuGraph we are in each case."""
+    from matplotlib.figure import Figure
+
+    shown = [row for row in results if row["ratio"] != ""][::-1]
+    drawing = Figure(figsize=(9, 1 + 0.25 * len(shown)), layout="constrained")
+    panel = drawing.subplots()
+    colours = {"frame to frame": "tab:blue", "iteration": "tab:orange"}
+    for what in dict.fromkeys(row["what"] for row in shown):
+        of_it = [(place, row["ratio"]) for place, row in enumerate(shown) if row["what"] == what]
+        panel.barh(*zip(*of_it, strict=True), label=what, color=colours.get(what, "tab:gray"))
+    panel.set_yticks(
+        range(len(shown)), [", ".join(filter(None, [row["graph"], row["method"]])) for row in shown], fontsize="small"
+    )
+    panel.axvline(1, color="black", linewidth=0.8)
+    aims = [(row["at least"], place) for place, row in enumerate(shown) if row["at least"] != ""]
+    panel.plot(*zip(*aims, strict=True), "k|", markersize=9, label="set out to reach")
+    panel.set(xlabel="times as fast as cuGraph", xscale="log")
+    panel.legend(fontsize="small")
+    return drawing

@@ -1,0 +1,89 @@
+"""Edges from columns of integer ids, on the GPU: see grouped.cu."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph import device
+from prplugin.graph.device_ids import FEW, IDS, counted_marks, extremes, number, widened
+from prplugin.graph.device_sort import sort_ids
+from prplugin.graph.edges import Edges, GroupedEdges, Integers
+
+__all__ = ["edges_by_id"]
+
+THREADS = 256
+
+AT_A_TIME = 8
+"""Ends that a thread of `renumber` takes: that of each.cuh."""
+
+HELD = 32
+"""Bytes an edge that `_grouped` holds at the most, of which 12 stay."""
+
+
+def edges_by_id(columns: list[Integers], *, grouped: bool) -> tuple[Edges | GroupedEdges, Integers]:
+    """Number the vertices of edges in ascending order of id.
+
+    Parameters
+    ----------
+    columns : list of arrays of ids
+        Of one integer type: sources, destinations, and if there are more vertices, those.
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
+
+    Returns
+    -------
+    edges : Edges or GroupedEdges
+        Without weights.
+    ids : array
+        The distinct ids, ascending, in the type of the columns.
+    """
+    m, dtype, known = columns[0].size, columns[0].dtype, None
+    columns = widened(columns)
+    if grouped and len(columns) == 2 and FEW < 2 * m < 2**32:
+        low, high = known = extremes(columns)
+        if high - low < m and cuda.bytes_free() >= HELD * m:
+            edges, ids = _grouped(columns, low, high - low + 1)
+            return edges, ids.astype(dtype, copy=False)
+    codes, ids = number(columns, known)
+    return Edges(codes[0], codes[1], None, ids.size), ids.astype(dtype, copy=False)
+
+
+def _grouped(columns: list[Integers], low: int, span: int) -> tuple[GroupedEdges, Integers]:
+    """Sort edges by the distance of the target's id from the least, and number vertices afterwards."""
+    dtype = columns[0].dtype
+    targets, sources, *ends = sort_ids(columns[0], columns[1], low, span)
+    begins = device.offsets_of(targets, span)
+    del targets
+    out_degrees = device.degrees(ends[0], span)
+    range_blocks = (cuda.blocks_for(span + 1, THREADS),)
+
+    def mark(bits: Integers) -> None:
+        _kernel("mark_ends", dtype)(range_blocks, (THREADS,), (span, begins, out_degrees, bits))
+
+    marks, n = counted_marks(mark, span, dtype)
+    ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
+    _kernel("compact", dtype)(
+        range_blocks,
+        (THREADS,),
+        (span, n, np.uint64(low % 2**64), marks, begins, out_degrees, ids, offsets, out_weight),
+    )
+    renumber = None
+    if n < span:
+        renumber = partial(_renumber, marks=marks, dtype=dtype)
+        renumber(sources)
+    return GroupedEdges((offsets, sources), out_weight, (ends[0], ends[1]), renumber), ids
+
+
+def _renumber(ends: Integers, *, marks: Any, dtype: np.dtype[Any]) -> None:
+    """Replace distances from the least id by positions."""
+    blocks = cuda.blocks_for(ends.size, THREADS * AT_A_TIME)
+    _kernel("renumber", dtype)((blocks,), (THREADS,), (ends.size, ends, marks))
+
+
+def _kernel(name: str, ids: np.dtype[Any]) -> Any:
+    return cuda.kernel("graph/grouped.cu", name, id_t=IDS[ids.str[1:]])

@@ -1,0 +1,225 @@
+"""Integer ids to positions in ascending order, on the GPU: what `renumber` does there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.device_sort import ITEMS, NARROW, TILE, sorted_by
+from prplugin.graph.device_sort import THREADS as SORTING
+from prplugin.graph.edges import Integers, index_dtype
+
+__all__ = ["FEW", "counted_marks", "extremes", "ids_kernel", "number", "widened"]
+
+DENSE = 16
+"""Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes an id."""
+
+FEW = TILE
+"""Up to so many ids are numbered by one block."""
+
+THREADS = 256
+
+AT_A_TIME = 8
+"""Items that a thread takes: that of each.cuh."""
+
+WORDS = 4 * THREADS
+"""Words of marks in a tile of `count_marks`: that of dense_ids.cu."""
+
+SKETCHED = 1 << 20
+"""Of fewer ids, all may be distinct: a table for so many takes 16 MiB."""
+
+CLASSES = 1 << 12
+"""Of the estimate of how many ids are distinct, which is off by 1.6 % (one standard deviation): see sparse_ids.cu."""
+
+ROOM = 1.7
+"""Slots of the table for each distinct id."""
+
+INDEX = np.dtype(np.int32)
+"""Of positions, where a kernel has none."""
+
+IDS = {"i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long"}
+
+
+def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
+    """Replace ids by their rank among all distinct ids: see `prplugin.graph.renumber.renumber`.
+
+    Parameters
+    ----------
+    known : tuple of int, optional
+        The least and the greatest id, where they have been looked for.
+    """
+    dtype = columns[0].dtype
+    count = sum(column.size for column in columns)
+    if not count:
+        return [cupy.empty(0, np.int32) for _ in columns], cupy.empty(0, dtype)
+    ready = widened(columns)
+    if count <= FEW:
+        codes, ids = _few(ready, count)
+    else:
+        low, high = known or extremes(ready)
+        codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high, count)
+    return codes, ids.astype(dtype, copy=False)
+
+
+def widened(columns: list[Integers]) -> list[Integers]:
+    """Bring ids to a type that kernels take, of 4 or 8 bytes, without a copy of those that are of one."""
+    dtype = columns[0].dtype
+    return [cupy.ascontiguousarray(column, dtype if dtype.itemsize >= 4 else np.int32) for column in columns]
+
+
+def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
+    """Number all ids in one launch."""
+    codes = cupy.empty(count + 1, np.int32)
+    ids = cupy.empty(count, columns[0].dtype)
+    launch = cuda.kernel(
+        "graph/few.cu", "number_few", id_t=IDS[ids.dtype.str[1:]], value_t="int", THREADS=SORTING, ITEMS=ITEMS
+    )
+    launch((1,), (SORTING,), (*_columns(columns), codes, ids))
+    ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
+    parts = [codes[start:end] for start, end in pairwise(ends)]
+    return parts, ids[: int(codes[count])]
+
+
+def extremes(columns: list[Integers]) -> tuple[int, int]:
+    """Find the least and the greatest of all ids, of which there is at least one."""
+    found = cupy.zeros(2, np.uint64)
+    blocks = min(_blocks(columns), 8 * cuda.multiprocessors())
+    ids_kernel("extremes", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), found))
+    complement, most = found.get().tolist()
+    bias = 1 << 63 if columns[0].dtype.kind == "i" else 0
+    return (~complement & (2**64 - 1)) - bias, most - bias
+
+
+def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
+    """Number ids by marks of those that occur; beside its results it holds 3 / 8 bytes an id of the range."""
+    span = high - low + 1
+    dtype = columns[0].dtype
+    least = np.uint64(low % 2**64)
+    blocks = _blocks(columns)
+
+    def mark(bits: Integers) -> None:
+        ids_kernel("mark", dtype)((blocks,), (THREADS,), (*_columns(columns), least, bits))
+
+    marks, n = counted_marks(mark, span, dtype)
+    words = marks.size
+    if n == span:
+        words, marks = n, 0
+    codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
+    ids = cupy.empty(n, dtype)
+    ids_kernel("encode", dtype, index_dtype(n))(
+        (max(blocks, cuda.blocks_for(words, THREADS)),),
+        (THREADS,),
+        (*_columns(columns), least, words, marks, *codes, *[0] * (3 - len(codes)), ids),
+    )
+    return codes, ids
+
+
+def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
+    """Mark the ids of a range that occur, and count the marks before each word of 32.
+
+    Parameters
+    ----------
+    mark : function
+        Sets a bit for each in words that are 0 before.
+    dtype : integer type
+        Of the ids: for kernels of one type are compiled together.
+
+    Returns
+    -------
+    marks : array of 8 bytes a word
+        As marks.cuh takes them.
+    n : int
+        How many ids occur.
+    """
+    words = -(-span // 32)
+    tiles = -(-words // WORDS)
+    narrow = span < NARROW
+    state = 4 if narrow else 8
+    # The total, the states of tiles, their tickets and the bits: one array, for all of them begin as 0.
+    cleared = cupy.zeros(8 + tiles * state + 4 + 4 * words, np.uint8)
+    total, states, ticket, bits = cleared[:8], cleared[8:], cleared[8 + tiles * state :], cleared[12 + tiles * state :]
+    mark(bits)
+    marks: Any = cupy.empty(words, np.uint64)
+    ids_kernel("count_marks", dtype, narrow=narrow)((tiles,), (THREADS,), (words, bits, marks, ticket, states, total))
+    return marks, int(total.view(np.int64)[0])
+
+
+def _sparse(columns: list[Integers], low: int, high: int, count: int) -> tuple[list[Integers], Integers]:
+    """Number ids through a hash table; beside its results it holds 14 bytes a distinct id, and then 38 for a while."""
+    dtype = columns[0].dtype
+    least = np.uint64(low % 2**64)
+    capacity = int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
+    index = index_dtype(capacity)
+    table: Any = cupy.empty(capacity + 1, np.uint64)
+    table.data.memset_async(0xFF, table.nbytes)
+    found = cupy.zeros(3, np.uint64)
+    codes = [cupy.empty(column.size, index) for column in columns]
+    outputs = [*codes, *[0] * (3 - len(codes))]
+    _sparse_kernel("insert", dtype, index)(
+        (min(_blocks(columns), 8 * cuda.multiprocessors()),),
+        (THREADS,),
+        (*_columns(columns), least, capacity, table, *outputs, found),
+    )
+    n, failures, _ = found.get().tolist()
+    if failures:
+        from prplugin.graph.renumber import by_sort  # which calls this module
+
+        return by_sort(columns)
+    keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
+    blocks = cuda.blocks_for(capacity + 1, THREADS * AT_A_TIME)
+    _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
+    keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
+    positions = table  # the keys are no longer needed
+    ids = cupy.empty(n, dtype)
+    _sparse_kernel("place", dtype, index)(
+        (cuda.blocks_for(n, THREADS * AT_A_TIME),), (THREADS,), (n, keys, slots, least, positions, ids)
+    )
+    _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
+    return [code.astype(index_dtype(n), copy=False) for code in codes], ids
+
+
+def _estimate(columns: list[Integers]) -> int:
+    """Estimate how many ids are distinct, on the high side: by three standard deviations."""
+    ranks = cupy.zeros(CLASSES, np.uint32)
+    blocks = min(_blocks(columns), 4 * cuda.multiprocessors())
+    _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
+    found = ranks.get()
+    estimate = 0.7213 / (1 + 1.079 / CLASSES) * CLASSES**2 / (0.5**found).sum()
+    empty = CLASSES - np.count_nonzero(found)
+    if estimate <= 2.5 * CLASSES and empty:
+        estimate = CLASSES * np.log(CLASSES / empty)
+    return int(1.05 * estimate) + CLASSES
+
+
+def _blocks(columns: list[Integers]) -> int:
+    return cuda.blocks_for(max(column.size for column in columns), THREADS * AT_A_TIME)
+
+
+def _columns(columns: list[Integers]) -> list[Any]:
+    """Give the kernel's three columns and their lengths; those that are absent have none."""
+    arguments: list[Any] = []
+    for column in columns:
+        arguments += column, column.size
+    return arguments + [0, 0] * (3 - len(columns))
+
+
+def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, narrow: bool = True) -> Any:
+    """Give a kernel of dense_ids.cu."""
+    return cuda.kernel(
+        "graph/dense_ids.cu",
+        name,
+        id_t=IDS[ids.str[1:]],
+        index_t="int" if index.itemsize == 4 else "long long",
+        state_t="unsigned int" if narrow else "unsigned long long",
+    )
+
+
+def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
+    return cuda.kernel(
+        "graph/sparse_ids.cu", name, id_t=IDS[ids.str[1:]], index_t="int" if index.itemsize == 4 else "long long"
+    )

@@ -1,0 +1,75 @@
+"""One row of each pair of vertices, on the GPU: see pairs.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.device_sort import NARROW, bits_for, order_of
+from prplugin.graph.edges import Edges, Integers, index_dtype
+
+__all__ = ["marked", "one_a_pair"]
+
+THREADS = 256
+
+TILE = 8 * THREADS
+"""Rows that a block takes: AT_A_TIME of each.cuh each thread."""
+
+
+def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
+    """Mark the first row of each pair, or the last; at the most 21 bytes an edge are held while that is found.
+
+    Returns
+    -------
+    marks : array of m bytes
+        1 on one row of each pair.
+    count : int
+        How many pairs there are.
+    """
+    m, bits = edges.m, bits_for(edges.n)
+    if not m:
+        return cupy.zeros(0, np.uint8), 0
+    blocks = (cuda.blocks_for(m, TILE),)
+    way = np.int32(directed), np.int32(bits)
+    keys: Any = cupy.empty(m, np.uint32)
+    _kernel("pair_keys", edges)(blocks, (THREADS,), (m, edges.source, edges.destination, *way, keys))
+    keys, rows = order_of(keys, min(2 * bits, 32))
+    marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)
+    _kernel("mark_kept", edges)(
+        blocks,
+        (THREADS,),
+        (m, keys, rows, edges.source, edges.destination, *way, np.int32(last), marks, count),
+    )
+    return marks, int(count[0])
+
+
+def marked(edges: Edges, marks: Integers, count: int) -> Edges:
+    """Copy the marked rows, of which there are `count`, in their order."""
+    blocks = cuda.blocks_for(edges.m, TILE)
+    state = np.uint32 if edges.m < NARROW else np.uint64
+    states = cupy.zeros(blocks + 1, state)
+    source, destination = (cupy.empty(count, edges.source.dtype) for _ in range(2))
+    weights = None if edges.weights is None else cupy.empty(count)
+    _kernel("keep_rows", edges)(
+        (blocks,),
+        (THREADS,),
+        (
+            edges.m, marks, states[blocks:], states, edges.source, edges.destination,
+            0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
+        ),
+    )  # fmt: skip
+    return Edges(source, destination, weights, edges.n)
+
+
+def _kernel(name: str, edges: Edges) -> Any:
+    return cuda.kernel(
+        "graph/pairs.cu",
+        name,
+        index_t="int" if edges.source.itemsize == 4 else "long long",
+        order_t="int" if index_dtype(edges.m).itemsize == 4 else "long long",
+        state_t="unsigned int" if edges.m < NARROW else "unsigned long long",
+        WEIGHTED=int(edges.weights is not None),
+    )

@@ -1,0 +1,26 @@
+// Every item of an array, by all threads of the grid.
+
+#define AT_A_TIME 8
+
+__device__ inline long long this_thread() { return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline long long all_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
+
+// Calls `work(item, place)`. Several items are read before the first is worked on, so that a thread waits for memory
+// once for all of them.
+template <typename T, typename Work>
+__device__ void each(const T *items, long long count, Work work) {
+    long long stride = all_threads();
+    for (long long first = this_thread(); first < count; first += AT_A_TIME * stride) {
+        T mine[AT_A_TIME];
+#pragma unroll
+        for (int item = 0; item < AT_A_TIME; ++item) {
+            long long place = first + item * stride;
+            if (place < count) mine[item] = items[place];
+        }
+#pragma unroll
+        for (int item = 0; item < AT_A_TIME; ++item) {
+            long long place = first + item * stride;
+            if (place < count) work(mine[item], place);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// From a graph by its ids' distances from the least to one by positions, when edges are sorted by target and the
+// out-edges of each distance are counted: only then is it known which ids of the range occur.
+//
+// Mapping: a thread an id of the range; `renumber`: a thread an edge, in a loop that strides over the grid.
+// Memory: `mark_ends` and `compact` read 8 bytes an id of the range, and `compact` writes an id, an offset and a count
+// for each that occurs. `renumber` reads and writes each end once and looks its word of marks up, in the L2.
+// Wins: where the range of ids is no more than the count of edges.
+//
+//   id_t     int, unsigned int, long long or unsigned long long
+
+#include "ids.cuh"
+#include "marks.cuh"
+
+// Marks each distance that is a target or a source.
+extern "C" __global__ void mark_ends(long long range, const int *begins, const int *out_degrees,
+                                     unsigned int *bits) {
+    long long place = this_thread();
+    bool occurs = place < range && (out_degrees[place] || begins[place] < begins[place + 1]);
+    unsigned int word = __ballot_sync(0xffffffffu, occurs);
+    if (place < range && place % 32 == 0) bits[place / 32] = word;
+}
+
+// Ids, where their in-edges begin, and how many out-edges they have, by position.
+extern "C" __global__ void compact(long long range, long long n, wide_t low, const Marks *marks, const int *begins,
+                                   const int *out_degrees, id_t *ids, int *begins_by_position,
+                                   double *out_weights) {
+    long long place = this_thread();
+    if (place == range) begins_by_position[n] = begins[range];
+    if (place >= range) return;
+    Marks word = marks[place / 32];
+    if (!(word.bits >> (place % 32) & 1)) return;
+    unsigned int position = word.rank(place);
+    ids[position] = static_cast<id_t>(low + place);
+    begins_by_position[position] = begins[place];
+    out_weights[position] = out_degrees[place];
+}
+
+// Replaces distances by positions.
+extern "C" __global__ void renumber(long long m, int *ends, const Marks *__restrict__ marks) {
+    each(ends, m, [=](int end, long long edge) { ends[edge] = static_cast<int>(marks[end / 32].rank(end)); });
+}

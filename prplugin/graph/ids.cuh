@@ -1,0 +1,28 @@
+// Ids of any integer type as unsigned numbers.
+//
+//   id_t     int, unsigned int, long long or unsigned long long
+
+#include "each.cuh"
+
+typedef unsigned long long wide_t;
+
+// How far an id is from the least. The difference need not fit id_t, but it is below 2^64.
+__device__ inline wide_t distance(id_t id, wide_t low) { return static_cast<wide_t>(id) - low; }
+
+// Ids as unsigned numbers in the same order, and back.
+#define BIAS (static_cast<id_t>(-1) < static_cast<id_t>(0) ? 1ull << 63 : 0ull)
+
+__device__ inline wide_t ordered(id_t id) { return static_cast<wide_t>(id) ^ BIAS; }
+__device__ inline id_t unordered(wide_t id) { return static_cast<id_t>(id ^ BIAS); }
+
+// Calls `work(id, column, place)` for every id of up to three columns.
+template <typename Work>
+__device__ void each_of(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c, long long in_c,
+                        Work work) {
+    const id_t *columns[] = {a, b, c};
+    long long counts[] = {in_a, in_b, in_c};
+#pragma unroll 1
+    for (int column = 0; column < 3; ++column) {
+        each(columns[column], counts[column], [&](id_t id, long long at) { work(id, column, at); });
+    }
+}

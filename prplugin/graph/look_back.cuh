@@ -1,0 +1,67 @@
+// Prefix sums over the tiles of one launch, by decoupled look-back (Merrill and Garland 2016, "Single-pass parallel
+// prefix scan with decoupled look-back").
+//
+// A tile has one word for each of its counts: two bits that say what the word holds, and the rest a count. First it is
+// the tile's own count, then that of all tiles up to it. Flag and count are one word, so that no fence is needed. Tiles
+// are numbered in the order in which blocks begin, by a counter: the tiles that a block waits for are at work or done,
+// however many blocks fit on the GPU.
+//
+//   state_t  unsigned int where all counts are below 2^30, else unsigned long long
+
+#define FLAG_SHIFT (8 * sizeof(state_t) - 2)
+#define COUNT_MASK (~(static_cast<state_t>(3) << FLAG_SHIFT))
+#define NOTHING_YET 0
+#define OWN 1
+#define UP_TO_HERE 2
+
+// How many words a thread asks for at once: by the time that the first is here, so are the others.
+#define AT_ONCE 4
+
+__device__ inline state_t flag_of(state_t word) { return word >> FLAG_SHIFT; }
+
+__device__ inline void publish(state_t *word, state_t flag, state_t count) {
+    *reinterpret_cast<volatile state_t *>(word) = flag << FLAG_SHIFT | count;
+}
+
+__device__ inline state_t look_at(const state_t *word) { return *reinterpret_cast<const volatile state_t *>(word); }
+
+// The count in all tiles before `tile`, which is not the first: each thread its own, a tile's words `stride` apart.
+__device__ inline state_t counted_before(const state_t *words, long long tile, int stride) {
+    state_t sum = 0;
+    for (long long last = tile - 1;;) {
+        state_t seen[AT_ONCE];
+#pragma unroll
+        for (int back = 0; back < AT_ONCE; ++back) seen[back] = look_at(words + max(last - back, 0LL) * stride);
+#pragma unroll
+        for (int back = 0; back < AT_ONCE; ++back) {
+            if (flag_of(seen[back]) == NOTHING_YET) break;
+            sum += seen[back] & COUNT_MASK;
+            if (flag_of(seen[back]) == UP_TO_HERE) return sum;  // at the latest that of the first tile
+            --last;
+        }
+    }
+}
+
+// The same for one count a tile, by a whole warp, which also publishes the tile's own: each lane looks at one of the 32
+// tiles before.
+__device__ inline state_t tile_begin(state_t *words, long long tile, state_t own) {
+    int lane = threadIdx.x % 32;
+    if (tile && lane == 0) publish(words + tile, OWN, own);
+    state_t sum = 0;
+    unsigned int whole = tile == 0;
+    for (long long last = tile - 1; !whole; last -= 32) {
+        state_t word = static_cast<state_t>(UP_TO_HERE) << FLAG_SHIFT;  // before the first tile: none
+        if (last - lane >= 0) {
+            do word = look_at(words + last - lane);
+            while (flag_of(word) == NOTHING_YET);
+        }
+        whole = __ballot_sync(0xffffffffu, flag_of(word) == UP_TO_HERE);
+        int nearest = whole ? __ffs(whole) - 1 : 31;
+        state_t count = lane <= nearest ? word & COUNT_MASK : 0;
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2) count += __shfl_xor_sync(0xffffffffu, count, distance);
+        sum += count;
+    }
+    if (lane == 0) publish(words + tile, UP_TO_HERE, sum + own);
+    return sum;
+}

@@ -1,0 +1,218 @@
+"""Steps that sum and end rows in one pass over equal pieces, many of them in one launch: the host's side of merge.cuh.
+
+A method brings a kernel that reads the edges in its way, and everything else is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.edges import Floats, Integers
+from prplugin.methods import LaunchStep, Sums, _device
+from prplugin.problem import Problem
+
+__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut"]
+
+THREADS = 256
+
+MOST_AT_ONCE = 256
+"""Iterations of a launch."""
+
+EDGES_AT_ONCE = 1 << 32
+"""That a launch goes through, about: so that no launch takes longer than a few tenths of a second."""
+
+LONG_ROW = 32
+"""Terms that a lane adds up: see merge.cuh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Rows and edges cut into equal pieces: see merge.cuh.
+
+    Attributes
+    ----------
+    n, m : int
+    size : int
+        Rows and edges together of a piece; the last may have fewer.
+    cuts : array of positions
+        How many rows end before each piece, and n.
+    offsets : array of n + 1 offsets
+        Of the rows' edges.
+    """
+
+    n: int
+    m: int
+    size: int
+    cuts: Integers
+    offsets: Integers
+
+    @property
+    def count(self) -> int:
+        """How many pieces there are."""
+        return self.cuts.size - 1
+
+    @property
+    def chain(self) -> int:
+        """Additions that a term of a row sum goes through."""
+        in_a_piece = max(LONG_ROW, -(-self.size // 32)) + 5
+        return in_a_piece + _device.ROW_CHAIN + 1
+
+
+def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
+    """Cut compressed rows into pieces of `size` rows and edges; positions of rows are of type `index`."""
+    import cupy  # holds the offsets
+
+    n = offsets.size - 1
+    count = -(-(n + m) // size)
+    cuts = cupy.empty(count + 1, index)
+    launch = cuda.kernel("methods/cut.cu", "cut", index_t=cuda.ctype(index), offset_t=cuda.ctype(offsets.dtype))
+    launch((cuda.blocks_for(count + 1, THREADS),), (THREADS,), (n, m, size, count, offsets, cuts))
+    return Pieces(n, m, size, cuts, offsets)
+
+
+class Plan(Protocol):
+    """How a method reads the edges.
+
+    Attributes
+    ----------
+    pieces : Pieces
+    threads : int
+        Of a block.
+    narrow_pays : bool
+        Whether contributions in float32 make an iteration faster.
+    """
+
+    pieces: Pieces
+    threads: int
+    narrow_pays: bool
+
+    def kernel(self, dtype: Any) -> Any:
+        """Give the kernel for contributions of a type."""
+
+    def room(self, dtype: Any) -> int:
+        """Give the bytes of shared memory that a block takes for terms."""
+
+    def edges(self, dtype: Any) -> tuple[Any, ...]:
+        """Give the arguments of the kernel that stand for the edges."""
+
+
+class MergeStep(LaunchStep):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        import cupy  # there: `unfit` has looked
+
+        adjacency, pieces = problem.adjacency, plan.pieces
+        n = adjacency.n
+        self.at_once = max(1, min(MOST_AT_ONCE, EDGES_AT_ONCE // (adjacency.m + n + 1)))
+        self.narrow_pays = plan.narrow_pays
+        self._plan, self._n = plan, n
+        self._outflow = _device.outflow(adjacency)
+        self._target, self._teleport = _device.vectors(problem)
+        # The host's numbers are fixed for all launches.
+        self._equation = (
+            problem.alpha, self._target, _device.step_along(self._target, n), self._teleport,
+            _device.step_along(self._teleport, n), self._outflow,
+        )  # fmt: skip
+        rows, totals = 2 * pieces.count, 2 * (1 + self.at_once) * _device.TOTALS
+        room = cupy.empty(rows + totals + _device.TOTALS + n + 1)
+        # All ones: a tail that is absent. The barrier begins at 0.
+        room.data.memset_async(0xFF, room.nbytes)
+        self._arrived = room[-1:].view(np.uint32)
+        self._arrived.data.memset_async(0, self._arrived.nbytes)
+        self._partial_rows = room[:rows].reshape(2, pieces.count)
+        # Two in turn, so that what the step before a launch measured is still there after it; and that of the start.
+        self._totals = list(room[rows : rows + totals].reshape(2, 1 + self.at_once, _device.TOTALS))
+        self._begun = room[rows + totals :][: _device.TOTALS]
+        self._before = room[rows + totals + _device.TOTALS : -1]
+        self._chain = _device.step_chain(problem, pieces.chain)
+        self._weighted = adjacency.weighted
+        self._moves: Any = None
+        self.chain = self._chain  # in float64
+        self._contributions: list[Any] = []
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
+        import cupy
+
+        single = 0 if dtype == "float64" else 1 + self._weighted
+        self.chain = replace(self._chain, single=single)
+        self._contributions = list(cupy.empty((2, self._n), dtype))
+        self._launch = self._plan.kernel(dtype).kernel
+        self._room = self._plan.room(dtype)
+        self._blocks = min(self._plan.pieces.count, _most_blocks(self._launch, self._plan.threads, self._room))
+        self._partials = cupy.empty((2 * self._blocks, _device.TOTALS))
+        pieces = self._plan.pieces
+        self._edges = (
+            pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, *self._partial_rows,
+            *self._plan.edges(dtype),
+        )  # fmt: skip
+
+    def start(self, ranks: Floats) -> None:
+        import cupy
+
+        if not self._contributions:
+            self.contribute_in("float64")
+        self._ranks: Floats = cupy.array(ranks, np.float64)
+        self._latest, self._change = self._begun, np.inf
+        self._moves = None
+        _device.begin(self._ranks, self._outflow, self._contributions[0], self._partials[: self._blocks], self._latest)
+
+    def __call__(self) -> Sums:
+        return self._taken(1)[0]
+
+    def many(self, count: int) -> list[Sums]:
+        return self.until(count)
+
+    def until(self, count: int, goal: float = -1.0, stall: float = np.inf) -> list[Sums]:
+        self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
+        self._known = self._latest, self._change
+        return self._taken(count, goal, stall)
+
+    def record(self, moves: Any) -> None:
+        self._moves = moves
+
+    def rewind(self, count: int) -> None:
+        # Contributions come out of the ranks by the same operation as before, but D is a sum in another order.
+        self.start(self._before)
+        self._latest, self._change = self._known
+        if count:
+            self._taken(count)
+
+    def _taken(self, count: int, goal: float = -1.0, stall: float = np.inf) -> list[Sums]:
+        """Take at most `count` steps in one launch, and wait for what they measured."""
+        self._launch(
+            (self._blocks,),
+            (self._plan.threads,),
+            (
+                np.int32(count), goal, stall, self._change, *self._edges, *self._equation, self._ranks,
+                *self._contributions, self._moves, self._latest, self._totals[0], self._partials, self._arrived,
+            ),
+            shared_mem=self._room,
+            enable_cooperative_groups=True,
+        )  # fmt: skip
+        (taken, _, _), *measured = self._totals[0][: 1 + count].get().tolist()
+        steps = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
+        self._latest, self._change = self._totals[0][int(taken)], steps[-1].change
+        self._totals.reverse()
+        if int(taken) % 2:
+            self._contributions.reverse()
+        if self._moves is not None:
+            self._moves = self._moves[int(taken) :] if int(taken) < len(self._moves) else None
+        return steps
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+
+def _most_blocks(launch: Any, threads: int, room: int) -> int:
+    """Count the blocks that the GPU holds at once, as a grid with barriers must be."""
+    import cupy
+
+    return cuda.multiprocessors() * int(
+        cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(launch.ptr, threads, room)
+    )

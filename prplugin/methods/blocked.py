@@ -1,0 +1,135 @@
+"""Propagation blocking: contributions reach their rows by way of shared memory (Beamer 2017); `tile=`, `piece=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import index_dtype
+from prplugin.machine import Machine
+from prplugin.methods import Step, _blocks, _device, _merge
+from prplugin.options import whole
+from prplugin.problem import Problem
+
+name = "blocked"
+runs_on = "gpu"
+
+MOST = 24_000
+"""Vertices of a tile, and rows and edges of a piece.
+
+As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, which leave 60 KB of L1 cache
+for what is under way.
+"""
+
+LEAST = 2048
+"""Rows and edges of a piece: from here on more blocks cost more than they save."""
+
+BLOCKS = 2
+"""On a multiprocessor at once, as the launch bounds of the kernel have it."""
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges twice and a contribution for each."""
+    reason = _device.unfit(adjacency, _bytes_of_plan)
+    if reason or adjacency is None:
+        return reason
+    most = _most()
+    if _blocks.room_for(most, -(-adjacency.n // most)) <= _blocks.shared_memory():
+        return None
+    return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate the layout and a ranking, as fitted to benchmarks/results/kernels.md."""
+    n, m = adjacency.n, adjacency.m
+    layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
+    return layout + _device.ITERATIONS * (35e-6 + 5.3e-12 * m + 2.4e-11 * n)
+
+
+def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
+    """Sort the edges by target, cut rows and edges into pieces, and sort each by tile.
+
+    Parameters
+    ----------
+    tile : int, optional
+        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 24000 at most, and on some GPUs
+        less. As many as that if not given.
+    piece : int, optional
+        Rows and edges whose terms a block keeps in shared memory, likewise. If not given, as many for each block of the
+        largest grid as for the others.
+    """
+    problem = problem.on("device")
+    return _merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
+
+
+class BlockedPlan:
+    """Reads contributions by tile, and terms by piece."""
+
+    threads = 512
+    narrow_pays = True
+
+    def __init__(self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None) -> None:
+        most, items = _most(), adjacency.n + adjacency.m
+        tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
+        size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
+        import cupy  # there: `unfit` has looked
+
+        self._adjacency = adjacency
+        csc = adjacency.csc
+        self.pieces = _merge.cut(csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
+        self._blocks = _blocks.lay_out(self.pieces, csc.indices, tile, cuda.multiprocessors() * BLOCKS)
+        self._values = cupy.empty(self._blocks.spots.size)
+        self._next = cupy.zeros(1, np.uint32)
+
+    def kernel(self, dtype: Any) -> Any:
+        launch = cuda.kernel(
+            "methods/blocked.cu",
+            "propagate",
+            index_t=cuda.ctype(self.pieces.cuts.dtype),
+            offset_t=cuda.ctype(self.pieces.offsets.dtype),
+            real_t=cuda.ctype(dtype),
+            WEIGHTED=int(self._adjacency.weighted),
+        )
+        return _blocks.roomy(launch, self.room(dtype))
+
+    def room(self, dtype: Any) -> int:
+        real = int(np.dtype(dtype).itemsize)
+        # With the place of edges that are none.
+        return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
+
+    def edges(self, dtype: Any) -> tuple[Any, ...]:
+        blocks, shares = self._blocks, None
+        if self._adjacency.weighted:
+            shares = blocks.arranged(_device.csc_layout(self._adjacency).shares.of(dtype))
+        return (
+            np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals, blocks.goals,
+            blocks.begins, blocks.spots, shares, self._values.view(dtype), self._next,
+        )  # fmt: skip
+
+
+def _most() -> int:
+    """Give the doubles that a block's shared memory holds, a multiple of 32, up to MOST."""
+    return min(MOST, _blocks.shared_memory() // 8 // 32 * 32)
+
+
+def _even(items: int, most: int) -> int:
+    """Give the size of pieces of which each block of the largest grid has as many as the others."""
+    blocks = cuda.multiprocessors() * BLOCKS
+    turns = -(-items // (blocks * most))
+    size = max(LEAST, -(-items // (blocks * turns)))
+    return min(most, -(-size // 32) * 32)
+
+
+def _bytes_of_plan(adjacency: Adjacency) -> int:
+    """Count the bytes of the in-edges, of their sorting, and of the blocks.
+
+    An edge has two 16-bit indices, a value and perhaps a share, and half a 32-bit index; a run, from a tile to a piece,
+    a length and an end while it is laid out, and up to seven edges that are none.
+    """
+    items = adjacency.n + adjacency.m
+    runs = min(adjacency.m, (adjacency.n // MOST + 1) * (items // MOST + 1))
+    each = 2 + 2 + 1 + 8 + (8 if adjacency.weighted else 0)
+    return _device.csc_bytes(adjacency) + each * (items + 7 * runs // 2) + 6 * runs

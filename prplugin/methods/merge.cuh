@@ -1,0 +1,222 @@
+// Rows summed and finished in one pass over equal pieces of rows and edges together: the merge path of D. Merrill and
+// M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
+//
+// All edges, row by row, each row's followed by its end, are n + m items in a line, cut every `size` of them: a piece is
+// equal work, however long or empty its rows are. cuts[p] is the first row that does not end before piece p, so that
+//
+//   piece p has the edges  p size - cuts[p]  ..  (p + 1) size - cuts[p + 1]
+//   and the ends of rows   cuts[p]           ..  cuts[p + 1].
+//
+// A row within a piece is summed and ended there: its new rank and contribution are written at once. A row that crosses
+// cuts leaves a partial sum in each of its pieces: in `tails` where it goes on, in `fronts` where it ends. The block of
+// the last one waits for the others. A tail is its own flag: ABSENT, which no sum is, until it is written, and again
+// once it is read, by the one who waits for it.
+//
+// Within a piece as many lanes share a row as its number of rows leaves; where a row is long even so, a warp sums it. A
+// term goes through at most LONG_ROW additions of doubles, or size / WARP of them, and a warp's five; partial sums are
+// added up compensated.
+//
+//   index_t, offset_t  int or long long: the types of positions and of offsets
+//   real_t             float or double: the type of contributions
+//   WEIGHTED           0 or 1: whether a term is a contribution, or its product with a share, which only a double holds
+
+#include "grid.cuh"
+#include "totals.cuh"
+
+#if WEIGHTED
+typedef double term_t;
+#else
+typedef real_t term_t;
+#endif
+
+#define ALL_LANES 0xffffffffu
+#define LONG_ROW WARP  // terms that a lane adds up; a warp sums rows that would leave it more
+
+#define ABSENT __longlong_as_double(-1)  // a NaN
+
+struct Pieces {
+    long long n, m, size, count;
+    const index_t *cuts;
+    const offset_t *offsets;  // of the rows, n + 1
+    double *fronts, *tails;   // a piece
+};
+
+// x := alpha * (P^T x + D w) + (1 - alpha) v. `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that
+// stands for all: then their step is 0.
+struct Equation {
+    double alpha;
+    const double *target;
+    long long target_step;
+    const double *teleport;
+    long long teleport_step;
+    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+};
+
+struct Vectors {
+    double *ranks;
+    real_t *from, *to;  // contributions of this iteration and of the next
+    float *moves;       // what each rank changes by; null where nobody wants to know
+};
+
+// A piece: the edges begin..end, and the rows first..open, of which `open` goes on after it, or only begins there.
+struct Piece {
+    long long begin, end, first, open;
+
+    __device__ Piece(const Pieces &pieces, long long p) {
+        first = pieces.cuts[p];
+        open = pieces.cuts[p + 1];
+        begin = p * pieces.size - first;
+        end = min((p + 1) * pieces.size, pieces.n + pieces.m) - open;
+    }
+};
+
+// A row of a piece, and what it takes to end it.
+struct Row {
+    long long row;
+    int place, past;  // of its terms
+    bool began_before;
+    double before, flow;
+
+    __device__ Row(long long row, const Piece &piece, const Pieces &pieces, const Equation &equation,
+                   const Vectors &vectors)
+        : row(row), place(0), past(0), began_before(false) {
+        if (row > min(piece.open, pieces.n - 1)) return;
+        long long starts = pieces.offsets[row];
+        began_before = starts < piece.begin;
+        place = static_cast<int>(max(starts, piece.begin) - piece.begin);
+        past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
+        before = vectors.ranks[row];
+        flow = equation.outflow[row];
+    }
+};
+
+// Ends a row: new rank, new contribution.
+__device__ inline void end_row(const Row &row, double sum, double mass, const Equation &equation,
+                               const Vectors &vectors, Tally &tally) {
+    double target = equation.target[row.row * equation.target_step];
+    double teleport = equation.teleport[row.row * equation.teleport_step];
+    double rank = equation.alpha * sum + (mass * target + teleport);
+    tally.add(row.before, rank, row.flow == 0.0);
+    vectors.ranks[row.row] = rank;
+    vectors.to[row.row] = static_cast<real_t>(rank * row.flow);
+    if (vectors.moves != nullptr) vectors.moves[row.row] = static_cast<float>(rank - row.before);
+}
+
+// How many lanes share a row of a piece, a power of two.
+__device__ inline int lanes_a_row(const Piece &piece) {
+    int lanes = 1;
+    while (lanes < WARP && (piece.open - piece.first + 1) * lanes * 2 <= blockDim.x) lanes *= 2;
+    return lanes;
+}
+
+// Sums the rows of piece p, whose terms are in shared memory. `mine` is the first row of the thread, brought before the
+// terms were there. All threads of the block must call it.
+__device__ inline void end_rows(long long p, const Piece &piece, int lanes, Row mine, const term_t *terms, double mass,
+                                const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
+    int lane = threadIdx.x % WARP, share = lane % lanes;
+    long long last = min(piece.open, pieces.n - 1);
+    while (mine.row - lane / lanes <= last) {  // the same for a warp
+        bool is_long = mine.past - mine.place > LONG_ROW * lanes;
+        double sum = 0.0;
+        if (!is_long) {
+            for (int at = mine.place + share; at < mine.past; at += lanes) sum += terms[at];
+        }
+        for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
+        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && share == 0); waiting != 0; waiting &= waiting - 1) {
+            int owner = __ffs(waiting) - 1;
+            int stop = __shfl_sync(ALL_LANES, mine.past, owner);
+            double part = 0.0;
+            for (int at = __shfl_sync(ALL_LANES, mine.place, owner) + lane; at < stop; at += WARP) part += terms[at];
+            for (int distance = WARP / 2; distance > 0; distance /= 2) {
+                part += __shfl_xor_sync(ALL_LANES, part, distance);
+            }
+            if (lane == owner) sum = part;
+        }
+        if (share == 0) {
+            if (mine.row < piece.open) {
+                if (mine.began_before) {  // only row `first` can
+                    pieces.fronts[p] = sum;
+                } else {
+                    end_row(mine, sum, mass, equation, vectors, tally);
+                }
+            } else if (mine.row <= last) {
+                __stcg(pieces.tails + p, sum);
+            }
+        }
+        mine = Row(mine.row + blockDim.x / lanes, piece, pieces, equation, vectors);
+    }
+}
+
+// Ends the row that ends in piece p and began in another, if there is one. All lanes of the warp must call it.
+__device__ inline void end_crossing_row(long long p, double mass, const Pieces &pieces, const Equation &equation,
+                                        const Vectors &vectors, Tally &tally) {
+    Piece piece(pieces, p);
+    if (piece.first == piece.open) return;  // it goes on
+    Row row(piece.first, piece, pieces, equation, vectors);
+    if (!row.began_before) return;  // it is ended
+    int lane = threadIdx.x % WARP;
+    Sum sum = NOTHING;
+    for (long long other = (row.row + pieces.offsets[row.row]) / pieces.size + lane; other < p; other += WARP) {
+        volatile double *tail = pieces.tails + other;
+        double partial = *tail;
+        while (__double_as_longlong(partial) == -1) partial = *tail;
+        *tail = ABSENT;
+        sum.add(partial);
+    }
+    sum = lanes_sum<WARP>(sum);
+    if (lane == 0) {
+        sum.add(pieces.fronts[p]);
+        end_row(row, sum.value(), mass, equation, vectors, tally);
+    }
+}
+
+// Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` brings the terms of a
+// piece to shared memory, and `spread(from)` does what the whole grid has to have done before; it ends with a barrier if
+// so. Ends early, after a step that changes at most `goal`, or at least `stall` times `before`, what the one before it
+// changed. `latest` is what the step before the first measured. Block 0 leaves how many steps were taken in
+// totals[0].change, and what each measured in the places after that. `partials` has room for two grids of blocks.
+template <typename Spread, typename TermsOf>
+__device__ void iterate(int count, double goal, double stall, double before, const Pieces &pieces,
+                        const Equation &equation, Vectors vectors, const Totals *latest, Totals *totals,
+                        Totals *partials, unsigned *arrived, term_t *terms, Spread spread, TermsOf terms_of) {
+    double dangling = latest->dangling;
+    int step = 0;
+    while (step < count) {
+        double mass = equation.alpha * dangling;
+        Tally tally = NO_TALLY;
+        spread(vectors.from);
+        Piece next(pieces, min(static_cast<long long>(blockIdx.x), pieces.count - 1));
+        for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
+            Piece piece = next;
+            int lanes = lanes_a_row(piece);
+            Row mine(piece.first + threadIdx.x / lanes, piece, pieces, equation, vectors);
+            terms_of(piece, vectors.from, terms);
+            next = Piece(pieces, min(p + gridDim.x, pieces.count - 1));  // on its way while this one is summed
+            __syncthreads();
+            end_rows(p, piece, lanes, mine, terms, mass, pieces, equation, vectors, tally);
+            __syncthreads();  // `terms` are read, and `fronts` written
+        }
+        for (long long p = blockIdx.x + static_cast<long long>(threadIdx.x / WARP) * gridDim.x; p < pieces.count;
+             p += static_cast<long long>(blockDim.x / WARP) * gridDim.x) {
+            end_crossing_row(p, mass, pieces, equation, vectors, tally);
+        }
+        // Two in turn: a block may be a step ahead of one that still reads.
+        Totals *written = partials + step % 2 * gridDim.x;
+        Totals mine = block_totals(tally);
+        if (threadIdx.x == 0) written[blockIdx.x] = mine;
+        grid_barrier(arrived);
+        tally = NO_TALLY;
+        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) tally.add(written[block]);
+        Totals all = block_totals(tally);  // the same to the bit in every block
+        ++step;
+        if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
+        if (all.change <= goal || all.change >= stall * before) break;
+        before = all.change;
+        dangling = all.dangling;
+        real_t *swap = vectors.from;
+        vectors.from = vectors.to;
+        vectors.to = swap;
+        if (vectors.moves != nullptr) vectors.moves += pieces.n;
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) totals[0].change = step;
+}

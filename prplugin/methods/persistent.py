@@ -1,0 +1,80 @@
+"""All iterations in one launch, over equal pieces of rows and edges (Merrill and Garland 2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import index_dtype
+from prplugin.machine import Machine
+from prplugin.methods import Step, _device, _merge
+from prplugin.problem import Problem
+
+name = "persistent"
+runs_on = "gpu"
+
+MOST = 8 * _merge.THREADS
+"""Rows and edges of a piece: each thread of a block brings eight edges at once."""
+
+BLOCKS = 4
+"""On a multiprocessor at once, as the launch bounds of the kernel have it."""
+
+IN_CACHE = 6_500_000
+"""Vertices whose contributions in float32 stay in the L2 cache of an H100, about."""
+
+NARROW_FROM = 4_000_000
+"""Vertices from which contributions in float64 leave the L2 cache. While they stay, a gather moves a sector of 32 bytes
+either way, and takes as long."""
+
+LEAST = 512
+"""From here on more blocks cost more at the barriers than they save."""
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges."""
+    return _device.unfit(adjacency, _bytes_of_plan)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md: gathers leave the L2 cache on large graphs."""
+    n, m = adjacency.n, adjacency.m
+    beyond = max(0.0, 1 - IN_CACHE / (n + 1))
+    return _device.ITERATIONS * (10e-6 + 8.5e-12 * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
+
+
+def prepare(problem: Problem, machine: Machine) -> Step:
+    """Sort the edges by target and cut rows and edges into pieces."""
+    problem = problem.on("device")
+    return _merge.MergeStep(problem, PersistentPlan(problem.adjacency))
+
+
+class PersistentPlan:
+    """Reads the in-edges in their order and gathers their contributions."""
+
+    threads = _merge.THREADS
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self._layout = _device.csc_layout(adjacency)
+        self.narrow_pays = adjacency.n >= NARROW_FROM
+        items = adjacency.n + adjacency.m
+        # As many for each block of the largest grid, and as few as that leaves.
+        blocks = cuda.multiprocessors() * BLOCKS
+        turns = -(-items // (blocks * MOST))
+        size = min(MOST, max(LEAST, -(-items // (blocks * turns))))
+        self.pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
+
+    def kernel(self, dtype: Any) -> Any:
+        return cuda.kernel("methods/persistent.cu", "persist", **_device.pull_types(self._layout, dtype))
+
+    def room(self, dtype: Any) -> int:
+        return MOST * (8 if self._layout.shares.of(dtype) is not None or dtype == "float64" else 4)
+
+    def edges(self, dtype: Any) -> tuple[Any, ...]:
+        return self._layout.sources, self._layout.shares.of(dtype)
+
+
+def _bytes_of_plan(adjacency: Adjacency) -> int:
+    """Count the bytes of the in-edges, of their sorting, and of the second contributions and the pieces."""
+    pieces = (adjacency.n + adjacency.m) // LEAST + 1
+    return _device.csc_bytes(adjacency) + 8 * adjacency.n + 24 * pieces

@@ -1,0 +1,178 @@
+"""`blocked`: its layout, edge by edge, and ranks from small tiles and pieces; what the host works out needs no GPU."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from running import param
+
+import prplugin
+from conformance.shapes import SHAPES
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
+from prplugin.methods import _blocks, _merge, blocked
+from prplugin.methods._blocks import CHUNK
+
+BLOCKED = [param("blocked")]
+
+# --- spans --------------------------------------------------------------------------------------------------------
+
+
+@given(
+    chunks=st.lists(st.sampled_from([0, 1, 31, 32, 33, 5_000, 100_000]), min_size=1, max_size=8),
+    most=st.sampled_from([1, 12, 32, 1000, 9_000]),
+)
+def test_spans_have_every_chunk_once(chunks, most):
+    chunks = np.array(chunks)
+    bounds = _blocks.spans(chunks, most)
+    assert bounds.dtype == np.int64
+    assert bounds.flags.c_contiguous
+    assert (bounds[:, 2] > bounds[:, 1]).all()
+    assert (bounds[:, 2] - bounds[:, 1] <= most).all()
+    ends = np.cumsum(chunks)
+    for tile, (begin, end) in enumerate(zip(ends - chunks, ends, strict=True)):
+        spans = bounds[bounds[:, 0] == tile, 1:]
+        assert (spans[:, 1] - spans[:, 0]).sum() == chunks[tile]
+        if spans.size:
+            assert (spans[0, 0], spans[-1, 1]) == (begin, end)
+        assert all(one[1] == other[0] for one, other in pairwise(spans))
+
+
+@pytest.mark.parametrize("items", [1, 2_048, 10**6, 88 * 10**6, 3 * 10**9])
+@pytest.mark.parametrize("most", [7_168, 24_000])
+def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
+    monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
+    size = blocked._even(items, most)
+    assert size % 32 == 0
+    assert blocked.LEAST <= size <= most
+    pieces, blocks = -(-items // size), 132 * blocked.BLOCKS
+    assert pieces <= blocks or -(-pieces // blocks) * blocks - pieces < 0.02 * pieces + blocks / 4
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("tile", 48, "tile must be a positive multiple of 32, at most 24,000, not 48."),
+        ("tile", 32_000, "tile must be a positive multiple of 32, at most 24,000, not 32000."),
+        ("piece", 0, "piece must be a positive multiple of 32, at most 24,000, not 0."),
+        ("piece", True, "piece must be a positive multiple of 32, at most 24,000, not True."),
+    ],
+)
+def test_wrong_options_are_refused(monkeypatch, option, value, message):
+    monkeypatch.setattr(blocked, "_most", lambda: 24_000)
+    monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
+    adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
+    with pytest.raises(prplugin.InvalidOptionError) as caught:
+        blocked.BlockedPlan(adjacency, **{option: value})
+    assert str(caught.value) == message
+
+
+# --- the layout ---------------------------------------------------------------------------------------------------
+
+
+def skewed(n: int, m: int, weighted: bool = False) -> Adjacency:
+    """Give a graph with hubs, rows without edges, and tiles that few edges leave."""
+    random = np.random.default_rng(n + m)
+    source, target = ((n * random.random(m) ** power).astype(np.int32) for power in (3, 5))
+    return Adjacency(Edges(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
+
+
+GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "few edges": (9_000, 3_000)}
+
+
+@pytest.mark.parametrize("method", BLOCKED)
+@pytest.mark.parametrize("sizes", [(32, 32), (32, 1_024), (96, 256), (1_024, 96), (12_000, 4_096)])
+@pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
+def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
+    (tile, size), adjacency = sizes, skewed(*shape).on("device")
+    pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
+    layouts = [_blocks.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
+    names = ("bounds", "locals", "goals", "begins", "spots")
+    bounds, local, goals, begins, spots = (getattr(layouts[0], name).get() for name in names)
+    cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()
+    assert begins[0] == 0
+    assert local.size == spots.size == CHUNK * goals.size == CHUNK * begins[-1]
+    by_piece = {}  # the source of each edge, where it is
+    for p in range(pieces.count):
+        begin, end = p * size - cuts[p], min((p + 1) * size, pieces.n + pieces.m) - cuts[p + 1]
+        places = np.arange(CHUNK * begins[p], CHUNK * begins[p + 1])
+        assert (spots[places[spots[places] >= end - begin]] == size).all()
+        places = places[spots[places] < end - begin]
+        edges = begin + spots[places].astype(np.int64)
+        assert sorted(edges) == list(range(begin, end))
+        assert (np.diff(sources[edges] // tile) >= 0).all()
+        by_piece |= dict(zip(places.tolist(), sources[edges].tolist(), strict=True))
+    assert len(by_piece) == adjacency.m
+    assert sorted(goals) == list(range(goals.size))
+    assert sum(end - first for _, first, end in bounds) == goals.size
+    for of_tile, first, end in bounds:
+        for chunk in range(first, end):
+            for k in range(CHUNK):
+                source = by_piece.pop(int(goals[chunk]) * CHUNK + k, of_tile * tile)  # or it is none
+                assert source == of_tile * tile + local[chunk * CHUNK + k]
+    assert not by_piece
+    assert all((getattr(layouts[0], name) == getattr(layouts[1], name)).all() for name in ("bounds", "goals", "begins"))
+
+
+# --- ranks --------------------------------------------------------------------------------------------------------
+
+
+def assert_as_numpy(graph: prplugin.Graph, dtype: str, **options) -> None:
+    """Compare ranks with those of `numpy`, as far as the two bounds reach, and their bits with those of another run."""
+    tol = 1e-10 if dtype == "float64" else 1e-6
+    other = graph.rank(method="numpy", dtype=dtype, tol=tol)
+    one, again = (graph.rank(method="blocked", dtype=dtype, tol=tol, **options) for _ in range(2))
+    apart = np.abs(one.ranks.astype(float) - other.ranks.astype(float)).sum()
+    assert apart <= one.error_bound + other.error_bound <= 2 * tol
+    assert one.ranks.tobytes() == again.ranks.tobytes()
+
+
+@pytest.mark.parametrize("method", BLOCKED)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_small_tiles_and_pieces_agree_with_numpy(method, dtype, shape):
+    frame, arguments = SHAPES[shape]()
+    graph = prplugin.Graph(frame, **arguments)
+    for tile, piece in (32, 32), (64, 1_024), (1_024, 96):
+        if len(frame) < 10_000 * piece:
+            assert_as_numpy(graph, dtype, tile=tile, piece=piece)
+
+
+@pytest.mark.parametrize("method", BLOCKED)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
+    random = np.random.default_rng(4)
+    n, m = 100_000, 1_000_000
+    source, target = ((n * random.random(m) ** power).astype(np.int64) for power in (2, 4))
+    frame = pd.DataFrame({"src": source, "dst": target, "w": random.random(m)})
+    assert_as_numpy(prplugin.Graph(frame, weight=weight), dtype)
+    assert_as_numpy(
+        prplugin.Graph(frame, weight=weight), dtype, tile=24_000 if dtype == "float64" else 6_400, piece=6_400
+    )
+
+
+@pytest.mark.parametrize("method", BLOCKED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_offsets_give_the_same_bits(method, weighted):
+    from prplugin.machine import this_machine
+    from prplugin.problem import Problem
+
+    bits = set()
+    for wide in (np.int32, np.int64):
+        adjacency = skewed(3_000, 20_000, weighted).on("device")
+        offsets, sources, weights = adjacency.csc
+        adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
+        step = blocked.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
+        for dtype in ("float64", "float32", "float64"):
+            step.contribute_in(dtype)
+            step.start(np.full(adjacency.n, 1 / adjacency.n))
+            step.many(5)
+        bits.add(step.ranks().tobytes())
+    assert len(bits) == 1
