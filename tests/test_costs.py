@@ -15,7 +15,8 @@ ROWS = json.loads((Path(__file__).parents[1] / "benchmarks/results/kernels.json"
 
 
 def measured(graph):
-    return {row["what"]: row["ms float64"] for row in ROWS if row["graph"] == graph and row["ms float64"]}
+    """In float32, as rankings begin where that is faster."""
+    return {row["what"]: row["ms float32"] for row in ROWS if row["graph"] == graph and row["ms float32"]}
 
 
 @pytest.mark.parametrize("graph", sorted({row["graph"] for row in ROWS}))

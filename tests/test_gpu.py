@@ -323,7 +323,8 @@ def test_every_element_is_written_before_it_is_read(monkeypatch, method, library
 def test_64_bit_offsets_give_the_same_bits(monkeypatch, method, library, weight):
     edges = posed(random_graph(), library)
     expected = rapids.on_host(prplugin.Graph(edges, weight=weight).rank(method=method).ranks)
-    monkeypatch.setattr("prplugin.graph.device.offset_dtype", lambda m: np.dtype(np.int64))
+    for module in ("device", "device_edges"):
+        monkeypatch.setattr(f"prplugin.graph.{module}.offset_dtype", lambda m: np.dtype(np.int64))
     ranks = rapids.on_host(prplugin.Graph(edges, weight=weight).rank(method=method).ranks)
     assert np.array_equal(ranks, expected)
 

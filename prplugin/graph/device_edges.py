@@ -12,7 +12,7 @@ from prplugin import cuda
 from prplugin.graph import device
 from prplugin.graph.device_ids import FEW, IDS, counted_marks, extremes, number, widened
 from prplugin.graph.device_sort import sort_ids
-from prplugin.graph.edges import Edges, GroupedEdges, Integers
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, offset_dtype
 
 __all__ = ["edges_by_id"]
 
@@ -44,7 +44,7 @@ def edges_by_id(columns: list[Integers], *, grouped: bool) -> tuple[Edges | Grou
     """
     m, dtype, known = columns[0].size, columns[0].dtype, None
     columns = widened(columns)
-    if grouped and len(columns) == 2 and FEW < 2 * m < 2**32:
+    if grouped and len(columns) == 2 and 2 * m > FEW and offset_dtype(m).itemsize == 4:
         low, high = known = extremes(columns)
         if high - low < m and cuda.bytes_free() >= HELD * m:
             edges, ids = _grouped(columns, low, high - low + 1)

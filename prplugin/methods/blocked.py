@@ -17,11 +17,10 @@ from prplugin.problem import Problem
 name = "blocked"
 runs_on = "gpu"
 
-MOST = 24_000
+MOST = 27_200
 """Vertices of a tile, and rows and edges of a piece.
 
-As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, which leave 60 KB of L1 cache
-for what is under way.
+As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, beside a little L1 cache.
 """
 
 LEAST = 2048
@@ -45,8 +44,9 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate the layout and a ranking, as fitted to benchmarks/results/kernels.md."""
     n, m = adjacency.n, adjacency.m
+    an_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
     layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
-    return layout + _device.ITERATIONS * (35e-6 + 5.3e-12 * m + 2.4e-11 * n)
+    return layout + _device.ITERATIONS * (35e-6 + an_edge * m + 2.4e-11 * n)
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
@@ -55,7 +55,7 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
     Parameters
     ----------
     tile : int, optional
-        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 24000 at most, and on some GPUs
+        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 27200 at most, and on some GPUs
         less. As many as that if not given.
     piece : int, optional
         Rows and edges whose terms a block keeps in shared memory, likewise. If not given, as many for each block of the
