@@ -45,7 +45,7 @@ def test_spans_have_every_chunk_once(chunks, most):
 
 
 @pytest.mark.parametrize("items", [1, 2_048, 10**6, 88 * 10**6, 3 * 10**9])
-@pytest.mark.parametrize("most", [7_168, 27_200])
+@pytest.mark.parametrize("most", [7_168, 24_000])
 def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
     monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
     size = blocked._even(items, most)
@@ -58,14 +58,14 @@ def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("tile", 48, "tile must be a positive multiple of 32, at most 27,200, not 48."),
-        ("tile", 32_000, "tile must be a positive multiple of 32, at most 27,200, not 32000."),
-        ("piece", 0, "piece must be a positive multiple of 32, at most 27,200, not 0."),
-        ("piece", True, "piece must be a positive multiple of 32, at most 27,200, not True."),
+        ("tile", 48, "tile must be a positive multiple of 32, at most 24,000, not 48."),
+        ("tile", 32_000, "tile must be a positive multiple of 32, at most 24,000, not 32000."),
+        ("piece", 0, "piece must be a positive multiple of 32, at most 24,000, not 0."),
+        ("piece", True, "piece must be a positive multiple of 32, at most 24,000, not True."),
     ],
 )
 def test_wrong_options_are_refused(monkeypatch, option, value, message):
-    monkeypatch.setattr(blocked, "_most", lambda: 27_200)
+    monkeypatch.setattr(blocked, "_most", lambda: 24_000)
     monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(prplugin.InvalidOptionError) as caught:

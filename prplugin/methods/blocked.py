@@ -17,10 +17,10 @@ from prplugin.problem import Problem
 name = "blocked"
 runs_on = "gpu"
 
-MOST = 27_200
+MOST = 24_000
 """Vertices of a tile, and rows and edges of a piece.
 
-As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, beside a little L1 cache.
+As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, which leave 60 KB of L1 cache.
 """
 
 LEAST = 2048
@@ -55,7 +55,7 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
     Parameters
     ----------
     tile : int, optional
-        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 27200 at most, and on some GPUs
+        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 24000 at most, and on some GPUs
         less. As many as that if not given.
     piece : int, optional
         Rows and edges whose terms a block keeps in shared memory, likewise. If not given, as many for each block of the
