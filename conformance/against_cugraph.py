@@ -72,8 +72,9 @@ WAYS = {
     ),
 }
 
-LOSES = "cuGraph loses the out-weight of the vertex -1"
-"""In `precomputed_vertex_out_weight`, silently: -1 is its own mark for no vertex. conformance.probes shows it."""
+LOSES = "cuGraph is off where an id is -1"
+"""With `precomputed_vertex_out_weight`, silently: on the graphs that have such a vertex, and on no other. Ours are held to
+the reference alone there. `conformance.probes` asks it of a small graph with the id and without."""
 
 BY_ALL = ("MultiGraph", "MultiGraph, float64, personalization")
 

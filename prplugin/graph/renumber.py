@@ -44,24 +44,24 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
-    if count >= 2 * COMPILED_FROM and namespace(columns[0]) is np:
+    if count >= 2 * COMPILED_FROM:
         return _by_hash(columns)
     return by_sort(columns)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
     """Mark the ids in a bitmap of their range; an id's position is the number of marks before it."""
-    xp, dtype = namespace(columns[0]), columns[0].dtype
+    dtype = columns[0].dtype
     shifted = [_shifted(column, low) for column in columns]
-    seen = xp.zeros(high - low + 1, np.bool_)
+    seen = np.zeros(high - low + 1, np.bool_)
     for column in shifted:
         seen[column] = True
-    ids = xp.flatnonzero(seen)
+    ids = np.flatnonzero(seen)
     narrow = index_dtype(ids.size)
     if ids.size == seen.size:
         codes: list[Integers] = [column.astype(narrow) for column in shifted]  # a copy: the graph outlives the frame
     else:
-        position = xp.cumsum(seen, dtype=narrow)
+        position = np.cumsum(seen, dtype=narrow)
         position -= 1
         codes = [position[column] for column in shifted]
     # Added modulo 2**64 and cut to the type of the ids: exact, since every id fits that type.
