@@ -73,8 +73,8 @@ WAYS = {
 }
 
 LOSES = "cuGraph is off where an id is -1"
-"""With `precomputed_vertex_out_weight`, silently: on the graphs that have such a vertex, and on no other. There ours are
-held to the reference alone. `conformance.probes` asks it of a small graph with the id and without."""
+"""With `precomputed_vertex_out_weight`, silently: on the graphs that have such a vertex, and on no other. There ours
+are held to the reference alone. `conformance.probes` asks it of a small graph with the id and without."""
 
 BY_ALL = ("MultiGraph", "MultiGraph, float64, personalization")
 
