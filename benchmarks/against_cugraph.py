@@ -353,6 +353,7 @@ def _real(data: Path, name: str) -> Any:
 def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw how many times as fast as cuGraph we are in each case."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     shown = [row for row in results if row["ratio"] != ""][::-1]
     drawing = Figure(figsize=(9, 1 + 0.25 * len(shown)), layout="constrained")
@@ -368,5 +369,8 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     aims = [(row["at least"], place) for place, row in enumerate(shown) if row["at least"] != ""]
     panel.plot(*zip(*aims, strict=True), "k|", markersize=9, label="set out to reach")
     panel.set(xlabel="times as fast as cuGraph", xscale="log")
+    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_formatter("")
     panel.legend(fontsize="small")
     return drawing
