@@ -19,6 +19,7 @@ __all__ = [
     "COMPUTE_CAPABILITY",
     "REMEDY",
     "allocating",
+    "attribute",
     "blocks_for",
     "bytes_free",
     "ctype",
@@ -105,17 +106,22 @@ def _rmm() -> AbstractContextManager[object]:
 
 def multiprocessors() -> int:
     """Give how many multiprocessors the current GPU has."""
+    return attribute("MultiProcessorCount")
+
+
+def attribute(name: str) -> int:
+    """Give what the current GPU has of something, by the name that CUDA gives it after ``cudaDevAttr``."""
     import cupy  # there, since what runs on the GPU asks
 
-    return _multiprocessors(cupy.cuda.runtime.getDevice())
+    return _attribute(name, cupy.cuda.runtime.getDevice())
 
 
 @cache
-def _multiprocessors(device: int) -> int:
+def _attribute(name: str, device: int) -> int:
     import cupy
 
     runtime = cupy.cuda.runtime
-    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMultiProcessorCount, device))
+    return int(runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), device))
 
 
 def bytes_free() -> int:

@@ -93,6 +93,20 @@ def test_words_of_64_bits_look_back_as_well(monkeypatch):
 # --- ids to positions ---------------------------------------------------------------------------------------------
 
 
+def id_range(kind, where, m):
+    """The least id of m that may be drawn, and the one after the greatest."""
+    info = np.iinfo(kind)
+    return {
+        "one": (7, 8),
+        "few": (3, 20),
+        "least": (info.min, info.min + 90),
+        "greatest": (info.max - 90, info.max + 1),
+        "about 0": (max(info.min, -40), 70),
+        "wide": (max(info.min, -m // 3), min(info.max, m // 2)),
+        "anywhere": (info.min, info.max + 1),
+    }[where]
+
+
 def assert_numbered_as_on_the_host(*columns):
     expected, ids = renumber(list(columns))
     codes, found = renumber([on_gpu(column) for column in columns])
@@ -107,15 +121,7 @@ def assert_numbered_as_on_the_host(*columns):
 @pytest.mark.parametrize("where", ["one", "few", "least", "greatest", "about 0", "anywhere"])
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_ids_of_every_type(kind, where, m):
-    info = np.iinfo(kind)
-    low, high = {
-        "one": (7, 8),
-        "few": (3, 20),
-        "least": (info.min, info.min + 90),
-        "greatest": (info.max - 90, info.max + 1),
-        "about 0": (max(info.min, -40), 70),
-        "anywhere": (info.min, info.max + 1),
-    }[where]
+    low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     one, other, more = (rng.integers(low, high, size, dtype=kind) for size in (m, m, 1 + m // 10))
     assert_numbered_as_on_the_host(one, other)
@@ -171,9 +177,9 @@ def test_any_ids(one, other, times):
 
 
 def test_words_of_64_bits_number_as_well(monkeypatch):
-    from prplugin.graph import device_ids
+    from prplugin.graph import device_sort
 
-    monkeypatch.setattr(device_ids, "NARROW", 0)
+    monkeypatch.setattr(device_sort, "NARROW", 0)
     assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
 
 
@@ -297,15 +303,7 @@ def assert_grouped_as_on_the_host(source, destination, *, grouped=True):
 @pytest.mark.parametrize("where", ["one", "few", "least", "greatest", "about 0", "wide"])
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_edges_are_grouped_before_ids_are_numbered(kind, where, m):
-    info = np.iinfo(kind)
-    low, high = {
-        "one": (7, 8),
-        "few": (3, 20),
-        "least": (info.min, info.min + 90),
-        "greatest": (info.max - 90, info.max + 1),
-        "about 0": (max(info.min, -40), 70),
-        "wide": (max(info.min, -m // 3), min(info.max, m // 2)),
-    }[where]
+    low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     source, destination = (rng.integers(low, high, m, dtype=kind) for _ in range(2))
     assert_grouped_as_on_the_host(source, destination)
@@ -325,9 +323,8 @@ def test_each_id_of_the_range_occurs():
 
 
 def test_words_of_64_bits_group_as_well(monkeypatch):
-    from prplugin.graph import device_ids, device_sort
+    from prplugin.graph import device_sort
 
-    monkeypatch.setattr(device_ids, "NARROW", 0)
     monkeypatch.setattr(device_sort, "NARROW", 0)
     assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 70_000, (2, 100_000)))
 

@@ -55,14 +55,15 @@ class Window(Protocol):
         """Begin anew with what the next step begins from."""
 
 
-def leap_weights(products: Floats) -> Floats | None:
+def leap_weights(lower: Floats) -> Floats | None:
     """Give what of each move but the last to take from the last iterate, or None where that would not be worth it.
 
     Parameters
     ----------
-    products : array of k x k float64
-        All moves of a window multiplied with all.
+    lower : array of k x k float64
+        All moves of a window multiplied with all, i >= j; 0 above.
     """
+    products = lower + np.tril(lower, -1).T
     weights = _least(products)
     if weights is None or not weights @ products @ weights < WORTH**2 * products[-1, -1]:
         return None

@@ -55,7 +55,7 @@ class HostWindow:
 
 
 def _gram(moves: list[np.ndarray]) -> Floats:
-    """Multiply all moves with all, in float64 and always in the same order."""
+    """Multiply all moves with all, i >= j, in float64 and always in the same order."""
     k, n = len(moves), moves[0].size
     products = np.zeros((k, k))
     for first in range(0, n, CHUNK):
@@ -63,4 +63,4 @@ def _gram(moves: list[np.ndarray]) -> Floats:
         for i in range(k):
             for j in range(i + 1):
                 products[i, j] += part[i].dot(part[j])
-    return products + np.tril(products, -1).T
+    return products

@@ -6,16 +6,12 @@ import cupy
 import numpy as np
 
 from prplugin import cuda
+from prplugin.graph.device_each import THREADS, blocks_for_each
 from prplugin.graph.device_sort import BINS, ITEMS, KEYS, TILE, VALUES, bits_for, partitioned, sorted_by
 from prplugin.graph.device_sort import THREADS as SORTING
 from prplugin.graph.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "offsets_of", "run_sums", "sums_by"]
-
-THREADS = 256
-
-AT_A_TIME = 8
-"""Rows that a thread of `group_sizes` takes: that of each.cuh."""
 
 FEW, FEW_GROUPS = TILE, 1 << 16
 """Up to so many rows, of so many groups, are grouped by one block."""
@@ -83,7 +79,7 @@ def degrees(groups: Integers, n: int) -> Integers:
         _count_binned(groups, counts)
     elif m:
         launch = cuda.kernel("graph/offsets.cu", "group_sizes", **_types(groups, counts))
-        launch((cuda.blocks_for(m, THREADS * AT_A_TIME),), (THREADS,), (m, groups, counts))
+        launch((blocks_for_each(m),), (THREADS,), (m, groups, counts))
     return counts
 
 
@@ -128,4 +124,4 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 
 def _types(groups: Integers, counts: Integers) -> dict[str, str]:
-    return {"key_t": KEYS[groups.itemsize], "offset_t": "int" if counts.itemsize == 4 else "long long"}
+    return {"key_t": KEYS[groups.itemsize], "offset_t": VALUES[counts.itemsize]}

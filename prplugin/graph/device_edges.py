@@ -10,16 +10,12 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.graph import device
+from prplugin.graph.device_each import THREADS, blocks_for_each
 from prplugin.graph.device_ids import FEW, IDS, counted_marks, extremes, number, widened
 from prplugin.graph.device_sort import sort_ids
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, offset_dtype
 
 __all__ = ["edges_by_id"]
-
-THREADS = 256
-
-AT_A_TIME = 8
-"""Ends that a thread of `renumber` takes: that of each.cuh."""
 
 HELD = 32
 """Bytes an edge that `_grouped` holds at the most, of which 12 stay."""
@@ -81,8 +77,7 @@ def _grouped(columns: list[Integers], low: int, span: int) -> tuple[GroupedEdges
 
 def _renumber(ends: Integers, *, marks: Any, dtype: np.dtype[Any]) -> None:
     """Replace distances from the least id by positions."""
-    blocks = cuda.blocks_for(ends.size, THREADS * AT_A_TIME)
-    _kernel("renumber", dtype)((blocks,), (THREADS,), (ends.size, ends, marks))
+    _kernel("renumber", dtype)((blocks_for_each(ends.size),), (THREADS,), (ends.size, ends, marks))
 
 
 def _kernel(name: str, ids: np.dtype[Any]) -> Any:

@@ -10,7 +10,8 @@ import cupy
 import numpy as np
 
 from prplugin import cuda
-from prplugin.graph.device_sort import ITEMS, NARROW, TILE, sorted_by
+from prplugin.graph.device_each import THREADS, blocks_for_each
+from prplugin.graph.device_sort import ITEMS, KEYS, TILE, VALUES, sorted_by, state_type, three
 from prplugin.graph.device_sort import THREADS as SORTING
 from prplugin.graph.edges import Integers, index_dtype
 
@@ -21,11 +22,6 @@ DENSE = 16
 
 FEW = TILE
 """Up to so many ids are numbered by one block."""
-
-THREADS = 256
-
-AT_A_TIME = 8
-"""Items that a thread takes: that of each.cuh."""
 
 WORDS = 4 * THREADS
 """Words of marks in a tile of `count_marks`: that of dense_ids.cu."""
@@ -39,8 +35,8 @@ CLASSES = 1 << 12
 ROOM = 1.7
 """Slots of the table for each distinct id."""
 
-INDEX = np.dtype(np.int32)
-"""Of positions, where a kernel has none."""
+INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
+"""Of positions and of look-back, where a kernel has none."""
 
 IDS = {"i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long"}
 
@@ -114,7 +110,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     ids_kernel("encode", dtype, index_dtype(n))(
         (max(blocks, cuda.blocks_for(words, THREADS)),),
         (THREADS,),
-        (*_columns(columns), least, words, marks, *codes, *[0] * (3 - len(codes)), ids),
+        (*_columns(columns), least, words, marks, *three(codes), ids),
     )
     return codes, ids
 
@@ -138,14 +134,14 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
     """
     words = -(-span // 32)
     tiles = -(-words // WORDS)
-    narrow = span < NARROW
-    state = 4 if narrow else 8
+    state = state_type(span)
+    ticketed = 8 + tiles * state.itemsize
     # The total, the states of tiles, their tickets and the bits: one array, for all of them begin as 0.
-    cleared = cupy.zeros(8 + tiles * state + 4 + 4 * words, np.uint8)
-    total, states, ticket, bits = cleared[:8], cleared[8:], cleared[8 + tiles * state :], cleared[12 + tiles * state :]
+    cleared = cupy.zeros(ticketed + 4 + 4 * words, np.uint8)
+    total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
     mark(bits)
     marks: Any = cupy.empty(words, np.uint64)
-    ids_kernel("count_marks", dtype, narrow=narrow)((tiles,), (THREADS,), (words, bits, marks, ticket, states, total))
+    ids_kernel("count_marks", dtype, state=state)((tiles,), (THREADS,), (words, bits, marks, ticket, states, total))
     return marks, int(total.view(np.int64)[0])
 
 
@@ -159,11 +155,10 @@ def _sparse(columns: list[Integers], low: int, high: int, count: int) -> tuple[l
     table.data.memset_async(0xFF, table.nbytes)
     found = cupy.zeros(3, np.uint64)
     codes = [cupy.empty(column.size, index) for column in columns]
-    outputs = [*codes, *[0] * (3 - len(codes))]
     _sparse_kernel("insert", dtype, index)(
         (min(_blocks(columns), 8 * cuda.multiprocessors()),),
         (THREADS,),
-        (*_columns(columns), least, capacity, table, *outputs, found),
+        (*_columns(columns), least, capacity, table, *three(codes), found),
     )
     n, failures, _ = found.get().tolist()
     if failures:
@@ -171,14 +166,12 @@ def _sparse(columns: list[Integers], low: int, high: int, count: int) -> tuple[l
 
         return by_sort(columns)
     keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
-    blocks = cuda.blocks_for(capacity + 1, THREADS * AT_A_TIME)
+    blocks = blocks_for_each(capacity + 1)
     _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
     keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
     positions = table  # the keys are no longer needed
     ids = cupy.empty(n, dtype)
-    _sparse_kernel("place", dtype, index)(
-        (cuda.blocks_for(n, THREADS * AT_A_TIME),), (THREADS,), (n, keys, slots, least, positions, ids)
-    )
+    _sparse_kernel("place", dtype, index)((blocks_for_each(n),), (THREADS,), (n, keys, slots, least, positions, ids))
     _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
 
@@ -197,7 +190,7 @@ def _estimate(columns: list[Integers]) -> int:
 
 
 def _blocks(columns: list[Integers]) -> int:
-    return cuda.blocks_for(max(column.size for column in columns), THREADS * AT_A_TIME)
+    return blocks_for_each(max(column.size for column in columns))
 
 
 def _columns(columns: list[Integers]) -> list[Any]:
@@ -208,18 +201,16 @@ def _columns(columns: list[Integers]) -> list[Any]:
     return arguments + [0, 0] * (3 - len(columns))
 
 
-def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, narrow: bool = True) -> Any:
+def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, state: np.dtype[Any] = STATE) -> Any:
     """Give a kernel of dense_ids.cu."""
     return cuda.kernel(
         "graph/dense_ids.cu",
         name,
         id_t=IDS[ids.str[1:]],
-        index_t="int" if index.itemsize == 4 else "long long",
-        state_t="unsigned int" if narrow else "unsigned long long",
+        index_t=VALUES[index.itemsize],
+        state_t=KEYS[state.itemsize],
     )
 
 
 def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
-    return cuda.kernel(
-        "graph/sparse_ids.cu", name, id_t=IDS[ids.str[1:]], index_t="int" if index.itemsize == 4 else "long long"
-    )
+    return cuda.kernel("graph/sparse_ids.cu", name, id_t=IDS[ids.str[1:]], index_t=VALUES[index.itemsize])

@@ -8,15 +8,11 @@ import cupy
 import numpy as np
 
 from prplugin import cuda
-from prplugin.graph.device_sort import NARROW, bits_for, order_of
+from prplugin.graph.device_each import THREADS, blocks_for_each
+from prplugin.graph.device_sort import KEYS, VALUES, bits_for, order_of, state_type
 from prplugin.graph.edges import Edges, Integers, index_dtype
 
 __all__ = ["marked", "one_a_pair"]
-
-THREADS = 256
-
-TILE = 8 * THREADS
-"""Rows that a block takes: AT_A_TIME of each.cuh each thread."""
 
 
 def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
@@ -32,7 +28,7 @@ def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, i
     m, bits = edges.m, bits_for(edges.n)
     if not m:
         return cupy.zeros(0, np.uint8), 0
-    blocks = (cuda.blocks_for(m, TILE),)
+    blocks = (blocks_for_each(m),)
     way = np.int32(directed), np.int32(bits)
     keys: Any = cupy.empty(m, np.uint32)
     _kernel("pair_keys", edges)(blocks, (THREADS,), (m, edges.source, edges.destination, *way, keys))
@@ -48,9 +44,8 @@ def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, i
 
 def marked(edges: Edges, marks: Integers, count: int) -> Edges:
     """Copy the marked rows, of which there are `count`, in their order."""
-    blocks = cuda.blocks_for(edges.m, TILE)
-    state = np.uint32 if edges.m < NARROW else np.uint64
-    states = cupy.zeros(blocks + 1, state)
+    blocks = blocks_for_each(edges.m)
+    states = cupy.zeros(blocks + 1, state_type(edges.m))
     source, destination = (cupy.empty(count, edges.source.dtype) for _ in range(2))
     weights = None if edges.weights is None else cupy.empty(count)
     _kernel("keep_rows", edges)(
@@ -68,8 +63,8 @@ def _kernel(name: str, edges: Edges) -> Any:
     return cuda.kernel(
         "graph/pairs.cu",
         name,
-        index_t="int" if edges.source.itemsize == 4 else "long long",
-        order_t="int" if index_dtype(edges.m).itemsize == 4 else "long long",
-        state_t="unsigned int" if edges.m < NARROW else "unsigned long long",
+        index_t=VALUES[edges.source.itemsize],
+        order_t=VALUES[index_dtype(edges.m).itemsize],
+        state_t=KEYS[state_type(edges.m).itemsize],
         WEIGHTED=int(edges.weights is not None),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.graph.edges import Integers, index_dtype
 
-__all__ = ["SortedIds", "bits_for", "order_of", "partitioned", "sort_ids", "sorted_by"]
+__all__ = ["SortedIds", "bits_for", "order_of", "partitioned", "sort_ids", "sorted_by", "state_type", "three"]
 
 THREADS = 256
 ITEMS = 16
@@ -31,6 +31,11 @@ VALUES = {4: "int", 8: "long long"}
 def bits_for(n: int) -> int:
     """Give the bits of the positions of n vertices."""
     return max(n - 1, 0).bit_length()
+
+
+def state_type(count: int) -> np.dtype[Any]:
+    """Give the type of the words of look-back over so many items."""
+    return np.dtype(np.uint32 if count < NARROW else np.uint64)
 
 
 def sorted_by(keys: Integers, bits: int, *payloads: Any) -> tuple[Any, ...]:
@@ -133,12 +138,11 @@ def _passes(
     """
     count = keys.size
     passes = max(1, -(-(bits - skipped) // DIGIT_BITS))
-    wide = count >= NARROW
-    state = np.dtype(np.uint64 if wide else np.uint32)
+    state = state_type(count)
     macros: dict[str, Any] = {
         "key_t": KEYS[keys.itemsize if ids is None else 4],
         "value_t": VALUES[dtypes[0].itemsize] if dtypes else "int",
-        "state_t": "unsigned long long" if wide else "unsigned int",
+        "state_t": KEYS[state.itemsize],
         "PAYLOADS": len(payloads),
         "THREADS": THREADS,
         "ITEMS": ITEMS,
@@ -170,7 +174,7 @@ def _passes(
             (tiles,),
             (THREADS,),
             (
-                count, *digits, np.int32(number), *_three(arrays), *_three(to), *(plain if number else reading),
+                count, *digits, np.int32(number), *three(arrays), *three(to), *(plain if number else reading),
                 starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
             ),
         )  # fmt: skip
@@ -178,6 +182,6 @@ def _passes(
     return arrays, starts
 
 
-def _three(arrays: list[Any]) -> list[Any]:
-    """Give the kernel's three arrays: keys, values and weights, null where there is none."""
+def three(arrays: list[Any]) -> list[Any]:
+    """Give the three arrays that a kernel takes, null where there is none."""
     return [*arrays, *[0] * (3 - len(arrays))]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,17 +113,7 @@ def room_for(size: int, tiles: int) -> int:
 
 def shared_memory() -> int:
     """Give the bytes of shared memory that a block on the current GPU can ask for."""
-    import cupy  # there, since a method that runs on the GPU asks
-
-    return _shared_memory(cupy.cuda.runtime.getDevice()) - STATIC
-
-
-@cache
-def _shared_memory(device: int) -> int:
-    import cupy
-
-    runtime = cupy.cuda.runtime
-    return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
+    return cuda.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
 
 
 def roomy(kernel: Any, room: int) -> Any:

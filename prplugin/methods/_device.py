@@ -26,10 +26,10 @@ __all__ = [
     "Shares",
     "begin",
     "blocks_option",
+    "chain_in",
     "csc_layout",
     "outflow",
     "pull_types",
-    "step_along",
     "step_chain",
     "unfit",
     "vectors",
@@ -87,7 +87,7 @@ class DeviceStep(GpuStep):
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
         self._outflow = outflow(adjacency)
-        self._target, self._teleport = vectors(problem)
+        self._vectors = vectors(problem)
         self._pulled = cupy.empty(n)
         self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
@@ -102,8 +102,7 @@ class DeviceStep(GpuStep):
         import cupy
 
         self._contributions = cupy.empty(self._n, dtype)
-        single = 0 if dtype == "float64" else 1 + self._weighted
-        self.chain = replace(self._chain, single=single)
+        self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
         self._total = _of_finish("total", dtype)
 
@@ -136,8 +135,7 @@ class DeviceStep(GpuStep):
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, self._target, step_along(self._target, self._n),
-                self._teleport, step_along(self._teleport, self._n), self._outflow, self._latest, self._ranks,
+                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._latest, self._ranks,
                 self._contributions, self._partials,
             ),
         )  # fmt: skip
@@ -173,21 +171,21 @@ def outflow(adjacency: Adjacency) -> Floats:
     return flow
 
 
-def vectors(problem: Problem) -> tuple[Floats, Floats]:
-    """Give w and (1 - alpha) * v: n entries each, or one that stands for all."""
+def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
+    """Give w and (1 - alpha) * v as kernels take them.
+
+    Each is n entries, or one that stands for all; then how far apart neighbours' values lie: 1, or 0.
+    """
     import cupy
 
     n, rest = problem.adjacency.n, 1 - problem.alpha
     if problem.personalization is None and problem.dangling is None:
         both = cupy.asarray(np.array([1.0 / n, rest * (1.0 / n)]))
-        return both[:1], both[1:]
-    v = cupy.full(1, 1.0 / n) if problem.personalization is None else cupy.asarray(problem.personalization)
-    return v if problem.dangling is None else cupy.asarray(problem.dangling), rest * v
-
-
-def step_along(vector: Floats, n: int) -> int:
-    """Give how far apart neighbours' values lie: 1 in a vector of n, 0 where one value is that of all vertices."""
-    return vector.size // n
+        target, teleport = both[:1], both[1:]
+    else:
+        v = cupy.full(1, 1.0 / n) if problem.personalization is None else cupy.asarray(problem.personalization)
+        target, teleport = v if problem.dangling is None else cupy.asarray(problem.dangling), rest * v
+    return target, target.size // n, teleport, teleport.size // n
 
 
 def step_chain(problem: Problem, row: int) -> StepChain:
@@ -202,6 +200,11 @@ def step_chain(problem: Problem, row: int) -> StepChain:
         vectors=problem.vector_chain,
         norm=sums + 1,
     )
+
+
+def chain_in(chain: StepChain, dtype: str, *, weighted: bool) -> StepChain:
+    """Add the roundings of contributions, and of the shares of weighted edges, to a type."""
+    return replace(chain, single=0 if dtype == "float64" else 1 + weighted)
 
 
 def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:

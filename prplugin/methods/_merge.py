@@ -5,7 +5,7 @@ A method brings a kernel that reads the edges in its way, and everything else is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from prplugin.graph.edges import Floats, Integers
 from prplugin.methods import LaunchStep, Sums, _device
 from prplugin.problem import Problem
 
-__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut"]
+__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut", "even_size"]
 
 THREADS = 256
 
@@ -60,6 +60,20 @@ class Pieces:
         """Additions that a term of a row sum goes through."""
         in_a_piece = max(LONG_ROW, -(-self.size // 32)) + 5
         return in_a_piece + _device.ROW_CHAIN + 1
+
+
+def even_size(items: int, blocks: int, least: int, most: int) -> int:
+    """Give the size of pieces, within bounds, of which each block of a grid has as many as the others.
+
+    Parameters
+    ----------
+    items : int
+        Rows and edges together.
+    blocks : int
+        Of the largest grid.
+    """
+    turns = -(-items // (blocks * most))
+    return min(most, max(least, -(-items // (blocks * turns))))
 
 
 def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
@@ -112,12 +126,7 @@ class MergeStep(LaunchStep):
         self.narrow_pays = plan.narrow_pays
         self._plan, self._n = plan, n
         self._outflow = _device.outflow(adjacency)
-        self._target, self._teleport = _device.vectors(problem)
-        # The host's numbers are fixed for all launches.
-        self._equation = (
-            problem.alpha, self._target, _device.step_along(self._target, n), self._teleport,
-            _device.step_along(self._teleport, n), self._outflow,
-        )  # fmt: skip
+        self._equation = problem.alpha, *_device.vectors(problem), self._outflow
         rows, totals = 2 * pieces.count, 2 * (1 + self.at_once) * _device.TOTALS
         room = cupy.empty(rows + totals + _device.TOTALS + n + 1)
         # All ones: a tail that is absent. The barrier begins at 0.
@@ -139,8 +148,7 @@ class MergeStep(LaunchStep):
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         import cupy
 
-        single = 0 if dtype == "float64" else 1 + self._weighted
-        self.chain = replace(self._chain, single=single)
+        self.chain = _device.chain_in(self._chain, dtype, weighted=self._weighted)
         self._contributions = list(cupy.empty((2, self._n), dtype))
         self._launch = self._plan.kernel(dtype).kernel
         self._room = self._plan.room(dtype)

@@ -116,10 +116,8 @@ def _most() -> int:
 
 
 def _even(items: int, most: int) -> int:
-    """Give the size of pieces of which each block of the largest grid has as many as the others."""
-    blocks = cuda.multiprocessors() * BLOCKS
-    turns = -(-items // (blocks * most))
-    size = max(LEAST, -(-items // (blocks * turns)))
+    """Give the size of pieces, a multiple of 32, of which each block of the largest grid has as many as the others."""
+    size = _merge.even_size(items, cuda.multiprocessors() * BLOCKS, LEAST, most)
     return min(most, -(-size // 32) * 32)
 
 

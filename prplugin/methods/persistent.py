@@ -58,11 +58,7 @@ class PersistentPlan:
     def __init__(self, adjacency: Adjacency) -> None:
         self._layout = _device.csc_layout(adjacency)
         self.narrow_pays = adjacency.n >= NARROW_FROM
-        items = adjacency.n + adjacency.m
-        # As many for each block of the largest grid, and as few as that leaves.
-        blocks = cuda.multiprocessors() * BLOCKS
-        turns = -(-items // (blocks * MOST))
-        size = min(MOST, max(LEAST, -(-items // (blocks * turns))))
+        size = _merge.even_size(adjacency.n + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
         self.pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
 
     def kernel(self, dtype: Any) -> Any:
