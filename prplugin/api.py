@@ -312,11 +312,11 @@ def _iterated(method: Method, problem: Problem, start: Floats | None, options: O
     watch.stage("edges")
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
-    if start is None:
-        start = namespace(adjacency.out_weight).full(adjacency.n, 1.0 / adjacency.n)
     budget = step_budget(certificate, options)
     tol = options.tol if options.stop == "error" else 0.0
-    return iterate(step, start, certificate, options, budget, watch.iterations(tol, budget))
+    uniform = 1.0 / adjacency.n
+    watched = watch.iterations(tol, budget)
+    return iterate(step, uniform if start is None else start, certificate, options, budget, watched)
 
 
 def _read_only(compressed: Compressed) -> Compressed:

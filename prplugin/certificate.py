@@ -100,7 +100,7 @@ class Certificate:
     """
 
     def __init__(self, alpha: float, n: int, m: int, chain: StepChain, dtype: str, scale: Literal[1, "n"]) -> None:
-        self.alpha = alpha
+        self.alpha, self.n = alpha, n
         self._size, self._result = (n, m), (dtype, scale)
         gamma, gamma32 = _gamma(chain.rank), _gamma(chain.single, U32)
         # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha): no iterate's sum passes the fixed point.

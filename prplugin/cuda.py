@@ -23,6 +23,8 @@ __all__ = [
     "blocks_for",
     "bytes_free",
     "ctype",
+    "device",
+    "holds",
     "kernel",
     "missing",
     "multiprocessors",
@@ -35,6 +37,9 @@ COMPUTE_CAPABILITY = (7, 5)
 
 REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 """What to do where memory is short."""
+
+FEW_BYTES = 1 << 28
+"""Of which there will be room: on the smallest GPU of today, a sixteenth of its memory."""
 
 ROOT = Path(__file__).parent
 
@@ -95,12 +100,24 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
 
 def _rmm() -> AbstractContextManager[object]:
-    if "rmm" not in sys.modules:
+    """Let CuPy allocate from RMM, as `rmm.allocators.cupy` does, but look up only once what does not change."""
+    rmm = sys.modules.get("rmm")
+    if rmm is None:
         return nullcontext()
     import cupy  # what runs on the device has it
-    from rmm.allocators.cupy import rmm_cupy_allocator
 
-    allocator: AbstractContextManager[object] = cupy.cuda.using_allocator(rmm_cupy_allocator)
+    current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
+    resource, gpu = rmm.mr.get_current_device_resource(), device()
+    streams: dict[int, Any] = {}
+
+    def allocate(size: int) -> Any:
+        stream = current()
+        if (known := streams.get(stream.ptr)) is None:
+            known = streams[stream.ptr] = rmm.pylibrmm.stream.Stream(stream)
+        buffer = rmm.DeviceBuffer(size=size, stream=known, mr=resource)
+        return pointer(memory(buffer.ptr, size, buffer, gpu), 0)
+
+    allocator: AbstractContextManager[object] = cupy.cuda.using_allocator(allocate)
     return allocator
 
 
@@ -111,9 +128,14 @@ def multiprocessors() -> int:
 
 def attribute(name: str) -> int:
     """Give what the current GPU has of something, by the name that CUDA gives it after ``cudaDevAttr``."""
+    return _attribute(name, device())
+
+
+def device() -> int:
+    """Give the number of the current GPU."""
     import cupy  # there, since what runs on the GPU asks
 
-    return _attribute(name, cupy.cuda.runtime.getDevice())
+    return int(cupy.cuda.runtime.getDevice())
 
 
 @cache
@@ -143,6 +165,11 @@ def bytes_free() -> int:
     return free
 
 
+def holds(needed: int) -> bool:
+    """Say whether there is room for as many bytes. For a few nobody is asked: that would take longer than to try."""
+    return needed <= FEW_BYTES or needed <= bytes_free()
+
+
 def require_bytes(needed: int, what: str) -> None:
     """Raise, before anything is allocated, if there is no room for as many bytes.
 
@@ -151,10 +178,9 @@ def require_bytes(needed: int, what: str) -> None:
     MethodUnavailableError
         With the bytes needed and free, and what to do.
     """
-    free = bytes_free()
-    if needed > free:
+    if not holds(needed):
         raise MethodUnavailableError(
-            f"{what} needs about {needed:,} bytes of GPU memory, and {free:,} are free. {REMEDY}"
+            f"{what} needs about {needed:,} bytes of GPU memory, and {bytes_free():,} are free. {REMEDY}"
         )
 
 

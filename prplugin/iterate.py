@@ -34,7 +34,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.extrapolate import WINDOW, Window
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
-from prplugin.methods import GpuStep, LaunchStep, Step, Sums
+from prplugin.methods import Ending, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
@@ -69,7 +69,7 @@ class Outcome:
 
 def iterate(
     step: Step,
-    start: Floats,
+    start: Floats | float,
     certificate: Certificate,
     options: Options,
     budget: int,
@@ -79,7 +79,7 @@ def iterate(
 
     Parameters
     ----------
-    start : array of n float64, of sum 1
+    start : array of n float64, of sum 1, or 1 / n for all
     watch : function
         Called after each step with the count of steps and the error bound.
     """
@@ -93,26 +93,28 @@ def iterate(
         step.contribute_in("float64")
     step.start(start)
     if budget == 0:
+        ranks = step.ranks().copy()
         bound = certificate.of_start(step().change)
-        return Outcome(start, options.stop == "error" and bound <= options.tol, 0, bound)
+        return Outcome(ranks, options.stop == "error" and bound <= options.tol, 0, bound)
     # A budget of the user's counts every step; one that the contraction gave is for the steps in float64.
     last = budget if options.max_iter is not None else budget + done
     settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
-    walk, ahead, change = _Walk(step, _goal(options, certificate, start.size)), 1, math.inf
+    walk, ahead, change = _Walk(step, _goal(options, certificate)), 1, math.inf
     leaps = _Leaps(step, certificate.alpha, WINDOW - done) if _proves(options) and _may_leap(step) else None
     for iterations in count(done + 1):
         limit = max(1, min(settled, last) - iterations + 1)
-        sums = walk(ahead, limit if leaps is None else min(limit, leaps.horizon))
+        sums = walk(ahead, limit) if leaps is None else walk(ahead, min(limit, leaps.horizon), leaps.rest, leaps.many)
         bound = certificate.of_step(sums.change)
         watch(iterations, bound)
-        value, goal = _rule(options, sums, bound, start.size)
+        value, goal = _rule(options, sums, bound, certificate.n)
         # tol=0 asks for the k-th iterate, also of an iteration that stands still before.
         met = value <= goal
         if (met and options.tol > 0) or iterations == last:
             walk.end()
             return Outcome(step.ranks(), met, iterations, bound)
-        left = _left(change, sums.change, value, goal)
+        # Nothing is decided before the last of the steps that have been taken.
+        left = 0.0 if walk.waiting else _left(change, sums.change, value, goal)
         if iterations >= settled:
             if mean.complete(step.ranks()):
                 step.start(mean.take())
@@ -128,7 +130,7 @@ def iterate(
 
 def _in_float32(
     step: GpuStep,
-    start: Floats,
+    start: Floats | float,
     certificate: Certificate,
     options: Options,
     budget: int,
@@ -138,21 +140,23 @@ def _in_float32(
     step.contribute_in("float32")
     rough = certificate.for_chain(step.chain)
     step.start(start)
-    goal, stall = _goal(options, rough, start.size), (1 + rough.alpha) / 2
+    goal, stall = _goal(options, rough), (1 + rough.alpha) / 2
     if goal is not None and options.stop == "error":
         goal = max(goal, certificate.change_for(options.tol))  # from there on float64 needs a step, about
     walk, ahead, change = _Walk(step, goal, stall), 1, math.inf
     leaps = _proves(options) and isinstance(step, LaunchStep)
     for iterations in range(1, budget + 1):
-        sums = walk(ahead, min(budget, WINDOW if leaps and iterations <= WINDOW else budget) - iterations + 1)
+        look = WINDOW - iterations + 1 if leaps and iterations <= WINDOW else 0
+        sums = walk(ahead, budget - iterations + 1, look, MANY_LAUNCHED)
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
-        value, goal = _rule(options, sums, bound, start.size)
+        value, goal = _rule(options, sums, bound, certificate.n)
         # What a step in float64 from here would prove, were its change no larger.
         enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
         met = value <= goal
-        left = _left(change, sums.change, value, goal)
-        if met or enough or sums.change >= stall * change or (leaps and iterations == WINDOW and left > MANY_LAUNCHED):
+        left = 0.0 if walk.waiting else _left(change, sums.change, value, goal)
+        slow = leaps and iterations == WINDOW and left > MANY_LAUNCHED
+        if met or enough or sums.change >= stall * change or slow:
             break
         ahead = int(left / 2)
         change = sums.change
@@ -167,7 +171,8 @@ class _Leaps:
     the k-th change is at most 2 * alpha**k still, failed leaps aside. After a window without a leap that counts, twice
     as many steps as before are left alone.
 
-    Steps may be taken `horizon` at a time: within as many it neither leaps nor begins a window.
+    Steps may be taken `horizon` at a time: within as many it does not leap. A launch that may take more than `rest`
+    has to end after as many if more than `many` are left then: a window begins only after the last step of a launch.
 
     Parameters
     ----------
@@ -177,17 +182,17 @@ class _Leaps:
 
     def __init__(self, step: Step, alpha: float, rest: int) -> None:
         self._step, self._alpha = step, alpha
-        self._many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
+        self.many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
         self._window: Window | None = None
         self._back: tuple[Floats, float] | None = None
-        self._rest, self._pause = max(1, rest), WINDOW
+        self.rest, self._pause = max(1, rest), WINDOW
 
     @property
-    def horizon(self) -> int:
-        """How many steps may be taken before it has to look."""
+    def horizon(self) -> float:
+        """How many steps may be taken before it has to look at the last of them."""
         if self._back is not None:
             return 1
-        return self._rest if self._window is None else self._window.left
+        return math.inf if self._window is None else self._window.left
 
     def look(self, change: float, left: float) -> bool:
         """Take what the last step changed, and leap if it is time; say whether the step was of use.
@@ -195,7 +200,7 @@ class _Leaps:
         Parameters
         ----------
         left : float
-            How many plain steps are left, about.
+            How many plain steps are left, about; 0 where some after this one have been taken.
         """
         back, self._back = self._back, None
         if back is not None:
@@ -209,10 +214,10 @@ class _Leaps:
             if self._window.left == 0:
                 self._leap(self._window, change)
             return True
-        self._rest -= 1
-        if self._rest == 0:
-            self._window = _window(self._step) if left > self._many else None
-            self._rest = max(WINDOW, int(left))
+        self.rest -= 1
+        if self.rest == 0:
+            self._window = _window(self._step) if left > self.many else None
+            self.rest = max(WINDOW, int(left))
         return True
 
     def _leap(self, window: Window, change: float) -> None:
@@ -226,7 +231,7 @@ class _Leaps:
         window.restart(ranks)
 
     def _wait(self) -> None:
-        self._window, self._rest = None, self._pause
+        self._window, self.rest = None, self._pause
         self._pause *= 2
 
 
@@ -241,7 +246,7 @@ def _window(step: Step) -> Window | None:
         return HostWindow(step.ranks())
     from prplugin.extrapolate.device import DeviceWindow, bytes_of  # imports CuPy, which the step has
 
-    return DeviceWindow(step) if bytes_of(step.ranks().size) <= cuda.bytes_free() else None
+    return DeviceWindow(step) if cuda.holds(bytes_of(step.ranks().size)) else None
 
 
 class _Walk:
@@ -264,22 +269,28 @@ class _Walk:
         self._waiting: deque[Sums] = deque()
         self._given = 0
 
-    def __call__(self, ahead: int, limit: int) -> Sums:
+    def __call__(self, ahead: int, limit: float, look: int = 0, many: float = math.inf) -> Sums:
         """Take the next step; give what it measured.
 
         If none is waiting to be looked at, up to `ahead` are taken at once, and never more than `limit`; as many as
-        that where a launch sees by itself when to end.
+        that where a launch sees by itself when to end, for which `look` and `many` are as those of `Ending`.
         """
         if not self._waiting:
             if self._launch is not None:
                 assert self._goal is not None
-                self._waiting.extend(self._launch.until(min(limit, self._launch.at_once), self._goal, self._stall))
-            elif self._gpu is not None and (given := min(ahead, limit, self._gpu.at_once)) > 1:
+                count = int(min(limit, self._launch.at_once))
+                self._waiting.extend(self._launch.until(Ending(count, self._goal, self._stall, look, many)))
+            elif self._gpu is not None and (given := int(min(ahead, limit, self._gpu.at_once))) > 1:
                 self._waiting.extend(self._gpu.many(given))
             else:
                 self._waiting.append(self._step())
             self._given = len(self._waiting)
         return self._waiting.popleft()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether steps were taken that nobody has looked at."""
+        return bool(self._waiting)
 
     def end(self) -> None:
         """Leave the step at what was looked at last."""
@@ -349,7 +360,7 @@ def _float32_first(options: Options) -> bool:
     return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")
 
 
-def _goal(options: Options, certificate: Certificate, n: int) -> float | None:
+def _goal(options: Options, certificate: Certificate) -> float | None:
     """Give what a step may change, at most, to meet the rule; None if the rule does not go by that."""
     if options.tol == 0 or options.stop == "vertex":
         return None
@@ -359,7 +370,7 @@ def _goal(options: Options, certificate: Certificate, n: int) -> float | None:
         case "delta":
             return options.tol
         case "networkx":
-            return n * options.tol
+            return certificate.n * options.tol
 
 
 def _rule(options: Options, sums: Sums, bound: float, n: int) -> tuple[float, float]:

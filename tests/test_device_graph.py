@@ -352,7 +352,7 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 
 def test_no_room_to_group(monkeypatch):
-    monkeypatch.setattr("prplugin.cuda.bytes_free", lambda: 0)
+    monkeypatch.setattr("prplugin.cuda.holds", lambda needed: False)
     assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 100, (2, 5000)), grouped=False)
 
 

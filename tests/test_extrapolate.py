@@ -12,9 +12,9 @@ import prplugin
 from prplugin.certificate import Certificate
 from prplugin.extrapolate import WINDOW
 from prplugin.extrapolate.host import HostWindow
-from prplugin.iterate import iterate, step_budget
+from prplugin.iterate import _left, iterate, step_budget
 from prplugin.machine import this_machine
-from prplugin.methods import numpy
+from prplugin.methods import Ending, numpy
 from prplugin.options import Options
 from prplugin.problem import Problem
 
@@ -123,19 +123,21 @@ class Launched:
         return self.many(1)[0]
 
     def many(self, count):
-        return self.until(count, -1.0, math.inf)
+        return self.until(Ending(count))
 
-    def until(self, count, goal, stall):
-        assert 1 <= count <= self.at_once
-        assert self.moves is None or count <= len(self.moves)
+    def until(self, ending):
+        assert 1 <= ending.steps <= self.at_once
+        assert self.moves is None or ending.steps <= len(self.moves)
         self._before, taken = self._step.ranks().copy(), []
-        while len(taken) < count:
+        while len(taken) < ending.steps:
             old = self._step.ranks().copy()
             taken.append(self._step())
             if self.moves is not None:
                 self.moves[len(taken) - 1] = self._step.ranks() - old
             before, self._last = self._last, taken[-1].change
-            if self._last <= goal or self._last >= stall * before:
+            if self._last <= ending.goal or self._last >= ending.stall * before:
+                break
+            if len(taken) == ending.look and _left(before, self._last, self._last, ending.goal) > ending.many:
                 break
         self.moves = None if self.moves is None or len(taken) == len(self.moves) else self.moves[len(taken) :]
         return taken

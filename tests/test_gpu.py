@@ -93,6 +93,7 @@ def test_newer_devices_are_welcome(monkeypatch, capability):
 def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocated(monkeypatch, method, weight):
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "bytes_free", lambda: 1_000)
+    monkeypatch.setattr(cuda, "FEW_BYTES", 0)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         random_graph().pagerank(weight=weight, method=method)
     message = str(caught.value)
@@ -187,6 +188,7 @@ def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
         before = used()
         with monkeypatch.context() as patch:
             patch.setattr(cuda, "bytes_free", lambda: 1_000)
+            patch.setattr(cuda, "FEW_BYTES", 0)
             with pytest.raises(prplugin.MethodUnavailableError, match="1,000 are free"):
                 ranks_of(edges, method)
         gc.collect()
@@ -288,9 +290,18 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     with monkeypatch.context() as patch:
         if "rmm" in sys.modules:
-            import rmm.allocators.cupy as rmms
+            import rmm
 
-            patch.setattr(rmms, "rmm_cupy_allocator", filling(rmms.rmm_cupy_allocator))
+            buffer = rmm.DeviceBuffer
+
+            def filled_buffer(size, **how):
+                held = buffer(size=size, **how)
+                if size:
+                    cupy.cuda.runtime.memsetAsync(held.ptr, 0xFF, size, cupy.cuda.get_current_stream().ptr)
+                    filled.append(size)
+                return held
+
+            patch.setattr(rmm, "DeviceBuffer", filled_buffer)
         with cupy.cuda.using_allocator(filling(cupy.get_default_memory_pool().malloc)):
             yield filled
 

@@ -63,14 +63,14 @@ class Launched(Ahead):
         super().start(ranks)
         self._last = math.inf
 
-    def until(self, count, goal, stall):
-        assert 1 <= count <= self.at_once
+    def until(self, ending):
+        assert 1 <= ending.steps <= self.at_once
         self._before = self._step.ranks().copy()
         taken = []
-        while len(taken) < count:
+        while len(taken) < ending.steps:
             taken.append(self._step())
             before, self._last = self._last, taken[-1].change
-            if self._last <= goal or self._last >= stall * before:
+            if self._last <= ending.goal or self._last >= ending.stall * before:
                 break
         self.given.append(len(taken))
         return taken

@@ -15,7 +15,7 @@ from prplugin.certificate import Certificate, StepChain
 from prplugin.extrapolate import WINDOW
 from prplugin.extrapolate.host import HostWindow
 from prplugin.machine import this_machine
-from prplugin.methods import LaunchStep, _merge, methods, persistent
+from prplugin.methods import Ending, LaunchStep, _merge, methods, persistent
 from prplugin.problem import Problem
 
 PERSISTENT = [param("persistent")]
@@ -100,11 +100,24 @@ def test_a_launch_ends_at_its_goal_and_where_it_stalls(method):
     step.start(uniform)
     changes = [sums.change for sums in step.many(20)]
     step.start(uniform)
-    assert [sums.change for sums in step.until(20, goal=changes[6], stall=math.inf)] == changes[:7]
-    assert [sums.change for sums in step.until(5, goal=-1.0, stall=math.inf)] == changes[7:12]
-    assert [sums.change for sums in step.until(8, goal=-1.0, stall=0.0)] == changes[12:13]
+    assert [sums.change for sums in step.until(Ending(20, goal=changes[6]))] == changes[:7]
+    assert [sums.change for sums in step.until(Ending(5))] == changes[7:12]
+    assert [sums.change for sums in step.until(Ending(8, stall=0.0))] == changes[12:13]
     step.start(uniform)
-    assert len(step.until(9, goal=-1.0, stall=1e-9)) == 2  # the first step has none before it to stall against
+    assert len(step.until(Ending(9, stall=1e-9))) == 2  # the first step has none before it to stall against
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", PERSISTENT)
+def test_a_launch_ends_where_its_goal_is_far_away(method):
+    adjacency = graph(IN_DEGREES["all lengths"], weighted=False)
+    step = step_of(adjacency)
+    step.start(1 / adjacency.n)
+    changes = [sums.change for sums in step.many(20)]
+    left = math.log(1e-9 / changes[5]) / math.log(changes[5] / changes[4])
+    for many, taken in ((left - 1, 6), (left + 1, 20)):
+        step.start(1 / adjacency.n)
+        assert [sums.change for sums in step.until(Ending(20, goal=1e-9, look=6, many=many))] == changes[:taken]
 
 
 @pytest.mark.gpu

@@ -30,7 +30,7 @@ NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 def encode(
     ends: list[list[Any]], labels: list[list[str]], *, grouped: bool
-) -> tuple[Edges | GroupedEdges, list[cudf.Series], list[str]]:
+) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Number the ids in the columns of each end.
 
     Parameters
@@ -48,7 +48,8 @@ def encode(
     edges : Edges or GroupedEdges
         Without weights.
     columns : list of cuDF Series
-        The vertices in that order, column by column, in the type of the source's columns.
+        The vertices in that order, column by column, in the type of the source's columns; a single one of plain
+        integers as an array.
     kinds : list of str
         The kind of ids in each column.
     """
@@ -57,7 +58,7 @@ def encode(
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(_common_integers(parts[0], named[0]), grouped=grouped)
-        return edges, [_integers_like(ids, parts[0])], kinds
+        return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else _integers_like(ids, parts[0])], kinds
     numbered = [
         [cudf.Series(ids) for ids in _common_integers(part, names)]
         if kind == "integer"

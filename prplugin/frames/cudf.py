@@ -7,6 +7,7 @@ import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from prplugin import cuda
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
-from prplugin.graph.arrays import moved
+from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -34,17 +35,25 @@ class Vertices:
     ----------
     names : list of column labels
         How the result names the columns.
-    columns : list of cuDF Series, of n ids each
+    ids : list of cuDF Series or CuPy arrays, of n ids each
+        Arrays where plain integers are held: most graphs need no Series of them.
     kinds : list of str
         What each column holds: "integer", "string", ...
     """
 
     names: list[Hashable]
-    columns: list[cudf.Series]
+    ids: list[Any]
     kinds: list[str]
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self.ids[0])
+
+    @cached_property
+    def columns(self) -> list[cudf.Series]:
+        """The ids, as Series."""
+        from prplugin.frames._cudf_arrays import as_series  # imports cuDF
+
+        return [as_series(ids) if namespace(ids) is not np else ids for ids in self.ids]
 
     def described(self, rows: Integers) -> list[str]:
         """Spell out the ids of some vertices for a message."""
@@ -144,12 +153,11 @@ def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFra
     import cudf
     import cupy  # loaded with cuDF
 
-    from prplugin.frames._cudf_arrays import as_array, as_frame, as_series  # imports cuDF
+    from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
     with _on_cudf_stream():
         ranks, rows = cupy.array(ranks), moved(rows, "device")  # what a frame holds is its own
-        if vertices.kinds == ["integer"] and isinstance(vertices.columns[0].dtype, np.dtype):
-            ids = as_array(vertices.columns[0])
+        if namespace(ids := vertices.ids[0]) is not np:
             return as_frame({"vertex": ids.copy() if rows is None else ids[rows], "pagerank": ranks})
         if rows is None:
             columns = [column.copy(deep=True) for column in vertices.columns]

@@ -42,7 +42,7 @@ def edges_by_id(columns: list[Integers], *, grouped: bool) -> tuple[Edges | Grou
     columns = widened(columns)
     if grouped and len(columns) == 2 and 2 * m > FEW and offset_dtype(m).itemsize == 4:
         low, high = known = extremes(columns)
-        if high - low < m and cuda.bytes_free() >= HELD * m:
+        if high - low < m and cuda.holds(HELD * m):
             edges, ids = _grouped(columns, low, high - low + 1)
             return edges, ids.astype(dtype, copy=False)
     codes, ids = number(columns, known)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import math
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -31,7 +32,18 @@ from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
-__all__ = ["GpuStep", "LaunchStep", "Method", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
+__all__ = [
+    "Ending",
+    "GpuStep",
+    "LaunchStep",
+    "Method",
+    "Step",
+    "Sums",
+    "candidates",
+    "check_options",
+    "choose",
+    "methods",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +71,8 @@ class Step(Protocol):
 
     chain: StepChain
 
-    def start(self, ranks: Floats) -> None:
-        """Take x_0, from either side; it is not altered."""
+    def start(self, ranks: Floats | float) -> None:
+        """Take x_0, from either side, or one number that stands for all of its entries; it is not altered."""
 
     def __call__(self) -> Sums:
         """Replace the ranks x by G x."""
@@ -94,15 +106,34 @@ class GpuStep(Step, Protocol):
         """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
 
 
+class Ending(NamedTuple):
+    """When a launch of many steps ends.
+
+    Attributes
+    ----------
+    steps : int
+        After so many, at the latest.
+    goal : float
+        After a step that changes no more, in L1. Below 0: none.
+    stall : float
+        After a step that changes at least so many times what the one before it did.
+    look, many : int, float
+        After `look` steps, if at their pace the goal is more than `many` steps away. 0: not so.
+    """
+
+    steps: int
+    goal: float = -1.0
+    stall: float = math.inf
+    look: int = 0
+    many: float = math.inf
+
+
 @runtime_checkable
 class LaunchStep(GpuStep, Protocol):
     """A step that iterates many times in one launch, and by itself sees when to end it."""
 
-    def until(self, count: int, goal: float, stall: float) -> list[Sums]:
-        """Iterate as `many` does, but no more after a step that changes little enough, or too much.
-
-        That is at most `goal`, or at least `stall` times what the one before it changed.
-        """
+    def until(self, ending: Ending) -> list[Sums]:
+        """Iterate as `many` does, until a launch ends."""
 
     def record(self, moves: Any) -> None:
         """Write what each of the next steps changes to the rows of `moves`, k x n float32; or no more, from `start` on.

@@ -106,10 +106,11 @@ class DeviceStep(GpuStep):
         self._finish = _of_finish("finish", dtype)
         self._total = _of_finish("total", dtype)
 
-    def start(self, ranks: Floats) -> None:
+    def start(self, ranks: Floats | float) -> None:
         import cupy
 
-        self._ranks: Floats = cupy.array(ranks, np.float64)
+        self._ranks: Floats = cupy.empty(self._n)
+        self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
         self._latest = self._slots[0]
         begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)
 
@@ -346,10 +347,10 @@ def unfit(
         return reason
     if adjacency is None:
         return None
-    needed, free = bytes_of_plan(adjacency) + vector_bytes(adjacency), cuda.bytes_free()
-    if needed <= free:
+    needed = bytes_of_plan(adjacency) + vector_bytes(adjacency)
+    if cuda.holds(needed):
         return None
-    return f"it needs about {needed:,} bytes of GPU memory for this graph, and {free:,} are free. {remedy}"
+    return f"it needs about {needed:,} bytes of GPU memory for this graph, and {cuda.bytes_free():,} are free. {remedy}"
 
 
 def vector_bytes(adjacency: Adjacency) -> int:

@@ -6,13 +6,15 @@ A method brings a kernel that reads the edges in its way, and everything else is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
 
 from prplugin import cuda
 from prplugin.graph.edges import Floats, Integers
-from prplugin.methods import LaunchStep, Sums, _device
+from prplugin.methods import Ending, LaunchStep, Sums, _device
 from prplugin.problem import Problem
 
 __all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut", "even_size"]
@@ -121,65 +123,80 @@ class MergeStep(LaunchStep):
         import cupy  # there: `unfit` has looked
 
         adjacency, pieces = problem.adjacency, plan.pieces
-        n = adjacency.n
+        n, totals = adjacency.n, _device.TOTALS
         self.at_once = max(1, min(MOST_AT_ONCE, EDGES_AT_ONCE // (adjacency.m + n + 1)))
         self.narrow_pays = plan.narrow_pays
-        self._plan, self._n = plan, n
-        self._outflow = _device.outflow(adjacency)
-        self._equation = problem.alpha, *_device.vectors(problem), self._outflow
-        rows, totals = 2 * pieces.count, 2 * (1 + self.at_once) * _device.TOTALS
-        room = cupy.empty(rows + totals + _device.TOTALS + n + 1)
-        # All ones: a tail that is absent. The barrier begins at 0.
-        room.data.memset_async(0xFF, room.nbytes)
-        self._arrived = room[-1:].view(np.uint32)
-        self._arrived.data.memset_async(0, self._arrived.nbytes)
-        self._partial_rows = room[:rows].reshape(2, pieces.count)
-        # Two in turn, so that what the step before a launch measured is still there after it; and that of the start.
-        self._totals = list(room[rows : rows + totals].reshape(2, 1 + self.at_once, _device.TOTALS))
-        self._begun = room[rows + totals :][: _device.TOTALS]
-        self._before = room[rows + totals + _device.TOTALS : -1]
-        self._chain = _device.step_chain(problem, pieces.chain)
-        self._weighted = adjacency.weighted
+        self._plan, self._n, self._weighted = plan, n, adjacency.weighted
+        self._out_weight = adjacency.out_weight
+        most_blocks = cuda.multiprocessors() * (cuda.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+        self._starting = min(cuda.blocks_for(n, THREADS), _device.BLOCKS)
+        # One array: each of these would take as long to allocate as a kernel to launch.
+        sizes = (
+            pieces.count, pieces.count, 2 * totals * (1 + self.at_once), totals * self._starting, 2, n, n, 2 * n,
+            2 * totals * min(pieces.count, most_blocks), 1,
+        )  # fmt: skip
+        room = cupy.empty(sum(sizes))
+        (
+            fronts, self._tails, measured, self._begun, self._constants, self._before, self._outflow, self._both,
+            self._partials, arrived,
+        ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
+        self._arrived = arrived.view(np.uint32)
+        self._cuts = (
+            pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, self._tails,
+        )  # fmt: skip
+        # Two in turn, so that what the step before a launch measured is still there after it.
+        self._totals = list(measured.reshape(2, 1 + self.at_once, totals))
+        self._uniform = 1.0 / n, (1 - problem.alpha) * (1.0 / n)
+        if problem.personalization is None and problem.dangling is None:
+            vectors: tuple[Any, ...] = self._constants, 0, self._constants[1:], 0
+        else:
+            vectors = _device.vectors(problem)
+        self._equation = problem.alpha, *vectors, self._outflow
+        self._chain = self.chain = _device.step_chain(problem, pieces.chain)  # in float64
         self._moves: Any = None
-        self.chain = self._chain  # in float64
         self._contributions: list[Any] = []
 
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
-        import cupy
-
         self.chain = _device.chain_in(self._chain, dtype, weighted=self._weighted)
-        self._contributions = list(cupy.empty((2, self._n), dtype))
+        both = self._both.view(dtype)
+        self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
         self._launch = self._plan.kernel(dtype).kernel
         self._room = self._plan.room(dtype)
-        self._blocks = min(self._plan.pieces.count, _most_blocks(self._launch, self._plan.threads, self._room))
-        self._partials = cupy.empty((2 * self._blocks, _device.TOTALS))
-        pieces = self._plan.pieces
-        self._edges = (
-            pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, *self._partial_rows,
-            *self._plan.edges(dtype),
-        )  # fmt: skip
+        most_blocks = _most_blocks(self._launch, self._plan.threads, self._room, cuda.device())
+        self._blocks = min(self._plan.pieces.count, most_blocks)
+        self._begin = cuda.kernel("methods/merge_start.cu", "merge_start", real_t=cuda.ctype(dtype))
+        self._edges = self._plan.edges(dtype)
 
-    def start(self, ranks: Floats) -> None:
+    def start(self, ranks: Floats | float) -> None:
         import cupy
 
         if not self._contributions:
             self.contribute_in("float64")
-        self._ranks: Floats = cupy.array(ranks, np.float64)
-        self._latest, self._change = self._begun, np.inf
+        given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
+        self._ranks: Floats = cupy.empty(self._n)
+        self._begin(
+            (self._starting,),
+            (THREADS,),
+            (
+                self._n, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
+                self._tails.size, self._tails, self._arrived, self._constants, self._ranks, self._outflow,
+                self._contributions[0], self._begun,
+            ),
+        )  # fmt: skip
+        self._latest, self._change = (self._starting, self._begun), np.inf
         self._moves = None
-        _device.begin(self._ranks, self._outflow, self._contributions[0], self._partials[: self._blocks], self._latest)
 
     def __call__(self) -> Sums:
-        return self._taken(1)[0]
+        return self._taken(Ending(1))[0]
 
     def many(self, count: int) -> list[Sums]:
-        return self.until(count)
+        return self.until(Ending(count))
 
-    def until(self, count: int, goal: float = -1.0, stall: float = np.inf) -> list[Sums]:
+    def until(self, ending: Ending) -> list[Sums]:
         self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
         self._known = self._latest, self._change
-        return self._taken(count, goal, stall)
+        return self._taken(ending)
 
     def record(self, moves: Any) -> None:
         self._moves = moves
@@ -189,23 +206,24 @@ class MergeStep(LaunchStep):
         self.start(self._before)
         self._latest, self._change = self._known
         if count:
-            self._taken(count)
+            self._taken(Ending(count))
 
-    def _taken(self, count: int, goal: float = -1.0, stall: float = np.inf) -> list[Sums]:
-        """Take at most `count` steps in one launch, and wait for what they measured."""
+    def _taken(self, ending: Ending) -> list[Sums]:
+        """Take steps in one launch, and wait for what they measured."""
         self._launch(
             (self._blocks,),
             (self._plan.threads,),
             (
-                np.int32(count), goal, stall, self._change, *self._edges, *self._equation, self._ranks,
-                *self._contributions, self._moves, self._latest, self._totals[0], self._partials, self._arrived,
+                np.int32(ending.steps), ending.goal, ending.stall, self._change, np.int32(ending.look), ending.many,
+                *self._cuts, *self._edges, *self._equation, self._ranks, *self._contributions, self._moves,
+                np.int32(self._latest[0]), self._latest[1], self._totals[0], self._partials, self._arrived,
             ),
             shared_mem=self._room,
             enable_cooperative_groups=True,
         )  # fmt: skip
-        (taken, _, _), *measured = self._totals[0][: 1 + count].get().tolist()
+        (taken, _, _), *measured = self._totals[0][: 1 + ending.steps].get().tolist()
         steps = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
-        self._latest, self._change = self._totals[0][int(taken)], steps[-1].change
+        self._latest, self._change = (1, self._totals[0][int(taken)]), steps[-1].change
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
@@ -217,8 +235,9 @@ class MergeStep(LaunchStep):
         return self._ranks
 
 
-def _most_blocks(launch: Any, threads: int, room: int) -> int:
-    """Count the blocks that the GPU holds at once, as a grid with barriers must be."""
+@cache
+def _most_blocks(launch: Any, threads: int, room: int, device: int) -> int:
+    """Count the blocks that the GPU, the current one, holds at once, as a grid with barriers must be."""
     import cupy
 
     return cuda.multiprocessors() * int(

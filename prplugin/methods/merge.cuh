@@ -32,8 +32,6 @@ typedef real_t term_t;
 #define ALL_LANES 0xffffffffu
 #define LONG_ROW WARP  // terms that a lane adds up; a warp sums rows that would leave it more
 
-#define ABSENT __longlong_as_double(-1)  // a NaN
-
 struct Pieces {
     long long n, m, size, count;
     const index_t *cuts;
@@ -56,6 +54,22 @@ struct Vectors {
     double *ranks;
     real_t *from, *to;  // contributions of this iteration and of the next
     float *moves;       // what each rank changes by; null where nobody wants to know
+};
+
+// When a launch ends, but for the count of its steps: after one that changes at most `goal`, or at least `stall` times what
+// the one before it changed, which for the first is `before`; or after as many as `look`, if at the pace of the last one
+// the goal is more than `many` steps away.
+struct Ending {
+    double goal, stall, before;
+    int look;
+    double many;
+
+    __device__ bool is_after(int step, double before, double change) const {
+        if (change <= goal || change >= stall * before) return true;
+        // change * (change / before)^many > goal; its logarithm, in few registers
+        return step == look && change < before &&
+               many * __logf(static_cast<float>(change / before)) > __logf(static_cast<float>(goal / change));
+    }
 };
 
 // A piece: the edges begin..end, and the rows first..open, of which `open` goes on after it, or only begins there.
@@ -172,14 +186,16 @@ __device__ inline void end_crossing_row(long long p, double mass, const Pieces &
 
 // Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` brings the terms of a
 // piece to shared memory, and `spread(from)` does what the whole grid has to have done before; it ends with a barrier if
-// so. Ends early, after a step that changes at most `goal`, or at least `stall` times `before`, what the one before it
-// changed. `latest` is what the step before the first measured. Block 0 leaves how many steps were taken in
-// totals[0].change, and what each measured in the places after that. `partials` has room for two grids of blocks.
+// so. Ends early, as `ending` says. The step before the first measured `latest`, in `parts` to be added up. Block 0 leaves
+// how many steps were taken in totals[0].change, and what each measured in the places after that. `partials` has room for
+// two grids of blocks.
 template <typename Spread, typename TermsOf>
-__device__ void iterate(int count, double goal, double stall, double before, const Pieces &pieces,
-                        const Equation &equation, Vectors vectors, const Totals *latest, Totals *totals,
-                        Totals *partials, unsigned *arrived, term_t *terms, Spread spread, TermsOf terms_of) {
-    double dangling = latest->dangling;
+__device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
+                        Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
+                        unsigned *arrived, term_t *terms, Spread spread, TermsOf terms_of) {
+    Tally last = NO_TALLY;
+    for (int part = threadIdx.x; part < parts; part += blockDim.x) last.add(latest[part]);
+    double dangling = block_totals(last).dangling, before = ending.before;
     int step = 0;
     while (step < count) {
         double mass = equation.alpha * dangling;
@@ -210,7 +226,7 @@ __device__ void iterate(int count, double goal, double stall, double before, con
         Totals all = block_totals(tally);  // the same to the bit in every block
         ++step;
         if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
-        if (all.change <= goal || all.change >= stall * before) break;
+        if (ending.is_after(step, before, all.change)) break;
         before = all.change;
         dangling = all.dangling;
         real_t *swap = vectors.from;

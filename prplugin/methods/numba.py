@@ -79,8 +79,9 @@ class _ThreadedPull:
             norm=kernels.step_chain() + chain(blocks) + 1,
         )
 
-    def start(self, ranks: Floats) -> None:
-        self._ranks = np.array(moved(ranks, "host"))
+    def start(self, ranks: Floats | float) -> None:
+        self._ranks = np.empty(self._outflow.size)
+        self._ranks[:] = moved(ranks, "host")
         np.multiply(self._ranks, self._outflow, out=self._contributions)
         self._mass = total(self._ranks[self._outflow == 0])
 

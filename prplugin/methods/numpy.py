@@ -37,7 +37,7 @@ class _Pull:
 
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
-        n = adjacency.n
+        n = self._n = adjacency.n
         offsets, self._sources, weights = adjacency.csc
         self._row_sums = RowSums(offsets)
         out_weight = adjacency.out_weight
@@ -62,8 +62,8 @@ class _Pull:
             norm=chain(n) + 1,
         )
 
-    def start(self, ranks: Floats) -> None:
-        self._x: Floats = moved(ranks, "host")
+    def start(self, ranks: Floats | float) -> None:
+        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
         self._mass = total(self._x[self._dangling])
 
     def __call__(self) -> Sums:

@@ -40,6 +40,8 @@ struct Tally {  // while it is counted
     }
 };
 
+#define ABSENT __longlong_as_double(-1)  // a NaN, for a sum that is not there yet
+
 #define NO_TALLY {NOTHING, NOTHING, 0.0}
 
 // Adds up what the threads of a block counted; all of them get the result. All threads must call it; calls may follow
