@@ -292,16 +292,13 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         if "rmm" in sys.modules:
             import rmm
 
-            buffer = rmm.DeviceBuffer
+            class Filled(rmm.DeviceBuffer):
+                def __init__(self, *, size=0, **how):
+                    if size:
+                        cupy.cuda.runtime.memsetAsync(self.ptr, 0xFF, size, cupy.cuda.get_current_stream().ptr)
+                        filled.append(size)
 
-            def filled_buffer(size, **how):
-                held = buffer(size=size, **how)
-                if size:
-                    cupy.cuda.runtime.memsetAsync(held.ptr, 0xFF, size, cupy.cuda.get_current_stream().ptr)
-                    filled.append(size)
-                return held
-
-            patch.setattr(rmm, "DeviceBuffer", filled_buffer)
+            patch.setattr(rmm, "DeviceBuffer", Filled)
         with cupy.cuda.using_allocator(filling(cupy.get_default_memory_pool().malloc)):
             yield filled
 

@@ -114,10 +114,11 @@ def test_a_launch_ends_where_its_goal_is_far_away(method):
     step = step_of(adjacency)
     step.start(1 / adjacency.n)
     changes = [sums.change for sums in step.many(20)]
-    left = math.log(1e-9 / changes[5]) / math.log(changes[5] / changes[4])
-    for many, taken in ((left - 1, 6), (left + 1, 20)):
+    goal = changes[8]
+    left = math.log(goal / changes[3]) / math.log(changes[3] / changes[2])
+    for many, taken in ((left - 1, 4), (left + 1, 9)):
         step.start(1 / adjacency.n)
-        assert [sums.change for sums in step.until(Ending(20, goal=1e-9, look=6, many=many))] == changes[:taken]
+        assert [sums.change for sums in step.until(Ending(20, goal=goal, look=4, many=many))] == changes[:taken]
 
 
 @pytest.mark.gpu
