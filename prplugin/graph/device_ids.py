@@ -15,7 +15,7 @@ from prplugin.graph.device_sort import ITEMS, KEYS, TILE, VALUES, sorted_by, sta
 from prplugin.graph.device_sort import THREADS as SORTING
 from prplugin.graph.edges import Integers, index_dtype
 
-__all__ = ["FEW", "counted_marks", "extremes", "ids_kernel", "number", "widened"]
+__all__ = ["FEW", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
 
 DENSE = 16
 """Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes an id."""
@@ -58,7 +58,7 @@ def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tup
         codes, ids = _few(ready, count)
     else:
         low, high = known or extremes(ready)
-        codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high, count)
+        codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high)
     return codes, ids.astype(dtype, copy=False)
 
 
@@ -145,11 +145,11 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
     return marks, int(total.view(np.int64)[0])
 
 
-def _sparse(columns: list[Integers], low: int, high: int, count: int) -> tuple[list[Integers], Integers]:
+def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
     """Number ids through a hash table; beside its results it holds 14 bytes a distinct id, and then 38 for a while."""
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
-    capacity = int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
+    capacity = slots_needed(columns)
     index = index_dtype(capacity)
     table: Any = cupy.empty(capacity + 1, np.uint64)
     table.data.memset_async(0xFF, table.nbytes)
@@ -174,6 +174,12 @@ def _sparse(columns: list[Integers], low: int, high: int, count: int) -> tuple[l
     _sparse_kernel("place", dtype, index)((blocks_for_each(n),), (THREADS,), (n, keys, slots, least, positions, ids))
     _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
     return [code.astype(index_dtype(n), copy=False) for code in codes], ids
+
+
+def slots_needed(columns: list[Integers]) -> int:
+    """Give the slots of a hash table for the distinct ids, by an estimate where there are many ids."""
+    count = sum(column.size for column in columns)
+    return int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
 
 
 def _estimate(columns: list[Integers]) -> int:

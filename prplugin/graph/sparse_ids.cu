@@ -13,23 +13,11 @@
 //
 //   index_t  int or long long
 
-#include "block_scan.cuh"
+#include "hash_table.cuh"
 #include "ids.cuh"
 
 #define CLASS_BITS 12
 #define CLASSES (1 << CLASS_BITS)
-#define EMPTY 0xffffffffffffffffull
-
-// Past as many slots the table is taken to be too full: with two slots of three filled, the longest run of filled ones
-// among 10^8 is of a few hundred.
-#define MOST_PROBES 2048
-
-// The mixer of splitmix64, which maps no two numbers to the same.
-__device__ inline wide_t mixed(wide_t key) {
-    key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
-    key = (key ^ key >> 27) * 0x94d049bb133111ebull;
-    return key ^ key >> 31;
-}
 
 // The greatest rank of a hash in each class: one more than its leading zeros, without the bits that name the class.
 // `ranks` are 0 before.
@@ -47,69 +35,26 @@ extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, 
     for (int of = threadIdx.x; of < CLASSES; of += blockDim.x) atomicMax(ranks + of, greatest[of]);
 }
 
-// What is known of the table: how many keys it has, and whether it was too full for some.
-struct Found {
-    wide_t keys, failures;
-};
-
-// Gives a key its slot, -1 if there is none; `*added` goes up by one if the key is new. A look may miss what was just
-// written: the exchange then finds it. The key that looks like an empty slot has the slot past the last for its own.
-__device__ inline long long slot_of(wide_t key, long long capacity, wide_t *table, Found *found, unsigned int *added) {
-    if (key == EMPTY) {
-        *added += atomicExch(table + capacity, 0ull) == EMPTY;
-        return capacity;
-    }
-    long long slot = __umul64hi(mixed(key), capacity);
-    for (int probe = 1; probe <= MOST_PROBES; ++probe) {
-        wide_t held = table[slot];
-        if (held == EMPTY) {
-            held = atomicCAS(table + slot, EMPTY, key);
-            if (held == EMPTY) {
-                ++*added;
-                return slot;
-            }
-        }
-        if (held == key) return slot;
-        if (++slot == capacity) slot = 0;
-        if (probe % 64 == 0 && *reinterpret_cast<volatile wide_t *>(&found->failures)) return -1;
-    }
-    atomicExch(&found->failures, 1ull);
-    return -1;
-}
-
 // Puts all ids into the table, and says which slot each is in. `table`, of `capacity` + 1, is EMPTY before, and `found`
 // is 0.
 extern "C" __global__ void insert(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                   long long in_c, wide_t low, long long capacity, wide_t *table, index_t *slots_a,
                                   index_t *slots_b, index_t *slots_c, Found *found) {
-    unsigned int added = 0, total;
+    unsigned int added = 0;
     index_t *slots[] = {slots_a, slots_b, slots_c};
     each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int column, long long at) {
-        slots[column][at] = static_cast<index_t>(slot_of(distance(id, low), capacity, table, found, &added));
+        slots[column][at] = static_cast<index_t>(slot_of<1>(distance(id, low), capacity, table, found, &added));
     });
-    block_scan(added, &total);
-    if (threadIdx.x == 0 && total) atomicAdd(&found->keys, static_cast<wide_t>(total));
+    count_keys(added, found);
 }
 
 // Lists keys and their slots, in no order. `listed` is 0 before.
 extern "C" __global__ void collect(long long capacity, const wide_t *table, wide_t *listed, wide_t *keys,
                                    index_t *slots) {
-    __shared__ wide_t first;
-    long long base = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * AT_A_TIME;
-    unsigned int filled = 0, total;
-#pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
-        long long slot = base + item;
-        if (slot <= capacity && table[slot] != EMPTY) filled |= 1u << item;
-    }
-    unsigned int before = block_scan(static_cast<unsigned int>(__popc(filled)), &total);
-    if (threadIdx.x == 0) first = atomicAdd(listed, static_cast<wide_t>(total));
-    __syncthreads();
-    for (wide_t to = first + before; filled; filled &= filled - 1, ++to) {
-        long long slot = base + __ffs(filled) - 1;
+    each_filled<1>(capacity, table, listed, [=](long long slot, wide_t to) {
         keys[to] = slot == capacity ? EMPTY : table[slot];
         slots[to] = static_cast<index_t>(slot);
-    }
+    });
 }
 
 // Tells each slot the position of its key, given keys in order with their slots, and lists the ids.

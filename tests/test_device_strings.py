@@ -1,0 +1,192 @@
+"""Strings to positions on the GPU, against pandas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prplugin.cuda import missing
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
+
+ODD = ["", "a", "a\0", "\0", "\0\0", "ä", "日本語", "🦆", "a" * 8, "a" * 7 + "b", "a" * 9, " "]
+
+
+def held(strings, offset_type=np.int32, before="", after="", odd=0):
+    """Strings of a column on the GPU, between others of the memory, which begins `odd` bytes into a word."""
+    import cupy
+
+    from prplugin.graph.device_strings import Strings
+
+    encoded = [string.encode() for string in strings]
+    head = before.encode()
+    chars = np.frombuffer(b"?" * odd + head + b"".join(encoded) + after.encode(), np.uint8)
+    offsets = len(head) + np.cumsum([0, *map(len, encoded)])
+    return Strings(cupy.asarray(chars)[odd:], cupy.asarray(offsets.astype(offset_type)))
+
+
+def as_list(strings):
+    chars, offsets = strings.chars.get().tobytes(), strings.offsets.get()
+    assert offsets[0] == 0
+    assert offsets[-1] == len(chars)
+    return [chars[begin:end].decode() for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+def in_order(source, destination, vertices=()):
+    """What pandas makes of it: codes of all in one, and the distinct strings."""
+    ends = np.empty(2 * len(source), object)
+    ends[::2], ends[1::2] = list(source), list(destination)
+    codes, distinct = pd.factorize(np.concatenate([ends, np.array([*vertices, None], object)[:-1]]))
+    both, more = codes[: ends.size], codes[ends.size :]
+    return [both[::2], both[1::2], more], distinct.tolist()
+
+
+def assert_numbered(*columns, **how):
+    from prplugin.graph.device_strings import number_strings
+
+    expected, distinct = in_order(*columns)
+    given_columns = [held(column, **how) for column in columns]
+    codes, found = number_strings(given_columns)
+    assert as_list(found) == distinct
+    assert found.offsets.dtype == np.int32
+    assert len(codes) == len(columns)
+    for ours, theirs in zip(codes, expected, strict=False):
+        assert ours.dtype == np.int32
+        assert ours.get().tolist() == theirs.tolist()
+    for column, kept in zip(given_columns, (held(column, **how) for column in columns), strict=True):
+        assert (column.chars.get() == kept.chars.get()).all()
+        assert (column.offsets.get() == kept.offsets.get()).all()
+
+
+def drawn(strings, *sizes):
+    rng = np.random.default_rng(len(strings))
+    array = np.array([*strings, None], object)[:-1]
+    return [array[rng.integers(0, array.size, size)] for size in sizes]
+
+
+@pytest.mark.parametrize("m", [1, 31, 33, 2048, 40_000])
+@pytest.mark.parametrize("n", [1, 20, 30_000])
+def test_decimal_strings(n, m):
+    ids = [str(i) for i in np.random.default_rng(0).integers(-(2**61), 2**61, n)]
+    assert_numbered(*drawn(ids, m, m))
+    assert_numbered(*drawn(ids, m, m, 1 + m // 10))
+
+
+@pytest.mark.parametrize("odd", [0, 1, 3, 7])
+def test_strings_of_few_bytes(odd):
+    assert_numbered(*drawn(ODD, 300, 300, 40), odd=odd)
+    for string in ODD:
+        assert_numbered([string], [string], [string], odd=odd)
+
+
+@pytest.mark.parametrize("offset_type", [np.int32, np.int64])
+def test_strings_in_the_middle_of_a_column(offset_type):
+    ids = [f"vertex {i}" for i in range(200)]
+    for before, after in [("x", ""), ("before", "after"), ("", "y" * 50)]:
+        assert_numbered(*drawn(ids, 500, 500), offset_type=offset_type, before=before, after=after, odd=5)
+
+
+def test_strings_of_every_length():
+    """Which differ in one byte, at any place."""
+    rng = np.random.default_rng(0)
+    ids = []
+    for length in range(301):
+        letters = np.full(length, ord("a"), np.uint8)
+        ids.append(letters.tobytes().decode())
+        if length:
+            letters[rng.integers(length)] = ord("b")
+            ids.append(letters.tobytes().decode())
+    ids = list(dict.fromkeys(ids))
+    assert_numbered(ids, ids[::-1])
+    assert_numbered(*drawn(ids, 3000, 3000, 200), odd=3)
+
+
+def test_long_strings_among_short_ones():
+    long = ["x" * 100_000, "x" * 99_999 + "y", "x" * 257, "x" * 256, "x" * 255 + "z", "ä" * 5000]
+    assert_numbered(*drawn([*ODD, *long], 200, 200, 10))
+    assert_numbered([long[0]] * 3, long[:3])
+
+
+def test_one_distinct_string_and_only_distinct_ones():
+    assert_numbered(["same"] * 10_000, ["same"] * 10_000)
+    ids = [f"https://example.org/{i:07}" for i in range(20_000)]
+    assert_numbered(ids[::2], ids[1::2], ids[:100])
+
+
+def test_no_rows_but_vertices():
+    assert_numbered([], [], ["b", "a", "b"])
+    assert_numbered(["b"], ["a"], [])
+
+
+def test_offsets_of_two_widths():
+    from prplugin.graph.device_strings import number_strings
+
+    codes, found = number_strings([held(["b", "a"], np.int64), held(["a", "c"]), held(["d"], np.int64)])
+    assert [column.get().tolist() for column in codes] == [[0, 1], [1, 2], [3]]
+    assert as_list(found) == ["b", "a", "c", "d"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)) | st.just(("a", "")), max_size=40),
+    st.lists(st.text(max_size=3), min_size=1, max_size=20),
+    st.integers(0, 7),
+)
+def test_any_strings(rows, vertices, odd):
+    # Lone surrogates are no UTF-8, which no column holds.
+    rows = [tuple(text.encode(errors="replace").decode() for text in row) for row in rows]
+    vertices = [text.encode(errors="replace").decode() for text in vertices]
+    assert_numbered([row[0] for row in rows], [row[1] for row in rows], vertices, odd=odd)
+
+
+@pytest.mark.parametrize("bits", [0, 3, 64])
+def test_two_strings_of_one_hash_are_found_out(monkeypatch, bits):
+    from prplugin.graph import device_strings
+
+    hashed = device_strings._hashed
+    monkeypatch.setattr(device_strings, "_hashed", lambda column: hashed(column) & np.uint64(2**bits - 1))
+    columns = [held(column) for column in drawn([str(i) for i in range(100)], 300, 300)]
+    assert (device_strings.number_strings(columns) is None) == (bits < 64)
+    assert_numbered(["one"] * 50, ["one"] * 50)
+
+
+@pytest.mark.parametrize("other", ["y", "xx", "", "x" * 99 + "y", "y" + "x" * 99, "x" * 500 + "y"])
+def test_one_string_beside_many_of_its_hash(monkeypatch, other):
+    import cupy
+
+    from prplugin.graph import device_strings
+
+    # The hash that is also the word of an empty slot.
+    monkeypatch.setattr(device_strings, "_hashed", lambda column: cupy.full(column.rows, 2**64 - 1, np.uint64))
+    like = "x" * max(len(other), 1)
+    ends = [like] * 1000
+    codes, found = device_strings.number_strings([held(ends), held(ends)])
+    assert as_list(found) == [like]
+    assert not any(column.get().any() for column in codes)
+    for row in (0, 500, 999):
+        changed = [*ends[:row], other, *ends[row + 1 :]]
+        assert device_strings.number_strings([held(changed), held(ends)]) is None
+        assert device_strings.number_strings([held(ends), held(changed)]) is None
+
+
+def test_a_table_that_is_too_small(monkeypatch):
+    from prplugin.graph import device_ids, device_strings
+
+    monkeypatch.setattr(device_ids, "ROOM", 0.1)
+    assert device_strings.number_strings([held(map(str, range(50_000)))] * 2) is None
+
+
+def test_words_of_64_bits_look_back_as_well(monkeypatch):
+    from prplugin.graph import device_sort
+
+    monkeypatch.setattr(device_sort, "NARROW", 0)
+    assert_numbered(*drawn([str(i) for i in range(5000)], 20_000, 20_000))
+
+
+def test_many_strings():
+    """More than there is a table for without an estimate."""
+    ids = [f"{i:x}" for i in np.random.default_rng(1).integers(0, 2**60, 60_000)]
+    assert_numbered(*drawn(ids, 600_000, 600_000))
