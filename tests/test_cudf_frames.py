@@ -279,6 +279,67 @@ def test_many_ids_come_in_the_order_of_first_appearance(name):
     assert_same(on_gpu(edges).pagerank(weight="w", vertices=on_gpu(more)), edges.pagerank(weight="w", vertices=more))
 
 
+STRINGS = {
+    "names": lambda i: f"vertex {i}",
+    "hexadecimal": lambda i: f"{i * 2**40:x}",
+    "of many lengths": lambda i: "ä" * (i % 300) + str(i),
+    "with none of no bytes and one of many": lambda i: ["", "x" * 100_000][i] if i < 2 else str(i),
+}
+
+
+@pytest.mark.parametrize("duplicates", ["sum", "first", "last"])
+@pytest.mark.parametrize("name", STRINGS)
+def test_many_strings_come_in_the_order_of_first_appearance(name, duplicates):
+    random = np.random.default_rng(4)
+    m, n = 30_000, 4000
+    ids = pd.Series([STRINGS[name](i) for i in range(n)], dtype="str")
+    drawn = [ids.iloc[random.zipf(1.5, size) % n].reset_index(drop=True) for size in (m, m, 500)]
+    edges, more = pd.DataFrame({"src": drawn[0], "dst": drawn[1], "w": random.random(m)}), drawn[2]
+    there, others = on_gpu(edges), on_gpu(more)
+    arguments = {"weight": "w", "duplicates": duplicates}
+    assert_same(there.pagerank(**arguments, vertices=others), edges.pagerank(**arguments, vertices=more))
+    assert_same(there.pagerank(**arguments, vertices=more.tolist()), edges.pagerank(**arguments, vertices=more))
+    assert_same(
+        there[77:-5].pagerank(**arguments, vertices=others[3:9]),
+        edges[77:-5].pagerank(**arguments, vertices=more[3:9]),
+    )
+    assert there.to_pandas().equals(edges)
+
+
+def test_strings_of_one_hash_are_told_apart(monkeypatch):
+    from prplugin.graph import device_strings
+
+    random = np.random.default_rng(5)
+    edges = pd.DataFrame({"src": random.integers(0, 900, 5000), "dst": random.integers(0, 900, 5000)}).astype("str")
+    hashed = device_strings._hashed
+    monkeypatch.setattr(device_strings, "_hashed", lambda column: hashed(column) & np.uint64(127))
+    assert_same(on_gpu(edges).pagerank(vertices=["x", "7"]), edges.pagerank(vertices=["x", "7"]))
+
+
+@pytest.mark.parametrize("offset_type", [np.int32, np.int64])
+def test_strings_go_to_arrays_and_back(offset_type):
+    from prplugin.frames._cudf_arrays import as_string_series, as_strings
+    from prplugin.graph.device_strings import Strings
+
+    texts = ["b", "", "ä", "a" * 300]
+    held = as_strings(on_gpu(pd.Series(texts, dtype="str")))
+    column = as_string_series(Strings(held.chars, held.offsets.astype(offset_type)), np.dtype("object"))
+    assert column.dtype == np.dtype("object")
+    assert as_list(column) == texts
+    sliced = as_strings(column[1:3])
+    assert sliced.offsets.dtype == offset_type
+    assert cupy.diff(sliced.offsets).tolist() == [0, 2]
+    edges = cudf.DataFrame({"src": column, "dst": column[::-1].reset_index(drop=True)})
+    assert as_list(edges.pagerank(vertices=column)["vertex"]) == ["b", "a" * 300, "", "ä"]
+    assert as_strings(cudf.Series([1, 2])) is None
+    assert as_strings(cudf.Series(["a"], dtype="category")) is None
+    assert as_strings(cudf.Series([], dtype="float64")).rows == 0
+
+
+def test_all_strings_are_without_bytes():
+    assert as_list(cudf.DataFrame({"src": ["", ""], "dst": ["", ""]}).pagerank()["vertex"]) == [""]
+
+
 def test_many_vertices_of_several_columns():
     random = np.random.default_rng(3)
     m = 40_000

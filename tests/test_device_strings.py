@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,7 +34,7 @@ def as_list(strings):
     chars, offsets = strings.chars.get().tobytes(), strings.offsets.get()
     assert offsets[0] == 0
     assert offsets[-1] == len(chars)
-    return [chars[begin:end].decode() for begin, end in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [chars[begin:end].decode() for begin, end in pairwise(offsets)]
 
 
 def in_order(source, destination, vertices=()):
@@ -153,23 +155,32 @@ def test_two_strings_of_one_hash_are_found_out(monkeypatch, bits):
     assert_numbered(["one"] * 50, ["one"] * 50)
 
 
-@pytest.mark.parametrize("other", ["y", "xx", "", "x" * 99 + "y", "y" + "x" * 99, "x" * 500 + "y"])
-def test_one_string_beside_many_of_its_hash(monkeypatch, other):
+@pytest.mark.parametrize("length", [1, 8, 100, 500])
+@pytest.mark.parametrize("change", ["", "first", "middle", "last", "longer", "shorter"])
+def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
     import cupy
 
     from prplugin.graph import device_strings
 
     # The hash that is also the word of an empty slot.
     monkeypatch.setattr(device_strings, "_hashed", lambda column: cupy.full(column.rows, 2**64 - 1, np.uint64))
-    like = "x" * max(len(other), 1)
+    like = "x" * length
+    other = {
+        "": like,
+        "first": "y" + like[1:],
+        "middle": like[: length // 2] + "y" + like[length // 2 + 1 :],
+        "last": like[:-1] + "y",
+        "longer": like + "\0",
+        "shorter": like[:-1],
+    }[change]
     ends = [like] * 1000
     codes, found = device_strings.number_strings([held(ends), held(ends)])
     assert as_list(found) == [like]
     assert not any(column.get().any() for column in codes)
     for row in (0, 500, 999):
         changed = [*ends[:row], other, *ends[row + 1 :]]
-        assert device_strings.number_strings([held(changed), held(ends)]) is None
-        assert device_strings.number_strings([held(ends), held(changed)]) is None
+        assert (device_strings.number_strings([held(changed), held(ends)]) is None) == (other != like)
+        assert (device_strings.number_strings([held(ends), held(changed)]) is None) == (other != like)
 
 
 def test_a_table_that_is_too_small(monkeypatch):

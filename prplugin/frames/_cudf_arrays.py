@@ -1,4 +1,4 @@
-"""Arrays of CuPy as columns of cuDF, which share their memory. Imported once there is a cuDF frame.
+"""Arrays of CuPy as columns of cuDF, and back: they share their memory. Imported once there is a cuDF frame.
 
 cuDF's constructors take whatever can be a column, and for a small one nearly all of their time to find out what it is.
 """
@@ -13,7 +13,12 @@ import cupy
 import numpy as np
 import pylibcudf as plc
 
-__all__ = ["as_array", "as_frame", "as_series"]
+from prplugin.graph.device_strings import Strings
+
+__all__ = ["as_array", "as_frame", "as_series", "as_string_series", "as_strings"]
+
+OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
+"""Of a column of strings; cuDF has the wider type where there are 2 GiB of them."""
 
 
 def as_array(column: cudf.Series) -> Any:
@@ -33,3 +38,33 @@ def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
     """Make a frame of arrays of numbers, one a column."""
     table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in arrays.values()])
     return cudf.DataFrame.from_pylibcudf(table, {"columns": list(arrays)})
+
+
+def as_strings(column: cudf.Series) -> Strings | None:
+    """View a column of strings without nulls as arrays; one without rows of any type, too. None for others."""
+    if not len(column):
+        return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
+    held = column.to_pylibcudf()[0]
+    if held.type().id() != plc.TypeId.STRING:
+        return None
+    begin, ends = held.offset(), held.child(0)
+    offsets = _view(ends.data(), OFFSETS[ends.type().id()])
+    return Strings(_view(held.data(), np.dtype(np.uint8)), offsets[begin : begin + held.size() + 1])
+
+
+def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
+    """Make a column of strings, in a type that cuDF has for them."""
+    offsets = plc.Column.from_cuda_array_interface(strings.offsets)
+    column = plc.Column(
+        plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]
+    )
+    series = cudf.Series.from_pylibcudf(column)
+    return series if series.dtype == dtype else series.astype(dtype)
+
+
+def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
+    """View memory of cuDF, of which there may be none, as an array."""
+    if memory is None or not memory.size:
+        return cupy.empty(0, dtype)
+    shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)
+    return cupy.ndarray(memory.size // dtype.itemsize, dtype, cupy.cuda.MemoryPointer(shared, 0))

@@ -18,8 +18,9 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import _pandas_ids as host
-from prplugin.frames._cudf_arrays import as_array, as_series
+from prplugin.frames._cudf_arrays import as_array, as_series, as_string_series, as_strings
 from prplugin.graph.device_edges import edges_by_id
+from prplugin.graph.device_strings import number_strings
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 
 __all__ = ["check_kind", "encode", "is_decimal", "located", "missing_rows", "taken"]
@@ -65,7 +66,8 @@ def encode(
         else [_on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
     ]
-    codes, columns = _by_first_appearance(numbered, labels[0])
+    strings = _strings_by_first_appearance(numbered[0]) if kinds == ["string"] else None
+    codes, columns = strings or _by_first_appearance(numbered, labels[0])
     for part, kind in enumerate(kinds):
         if kind == "integer":
             columns[part] = _integers_like(as_array(columns[part]), parts[part])
@@ -234,6 +236,20 @@ def _integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
 
 
 # --- everything else: the order of first appearance ---------------------------------------------------------------
+
+
+def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
+    """Number strings as `_by_first_appearance` does, by kernels of our own; None where these have no answer.
+
+    So it is where strings are categories, or where two strings are found to have one hash of 64 bits.
+    """
+    columns = [strings for end in ends if (strings := as_strings(end)) is not None]
+    filled = [end for end in ends if len(end)]
+    numbered = number_strings(columns) if filled and len(columns) == len(ends) else None
+    if numbered is None:
+        return None
+    codes, distinct = numbered
+    return codes, [as_string_series(distinct, filled[0].dtype)]
 
 
 def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> tuple[list[Integers], list[cudf.Series]]:

@@ -15,7 +15,7 @@ from prplugin.graph.device_sort import ITEMS, KEYS, TILE, VALUES, sorted_by, sta
 from prplugin.graph.device_sort import THREADS as SORTING
 from prplugin.graph.edges import Integers, index_dtype
 
-__all__ = ["FEW", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
+__all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
 
 DENSE = 16
 """Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes an id."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.graph.device_each import THREADS, blocks_for_each
-from prplugin.graph.device_ids import slots_needed
+from prplugin.graph.device_ids import INDEX, STATE, slots_needed
 from prplugin.graph.device_sort import KEYS, VALUES, bits_for, sorted_by, state_type
 from prplugin.graph.edges import Integers, index_dtype, offset_dtype
 
@@ -107,7 +107,7 @@ def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]
 
 def _hashed(column: Strings) -> Integers:
     """Give 64 bits of a hash of each string."""
-    hashes = cupy.empty(column.rows, np.uint64)
+    hashes: Integers = cupy.empty(column.rows, np.uint64)
     launch = _kernel("hash_strings", column)
     launch((cuda.blocks_for(column.rows, THREADS),), (THREADS,), (*_arguments([column])[:3], hashes))
     return hashes
@@ -130,8 +130,8 @@ def _offsets(columns: list[Strings]) -> list[Any]:
 def _kernel(
     name: str,
     column: Strings,
-    index: np.dtype[Any] = np.dtype(np.int32),
-    state: np.dtype[Any] = np.dtype(np.uint32),
+    index: np.dtype[Any] = INDEX,
+    state: np.dtype[Any] = STATE,
 ) -> Any:
     return cuda.kernel(
         "graph/strings.cu",
