@@ -283,7 +283,7 @@ STRINGS = {
     "names": lambda i: f"vertex {i}",
     "hexadecimal": lambda i: f"{i * 2**40:x}",
     "of many lengths": lambda i: "ä" * (i % 300) + str(i),
-    "with none of no bytes and one of many": lambda i: ["", "x" * 100_000][i] if i < 2 else str(i),
+    "with none of no bytes and one of many": lambda i: {2: "", 100: "x" * 100_000}.get(i, str(i)),
 }
 
 

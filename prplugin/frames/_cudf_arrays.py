@@ -41,15 +41,21 @@ def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
 
 
 def as_strings(column: cudf.Series) -> Strings | None:
-    """View a column of strings without nulls as arrays; one without rows of any type, too. None for others."""
+    """View a column of strings without nulls as arrays; one without rows of any type, too.
+
+    None for other types, and where cuDF has no memory to show, which it may have moved to the host.
+    """
     if not len(column):
         return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
     held = column.to_pylibcudf()[0]
     if held.type().id() != plc.TypeId.STRING:
         return None
-    begin, ends = held.offset(), held.child(0)
-    offsets = _view(ends.data(), OFFSETS[ends.type().id()])
-    return Strings(_view(held.data(), np.dtype(np.uint8)), offsets[begin : begin + held.size() + 1])
+    offsets = held.child(0)
+    if held.data() is None or offsets.data() is None:
+        return None
+    begins = _view(offsets.data(), OFFSETS[offsets.type().id()])
+    first, past = held.offset(), held.offset() + held.size()
+    return Strings(_view(held.data(), np.dtype(np.uint8)), begins[first : past + 1])
 
 
 def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
@@ -63,8 +69,8 @@ def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
 
 
 def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
-    """View memory of cuDF, of which there may be none, as an array."""
-    if memory is None or not memory.size:
+    """View memory of cuDF as an array."""
+    if not memory.size:
         return cupy.empty(0, dtype)
     shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)
     return cupy.ndarray(memory.size // dtype.itemsize, dtype, cupy.cuda.MemoryPointer(shared, 0))
