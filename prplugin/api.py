@@ -20,6 +20,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
+from prplugin.measure import Kept, fastest
 from prplugin.methods import Method, choose
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.problem import Problem, normalised
@@ -95,14 +96,15 @@ def pagerank(
     dtype : {"float64", "float32"}
         Of the ranks that are returned.
     method : str, default "auto"
-        A method by name (`prplugin methods` lists them); "auto" takes the one of least estimated cost.
+        A method by name (`prplugin methods` lists them); "auto" takes the one of least estimated cost; "measured" first
+        times those that "auto" may choose on this very graph, and takes the fastest. A `Graph` keeps what it timed.
     top : int, optional
         Return only the `top` highest ranks, in falling order; ties in the order of the result.
     progress : bool or function, default False
         True: a bar on the terminal, once the work has taken two seconds. A function is called with a
         `prplugin.Progress` after each stage and iteration.
     **method_options
-        Options of the method, such as ``threads=`` of "numba".
+        Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose among those that take them.
 
     Returns
     -------
@@ -189,6 +191,7 @@ class Graph:
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._adjacency = Adjacency(rows if directed else both_ways(rows))
             self._check_out_weights(columns.weight_name)
+        self._timings: Kept = {}
 
     @property
     def number_of_vertices(self) -> int:
@@ -253,15 +256,20 @@ class Graph:
         began = time.perf_counter()
         adjacency = self._adjacency
         with cuda.allocating(adjacency.place, adjacency.gpu):
-            method = choose(options.method, adjacency, this_machine(), options.method_options)
-        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,
                 options.alpha,
                 self._vector("personalization", personalization),
                 self._vector("dangling", dangling),
             )
-            outcome = _iterated(method, problem, self._vector("nstart", nstart), options, watch)
+            start = self._vector("nstart", nstart)
+            watch.stage("edges")
+            if options.method == "measured":
+                method = fastest(problem, this_machine(), options, self._timings)
+            else:
+                method = choose(options.method, adjacency, this_machine(), options.method_options)
+        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place, adjacency.gpu):
+            outcome = _iterated(method, problem, start, options, watch)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
             ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
         ranking = Ranking(
@@ -309,7 +317,6 @@ def _iterated(method: Method, problem: Problem, start: Floats | None, options: O
     adjacency = problem.adjacency
     if adjacency.n == 0:
         return Outcome(adjacency.out_weight, True, 0, 0.0)  # none
-    watch.stage("edges")
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     budget = step_budget(certificate, options)

@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
+from typing import TypeGuard
 
 from prplugin import cuda
 from prplugin.certificate import Certificate
@@ -38,12 +39,18 @@ from prplugin.methods import Ending, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
-__all__ = ["Outcome", "iterate", "step_budget"]
+__all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
 
 MANY = 150
 MANY_LAUNCHED = 60
 """Steps left from which leaps are worth their windows, on the processor and where a launch takes many steps:
 docs/decisions/0007-extrapolate.md."""
+
+SHARE = 1 / 5
+"""Of the steps that the contraction needs, those that rankings take: 20 at the defaults, as in `_device.ITERATIONS`.
+
+Social networks take less, web graphs up to three times as many.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,7 @@ def iterate(
         Called after each step with the count of steps and the error bound.
     """
     done = 0
-    if budget > 1 and isinstance(step, GpuStep) and step.narrow_pays and _float32_first(options):
+    if budget > 1 and begins_in_float32(step, options):
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
         if outcome.converged:
             return outcome
@@ -352,12 +359,32 @@ def step_budget(certificate: Certificate, options: Options) -> int:
     return certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
 
 
+def likely_steps(options: Options) -> int:
+    """Give how many steps a ranking is likely to take, before anything is known of the graph."""
+    if options.tol == 0:
+        assert options.max_iter is not None
+        return max(1, options.max_iter)
+    if options.alpha == 0:
+        return 1
+    # 2 * alpha**k / (1 - alpha) <= tol for a proved error, 2 * alpha**k <= tol for a change.
+    room = math.log((1 - options.alpha if _proves(options) else 1.0) / 2)
+    contraction = (math.log(options.tol) + room) / math.log(options.alpha)
+    likely = max(1, round(SHARE * contraction))
+    return likely if options.max_iter is None else max(1, min(likely, options.max_iter))
+
+
+def allows_float32(options: Options) -> bool:
+    """Say whether a ranking may begin with contributions in float32."""
+    return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")
+
+
+def begins_in_float32(step: Step, options: Options) -> TypeGuard[GpuStep]:
+    """Say whether it does: where that is faster."""
+    return isinstance(step, GpuStep) and step.narrow_pays and allows_float32(options)
+
+
 def _proves(options: Options) -> bool:
     return options.stop == "error" and options.tol > 0
-
-
-def _float32_first(options: Options) -> bool:
-    return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")
 
 
 def _goal(options: Options, certificate: Certificate) -> float | None:

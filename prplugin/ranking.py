@@ -34,9 +34,10 @@ class Ranking:
         Proved: the sum over all vertices of the distance to the exact PageRank is at most this, rounding included, in
         the measure of ranks that sum to 1 (with ``scale="n"``: that of the ranks divided by n).
     method : str
-        The method that computed them.
+        The method that computed them: with "auto" and "measured", the one chosen.
     seconds : float
-        Time that `rank` took: layout, iteration and proof, not the reading of the frame.
+        Time that `rank` took: layout, iteration and proof, with ``method="measured"`` also the timing of methods; not
+        the reading of the frame.
     """
 
     ranks: NDArray[np.floating[Any]]

@@ -226,7 +226,7 @@ OPTION_CASES = {
     "top": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
     "duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
     "directed": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "method": ({"method": "magic"}, "method must be 'auto' or one of 'binned', 'block', "),
+    "method": ({"method": "magic"}, "method must be 'auto', 'measured' or one of 'binned', 'block', "),
     "method of no name": ({"method": None}, "method must be a name such as 'auto', not None."),
     "progress": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
     "an unknown argument": (

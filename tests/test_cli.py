@@ -177,7 +177,7 @@ def test_what_cannot_be_done_is_one_line(edges, arguments, says):
     [
         (["--alpha", "1"], "alpha must be"),
         (["--tol", "0"], "tol=0 never stops by itself"),
-        (["--method", "fastest"], "no method 'fastest': there are auto, "),
+        (["--method", "fastest"], "no method 'fastest': there are auto, measured, binned, "),
         (["--method", "numpy", "--option", "threads=2"], "'threads'"),
         (["--output", "ranks.xlsx"], "ranks.xlsx: its name does not say"),
     ],

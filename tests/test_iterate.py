@@ -116,7 +116,7 @@ def ran(adjacency, step, options):
 def test_steps_ahead_change_nothing(monkeypatch, name, at_once, kind, options):
     monkeypatch.setattr("prplugin.iterate.MANY", math.inf)
     monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.iterate._float32_first", lambda options: False)
+    monkeypatch.setattr("prplugin.iterate.allows_float32", lambda options: False)
     adjacency, options = graph(name), Options(**options)
     problem = Problem(adjacency, options.alpha)
     plain, seen = ran(adjacency, method.prepare(problem, this_machine()), options)
@@ -141,7 +141,7 @@ def test_most_steps_are_given_at_once():
 
 def test_a_launch_that_ends_by_itself_is_looked_at_once(monkeypatch):
     monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.iterate._float32_first", lambda options: False)
+    monkeypatch.setattr("prplugin.iterate.allows_float32", lambda options: False)
     adjacency = graph("random")
     step = Launched(Problem(adjacency, 0.85), 256)
     outcome, _ = ran(adjacency, step, Options(tol=1e-8))

@@ -18,6 +18,7 @@ LAYERS = [
     {"methods"},
     {"extrapolate"},
     {"iterate"},
+    {"measure"},
     {"api", "accessor"},
     {"__init__"},
     {"files", "verify", "demo"},

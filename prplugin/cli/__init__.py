@@ -212,10 +212,11 @@ def _check(options: Options) -> None:
     from prplugin.methods import check_options
     from prplugin.methods import methods as known
 
-    if options.method == "auto":
+    if options.method in ("auto", "measured"):
         return
     if options.method not in known():
-        raise InvalidOptionError(f"there is no method {options.method!r}: there are auto, {', '.join(known())}.")
+        names = ", ".join(["auto", "measured", *known()])
+        raise InvalidOptionError(f"there is no method {options.method!r}: there are {names}.")
     check_options(known()[options.method], options.method_options)
 
 

@@ -102,7 +102,12 @@ rank_options = _together(
         help="Also write the ranks: .parquet, .csv, .tsv or .jsonl, with .gz or .zst after it or not. "
         "-: TSV on standard output, in place of the table.",
     ),
-    click.option("--method", default="auto", show_default=True, help="By name: see `prplugin methods`."),
+    click.option(
+        "--method",
+        default="auto",
+        show_default=True,
+        help="By name: see `prplugin methods`. auto: the least estimate; measured: the fastest as timed on this graph.",
+    ),
     click.option(
         "--option",
         "given_to_method",

@@ -42,6 +42,7 @@ __all__ = [
     "candidates",
     "check_options",
     "choose",
+    "contenders",
     "methods",
 ]
 
@@ -194,41 +195,54 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
     if name != "auto":
         if name not in methods():
             raise InvalidOptionError(
-                f"method must be 'auto' or one of {', '.join(map(repr, methods()))}, not {name!r}."
+                f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {name!r}."
             )
         method: Method = methods()[name]
         if reason := method.unfit(adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
+    able = contenders(adjacency, machine, options)
+    chosen = next(able)
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "%s for %d vertices and %d edges: %s",
+            chosen.name, adjacency.n, adjacency.m,
+            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *able)),
+        )  # fmt: skip
+    return chosen
+
+
+def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
+    """Give the methods that "auto" may choose, fit to run and taking these options, by rising cost; one at least.
+
+    Raises
+    ------
+    InvalidOptionError
+        If none takes the options.
+    MethodUnavailableError
+        If none can run here, with the reason of each.
+    """
     for option in options:
         if not any(option in _options_of(method) for method in methods().values()):
             raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
-    able = {name: method for name, method in candidates(adjacency).items() if set(options) <= set(_options_of(method))}
+    able = [method for method in candidates(adjacency).values() if set(options) <= set(_options_of(method))]
     if not able:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
             "name the method."
         )
-    reasons: dict[str, str | None] = {}
-    for chosen in _by_cost(list(able.values()), adjacency, machine):
-        reasons[chosen.name] = chosen.unfit(adjacency, machine)  # asked of no more than it takes: it looks at the GPU
-        if reasons[chosen.name] is None:
-            break
-    else:
+    reasons: dict[str, str] = {}
+    for method in _by_cost(able, adjacency, machine):
+        # Asked of no more than are wanted: it looks at the GPU.
+        if reason := method.unfit(adjacency, machine):
+            reasons[method.name] = reason
+        else:
+            yield method
+    if len(reasons) == len(able):
         raise MethodUnavailableError(
-            "no method can run here: " + "; ".join(f"{name}: {reasons[name]}" for name in able)
+            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in able)
         )
-    if logger.isEnabledFor(logging.INFO):
-        logger.info(
-            "%s for %d vertices and %d edges: %s",
-            chosen.name, adjacency.n, adjacency.m,
-            ", ".join(
-                f"{name} {method.cost(adjacency, machine):.2g} s"
-                for name, method in able.items() if not reasons.get(name)
-            ),
-        )  # fmt: skip
-    return chosen
 
 
 class _ShortRows:
