@@ -54,6 +54,8 @@ def main(name: str, data: Path | None, output: Path, quick: bool, split: int | N
     for row in results:
         table.add_row(*(_shown(row[column]) for column in benchmark.COLUMNS))
     console.print(table)
+    if hasattr(benchmark, "summary"):
+        console.print(benchmark.summary(results)[0])
     if hasattr(benchmark, "figure"):
         benchmark.figure(results).savefig(output / f"{name}.png", dpi=150)
 
@@ -74,11 +76,20 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
         + ", ".join(f"{name} {version}" for name, version in versions.items())
         + ". Medians; every sample is in the JSON file beside this one.",
         "",
-        "| " + " | ".join(benchmark.COLUMNS) + " |",
-        "|" + "---|" * len(benchmark.COLUMNS),
-        *("| " + " | ".join(_shown(row[column]) for column in benchmark.COLUMNS) + " |" for row in results),
+        *_table(benchmark.COLUMNS, results),
     ]
+    if hasattr(benchmark, "summary"):
+        sentence, rows = benchmark.summary(results)
+        lines += ["", sentence, "", *(_table(tuple(rows[0]), rows) if rows else [])]
     return "\n".join(lines) + "\n"
+
+
+def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> list[str]:
+    return [
+        "| " + " | ".join(columns) + " |",
+        "|" + "---|" * len(columns),
+        *("| " + " | ".join(_shown(row[column]) for column in columns) + " |" for row in rows),
+    ]
 
 
 def _shown(value: object) -> str:
