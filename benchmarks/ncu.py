@@ -1,0 +1,108 @@
+"""Nsight Compute from the command line: the counters of kernels, and why there are none."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["LIMITS", "METRICS", "command", "find", "parse", "passes", "why_not"]
+
+LIMITS = {
+    "blocks": "launch__occupancy_limit_blocks",
+    "registers": "launch__occupancy_limit_registers",
+    "shared memory": "launch__occupancy_limit_shared_mem",
+    "warps": "launch__occupancy_limit_warps",
+}
+"""Blocks that a multiprocessor holds at once, by what limits them; known without a counter."""
+
+METRICS = {
+    "seconds": "gpu__time_duration.sum",
+    "read": "dram__bytes_read.sum",
+    "written": "dram__bytes_write.sum",
+    "L2": "lts__t_bytes.sum",
+    "L2 %": "lts__t_bytes.sum.pct_of_peak_sustained_elapsed",
+    "occupancy %": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    **LIMITS,
+}
+"""Few enough for one pass, so that no launch has to be repeated: see `passes`."""
+
+SCALES = {
+    "nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3, "second": 1.0, "s": 1.0,
+    "kbyte": 1e3, "mbyte": 1e6, "gbyte": 1e9, "tbyte": 1e12,
+}  # fmt: skip
+"""Of units, in seconds or bytes; all others count as they are."""
+
+
+def find() -> str | None:
+    """Find ncu on the PATH, or where CUDA is installed."""
+    return shutil.which("ncu") or shutil.which("ncu", path=os.pathsep.join(_cuda_folders()))
+
+
+def _cuda_folders() -> list[str]:
+    return [str(folder) for folder in sorted(Path("/usr/local").glob("cuda*/bin"), reverse=True)]
+
+
+def command(ncu: str, log: Path, kernels: Iterable[str], child: list[str]) -> list[str]:
+    """Give the command that counts what kernels of these names do where the child asks for a profile.
+
+    Clocks and caches are left as they are: what is counted is what the program has.
+    """
+    return [
+        ncu, "--clock-control", "none", "--cache-control", "none", "--profile-from-start", "off",
+        "--kernel-name", f"regex:^({'|'.join(kernels)})$", "--metrics", ",".join(METRICS.values()),
+        "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log), *child,
+    ]  # fmt: skip
+
+
+def parse(text: str) -> list[dict[str, float | str]]:
+    """Read the raw page, as CSV among other lines.
+
+    Returns
+    -------
+    list of dict
+        A launch each, in their order: "kernel", and the names of `METRICS` with what was counted, in seconds, bytes,
+        per cent or blocks. What ncu has no number for is left out.
+    """
+    lines = text.splitlines()
+    begin = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), None)
+    if begin is None:
+        return []
+    table = csv.DictReader(line for line in lines[begin:] if line.startswith('"'))
+    names = {metric: name for name, metric in METRICS.items()}
+    units: dict[str, str] = {}
+    launches = []
+    for row in table:
+        if not row["ID"]:  # the row of the units
+            units = row
+            continue
+        launch: dict[str, float | str] = {"kernel": row["Kernel Name"].partition("(")[0]}
+        for metric, name in names.items():
+            number = _number(row.get(metric, ""))
+            if number is not None:
+                launch[name] = number * SCALES.get(units.get(metric, "").lower(), 1.0)
+        launches.append(launch)
+    return launches
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:  # n/a and the like
+        return None
+
+
+def passes(text: str) -> int:
+    """Give the most passes that a launch took; 0 where none was profiled."""
+    return max(map(int, re.findall(r"- (\d+) pass", text)), default=0)
+
+
+def why_not(text: str) -> str:
+    """Say why ncu counted nothing."""
+    if "ERR_NVGPUCTRPERM" in text:
+        return "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
+    errors = [line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR==")]
+    return f"ncu: {errors[0]}" if errors else "ncu profiled no kernel"

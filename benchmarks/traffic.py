@@ -1,0 +1,139 @@
+"""The bytes that each kernel must move: what it reads, once, and what it writes, once.
+
+Counted from the arguments of a launch, by their names in the .cu file; an argument that is read and written is named
+twice. A gathered contribution counts once a vertex, a counter that is added to once in and once out: what a kernel moves
+beyond that, in sectors that it uses a part of, is its price, and what `ncu` sees. Left out are tickets, totals, and
+places that are looked up in a search.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from prplugin import cuda
+
+__all__ = ["BYTES", "COUNTED", "kernel_names", "must_move", "parameters"]
+
+COUNTED = (
+    "graph/binned_sizes.cu", "graph/dense_ids.cu", "graph/few.cu", "graph/grouped.cu", "graph/offsets.cu",
+    "graph/pairs.cu", "graph/run_sums.cu", "graph/sort.cu", "graph/sparse_ids.cu", "methods/block.cu",
+    "methods/blocked.cu", "methods/blocked_layout.cu", "methods/cut.cu", "methods/dense.cu", "methods/edge.cu",
+    "methods/expanded.cu", "methods/finish.cu", "methods/node.cu", "methods/persistent.cu", "methods/warp.cu",
+)  # fmt: skip
+"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host, and a leap of
+`leap.cu` comes once in many steps."""
+
+
+def _pull(a: Mapping[str, Any]) -> int:
+    """Count an index an edge (and a share), two offsets a row that are one where rows are in order, and the sums."""
+    runs = slice(a["first"], a["last"])
+    count = a["last"] - a["first"]
+    edges = int((a["ends"][runs] - a["begins"][runs]).sum())
+    an_edge = a["sources"].itemsize + (0 if a["shares"] is None else a["shares"].itemsize)
+    offset = a["begins"].itemsize
+    offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + a["rows"].itemsize)
+    return edges * an_edge + offsets + a["contributions"].nbytes + count * a["pulled"].itemsize
+
+
+def _place(a: Mapping[str, Any]) -> int:
+    """Count keys and slots in, ids and the position of each slot out: the table of positions is larger."""
+    return int(_named("keys slots ids", a) + a["slots"].nbytes)
+
+
+def _recode(a: Mapping[str, Any]) -> int:
+    """Count the table of positions, of the type of the slots, in the room of one of keys."""
+    return int(_named("a a b b c c", a) + a["positions"].size * a["a"].itemsize)
+
+
+def _propagate(a: Mapping[str, Any]) -> int:
+    """Count a value an edge, written and read; the room for values holds doubles."""
+    values = 2 * a["spots"].size * a["values"].itemsize
+    rows = "cuts offsets begins target teleport outflow ranks ranks from to"
+    return int(_named(f"bounds locals goals spots shares {rows}", a) + values)
+
+
+BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
+    # From columns of ids to edges by target.
+    "dense_ids.extremes": "a b c",
+    "dense_ids.mark": "a b c bits",
+    "dense_ids.count_marks": "bits marks",
+    "dense_ids.encode": "a b c marks codes_a codes_b codes_c ids",
+    "sparse_ids.sketch": "a b c",
+    "sparse_ids.insert": "a b c table slots_a slots_b slots_c",
+    "sparse_ids.collect": "table keys slots",
+    "sparse_ids.place": _place,
+    "sparse_ids.recode": _recode,
+    "few.number_few": "a b c codes ids",
+    "few.group_few": "groups members weights offsets grouped_members grouped_weights",
+    "grouped.mark_ends": "begins out_degrees bits",
+    "grouped.compact": "marks begins out_degrees ids begins_by_position out_weights",
+    "grouped.renumber": "ends ends marks",
+    "sort.digit_counts": "keys states",
+    "sort.digit_counts_of_ids": "ids keys states",
+    "sort.sort_pass": "keys keys_out values values_out weights weights_out kept states next_states",
+    "offsets.offsets": "rows begins",
+    "offsets.group_sizes": "rows sizes sizes",
+    "binned_sizes.binned_sizes": "rows sizes sizes",
+    "run_sums.run_sums": "offsets values sums",
+    "pairs.pair_keys": "tails heads keys",
+    "pairs.mark_kept": "keys rows marks",
+    "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
+    # The layouts of methods.
+    "cut.cut": "cuts",
+    "blocked_layout.count": "cuts sources chunks",
+    "blocked_layout.arrange": "cuts sources chunks ends begins locals goals spots",
+    "blocked_layout.arrange_shares": "cuts begins spots shares arranged",
+    # One iteration.
+    "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
+    "blocked.propagate": _propagate,
+    "node.node_pull": _pull,
+    "warp.warp_pull": _pull,
+    "block.block_pull": _pull,
+    "edge.edge_push": "sources targets shares contributions pulled pulled",
+    "dense.dense_pull": "matrix contributions pulled",
+    "expanded.expand": "sources contributions expanded",
+    "expanded.sum_expanded": "rows starts heads expanded shares pulled partials",
+    "expanded.collect": "heads partials",
+    "finish.outflow": "out_weight flow",
+    "finish.begin": "ranks outflow contributions",
+    "finish.finish": "pulled target teleport outflow ranks ranks contributions",
+    "finish.total": "partials",
+}
+
+
+def must_move(kernel: str, arguments: Mapping[str, Any]) -> int | None:
+    """Count the bytes that a launch of a kernel must move; None if nobody has said what it moves.
+
+    Parameters
+    ----------
+    kernel : str
+        File and function, such as "sort.sort_pass".
+    arguments : mapping
+        By name: arrays of NumPy or CuPy, numbers, and None or 0 for an array that is absent.
+    """
+    formula = BYTES.get(kernel)
+    if formula is None:
+        return None
+    return _named(formula, arguments) if isinstance(formula, str) else formula(arguments)
+
+
+def _named(names: str, arguments: Mapping[str, Any]) -> int:
+    return sum(getattr(arguments[name], "nbytes", 0) for name in names.split())
+
+
+# --- what kernels call their arguments ----------------------------------------------------------------------------
+
+
+@cache
+def parameters(path: str) -> dict[str, tuple[str, ...]]:
+    """Give the kernels of a .cu file of prplugin, each with the names of its parameters."""
+    found = re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\(([^()]*)\)\s*\{', cuda.source(path))
+    return {name: tuple(re.findall(r"(\w+)\s*(?:,|$)", listed)) for name, listed in found}
+
+
+def kernel_names(paths: Iterable[str] = COUNTED) -> list[str]:
+    """Give the functions of all kernels of some files."""
+    return sorted({name for path in paths for name in parameters(path)})
