@@ -10,11 +10,13 @@ warps that a multiprocessor could hold, and the limiter what keeps it from more 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,19 +59,30 @@ def _told(before: list[str], arguments: list[str]) -> tuple[list[dict[str, Any]]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "told"
         child = [sys.executable, "-m", "benchmarks.roofline_workload", "--output", str(output), *arguments]
-        try:
-            done = subprocess.run(
-                [*before, *child], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                cwd=Path(__file__).parents[1],
-            )  # fmt: skip
-            said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            failure = f"exit status {done.returncode}: {said[-1] if said else ''}"[:200] if done.returncode else ""
-        except subprocess.TimeoutExpired:
-            failure = f"ended after {PATIENCE} seconds"
-        except OSError as error:
-            failure = str(error)
+        failure = _ran([*before, *child])
         lines = output.read_text().splitlines() if output.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")], failure
+
+
+def _ran(command: list[str]) -> str:
+    """Run a command to its end, or to that of our patience; say what went wrong, if anything did."""
+    try:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1],
+            start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        return str(error)
+    with process:
+        try:
+            output, errors = process.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            return f"ended after {PATIENCE} seconds"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+    said = (errors.strip() or output.strip() or "nothing said").splitlines()[-1]
+    return f"exit status {process.returncode}: {said}"[:200] if process.returncode else ""
 
 
 def _counted(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], str]:
@@ -89,17 +102,23 @@ def _counted(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str,
 
 
 def _matched(told: list[dict[str, Any]], profiles: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Give each launch of each case its profile: the k-th of a function has the k-th that ncu saw of that name."""
-    seen: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
+    """Give each launch of each case its profile: the k-th of a function has the k-th that ncu saw of that name.
+
+    None has one of which ncu saw more, or fewer, than were told of.
+    """
+    cases = [line for line in told if "case" in line]
+    launched = Counter(_function(launch) for line in cases for launch in line["launches"])
+    counted = Counter(profile["kernel"] for profile in profiles)
+    waiting: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
     for profile in profiles:
-        seen[profile["kernel"]].append(profile)
+        if counted[profile["kernel"]] == launched[profile["kernel"]]:
+            waiting[profile["kernel"]].append(profile)
     return {
         (line["graph"], line["case"]): [
-            {**(waiting.popleft() if (waiting := seen[_function(launch)]) else {}), "kernel": launch["kernel"]}
+            {**(of_it.popleft() if (of_it := waiting[_function(launch)]) else {}), "kernel": launch["kernel"]}
             for launch in line["launches"]
         ]
-        for line in told
-        if "case" in line
+        for line in cases
     }
 
 

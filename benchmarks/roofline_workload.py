@@ -133,7 +133,7 @@ def cases(edges: Any, every_way: bool) -> Iterator[Case]:
     adjacency = prplugin.Graph(edges)._adjacency
     problem = Problem(adjacency, 0.85)
     for name in ("persistent", "blocked"):
-        yield Case(f"{name}, layout", lambda name=name: partial(_laid_out, name, problem))
+        yield Case(f"{name}, layout", partial(partial, _laid_out, name, problem))
         for dtype in ("float32", "float64"):
             yield Case(f"{name}, {dtype}", partial(_iterating, name, problem, dtype))
     for name in (*PULLS, "dense"):

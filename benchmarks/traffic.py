@@ -1,9 +1,9 @@
 """The bytes that each kernel must move: what it reads, once, and what it writes, once.
 
 Counted from the arguments of a launch, by their names in the .cu file; an argument that is read and written is named
-twice. A gathered contribution counts once a vertex, a counter that is added to once in and once out: what a kernel moves
-beyond that, in sectors that it uses a part of, is its price, and what `ncu` sees. Left out are tickets, totals, and
-places that are looked up in a search.
+twice. A gathered contribution counts once a vertex, a counter that is added to once in and once out: what a kernel
+moves beyond that, in sectors of which it uses a part, is what its way of working costs, and ncu sees it. Left out are
+tickets, totals, and places that are looked up in a search.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ COUNTED = (
 def _pull(a: Mapping[str, Any]) -> int:
     """Count an index an edge (and a share), two offsets a row that are one where rows are in order, and the sums."""
     runs = slice(a["first"], a["last"])
-    count = a["last"] - a["first"]
+    count = int(a["last"] - a["first"])
     edges = int((a["ends"][runs] - a["begins"][runs]).sum())
-    an_edge = a["sources"].itemsize + (0 if a["shares"] is None else a["shares"].itemsize)
-    offset = a["begins"].itemsize
-    offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + a["rows"].itemsize)
-    return edges * an_edge + offsets + a["contributions"].nbytes + count * a["pulled"].itemsize
+    an_edge = int(a["sources"].itemsize + (0 if a["shares"] is None else a["shares"].itemsize))
+    offset = int(a["begins"].itemsize)
+    offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + int(a["rows"].itemsize))
+    return edges * an_edge + offsets + int(a["contributions"].nbytes) + count * int(a["pulled"].itemsize)
 
 
 def _place(a: Mapping[str, Any]) -> int:
-    """Count keys and slots in, ids and the position of each slot out: the table of positions is larger."""
-    return int(_named("keys slots ids", a) + a["slots"].nbytes)
+    """Count keys and slots in, ids and a position for each slot out: the table that it goes to is larger."""
+    return _named("keys slots slots ids", a)
 
 
 def _recode(a: Mapping[str, Any]) -> int:
     """Count the table of positions, of the type of the slots, in the room of one of keys."""
-    return int(_named("a a b b c c", a) + a["positions"].size * a["a"].itemsize)
+    return _named("a a b b c c", a) + int(a["positions"].size * a["a"].itemsize)
 
 
 def _propagate(a: Mapping[str, Any]) -> int:
     """Count a value an edge, written and read; the room for values holds doubles."""
-    values = 2 * a["spots"].size * a["values"].itemsize
+    values = 2 * int(a["spots"].size * a["values"].itemsize)
     rows = "cuts offsets begins target teleport outflow ranks ranks from to"
-    return int(_named(f"bounds locals goals spots shares {rows}", a) + values)
+    return _named(f"bounds locals goals spots shares {rows}", a) + values
 
 
 BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
@@ -67,7 +67,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "sparse_ids.place": _place,
     "sparse_ids.recode": _recode,
     "few.number_few": "a b c codes ids",
-    "few.group_few": "groups members weights offsets grouped_members grouped_weights",
+    "few.group_few": "groups values weights begins values_out weights_out",
     "grouped.mark_ends": "begins out_degrees bits",
     "grouped.compact": "marks begins out_degrees ids begins_by_position out_weights",
     "grouped.renumber": "ends ends marks",
@@ -121,7 +121,7 @@ def must_move(kernel: str, arguments: Mapping[str, Any]) -> int | None:
 
 
 def _named(names: str, arguments: Mapping[str, Any]) -> int:
-    return sum(getattr(arguments[name], "nbytes", 0) for name in names.split())
+    return sum(int(getattr(arguments[name], "nbytes", 0)) for name in names.split())
 
 
 # --- what kernels call their arguments ----------------------------------------------------------------------------

@@ -1,0 +1,320 @@
+"""The roofline without a GPU: bytes by formula, ncu's CSV, and how both come together."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from benchmarks import ncu, roofline, traffic
+from benchmarks.roofline_workload import Case, Trace, report
+
+LOG = """\
+==PROF== Connected to process 4711 (/usr/bin/python3.12)
+==PROF== Profiling "begin" - 0: 0%....50%....100% - 1 pass
+==PROF== Profiling "persist" - 1: 0%....50%....100% - 2 passes
+==PROF== Disconnected from process 4711
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","dram__bytes_read.sum","dram__bytes_write.sum","gpu__time_duration.sum","launch__occupancy_limit_blocks","launch__occupancy_limit_registers","launch__occupancy_limit_shared_mem","launch__occupancy_limit_warps","lts__t_bytes.sum","lts__t_bytes.sum.pct_of_peak_sustained_elapsed","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","","","","","","","","","byte","byte","ns","block","block","block","block","byte","%","%"
+"0","4711","python3.12","127.0.0.1","begin","1","7","(256, 1, 1)","(1024, 1, 1)","0","9.0","1,000","500","2,000","32","8","16","8","4,096","12.50","60.25"
+"1","4711","python3.12","127.0.0.1","persist","1","7","(256, 1, 1)","(528, 1, 1)","0","9.0","8000000","1000000","10000","32","4","6","8","n/a","70.0","50.0"
+"""
+
+
+# --- bytes --------------------------------------------------------------------------------------------------------
+
+
+def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
+    signatures = {
+        f"{path.partition('/')[2].removesuffix('.cu')}.{name}": names
+        for path in traffic.COUNTED
+        for name, names in traffic.parameters(path).items()
+    }
+    assert set(traffic.BYTES) == set(signatures)
+    for kernel, formula in traffic.BYTES.items():
+        if isinstance(formula, str):
+            assert set(formula.split()) <= set(signatures[kernel]), kernel
+
+
+def test_parameters_are_those_of_the_source():
+    assert traffic.parameters("graph/grouped.cu") == {
+        "mark_ends": ("range", "begins", "out_degrees", "bits"),
+        "compact": (
+            "range", "n", "low", "marks", "begins", "out_degrees", "ids", "begins_by_position", "out_weights",
+        ),
+        "renumber": ("m", "ends", "marks"),
+    }  # fmt: skip
+    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 28
+    assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
+
+
+def arrays(**of):
+    """Arrays by name: how many, and of what type."""
+    return {name: np.zeros(count, dtype) for name, (count, dtype) in of.items()}
+
+
+ROW_OFFSETS = np.array([0, 2, 2, 5, 9], np.int32)
+PULL = {
+    **arrays(sources=(9, "i4"), contributions=(4, "f4"), pulled=(4, "f8")),
+    "rows": None, "shares": None, "begins": ROW_OFFSETS[:-1], "ends": ROW_OFFSETS[1:], "first": 0, "last": 4,
+}  # fmt: skip
+SORT = {
+    **arrays(keys=(10, "i4"), values=(10, "i8"), keys_out=(10, "i4"), values_out=(10, "i4"), states=(256, "u4"), next_states=(256, "u4")),
+    "weights": 0, "weights_out": 0, "kept": 0,
+}  # fmt: skip
+PERSIST = {
+    **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), outflow=(10, "f8")),
+    **arrays(**{"ranks": (10, "f8"), "from": (10, "f4"), "to": (10, "f4")}), "shares": None,
+}  # fmt: skip
+PROPAGATE = {
+    **PERSIST,
+    **arrays(bounds=(6, "i8"), locals=(64, "u2"), goals=(8, "u4"), begins=(3, "u4"), spots=(64, "u2"), values=(128, "f4")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "moved"),
+    [
+        ("node.node_pull", PULL, 9 * 4 + 5 * 4 + 4 * 4 + 4 * 8),
+        ("node.node_pull", {**PULL, "first": 2, "last": 4}, 7 * 4 + 3 * 4 + 4 * 4 + 2 * 8),
+        ("warp.warp_pull", {**PULL, "rows": np.zeros(4, "i4"), "first": 0, "last": 2}, 2 * 4 + 2 * 12 + 4 * 4 + 2 * 8),
+        ("block.block_pull", {**PULL, "shares": np.zeros(9, "f4")}, 9 * 8 + 5 * 4 + 4 * 4 + 4 * 8),
+        ("sort.sort_pass", SORT, 10 * (4 + 8 + 4 + 4) + 2 * 256 * 4),
+        ("sort.sort_pass", {**SORT, "values": 0, "kept": np.zeros(10, "i4")}, 10 * (4 + 4 + 4 + 4) + 2 * 256 * 4),
+        ("persistent.persist", PERSIST, 50 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * (8 + 8 + 8 + 4 + 4)),
+        ("persistent.persist", {**PERSIST, "shares": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
+        (
+            "blocked.propagate",  # a value an edge is written and read, and the room for values is twice as large
+            PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 3 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32,
+        ),
+        (
+            "sparse_ids.place",
+            arrays(keys=(5, "u8"), slots=(5, "i4"), positions=(9, "u8"), ids=(5, "i8")), 5 * (8 + 4 + 4 + 8),
+        ),
+        ("sparse_ids.recode", {**arrays(a=(7, "i4"), b=(7, "i4"), positions=(9, "u8")), "c": 0}, 4 * 7 * 4 + 9 * 4),
+        ("somewhere.else", {}, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_the_bytes_of_a_launch(kernel, arguments, moved):
+    assert traffic.must_move(kernel, arguments) == moved
+
+
+# --- ncu ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_raw_page_is_read_in_seconds_and_bytes():
+    begin, persist = ncu.parse(LOG)
+    assert begin.pop("seconds") == pytest.approx(2e-6)
+    assert begin == {
+        "kernel": "begin", "read": 1000.0, "written": 500.0, "L2": 4096.0, "L2 %": 12.5,
+        "occupancy %": 60.25, "blocks": 32.0, "registers": 8.0, "shared memory": 16.0, "warps": 8.0,
+    }  # fmt: skip
+    assert persist["read"] == 8e6
+    assert "L2" not in persist  # it had no number for it
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("Mbyte", 1e6), ("Kbyte", 1e3), ("byte", 1.0)])
+def test_units_are_heeded(unit, scale):
+    text = LOG.replace('"byte","byte","ns"', f'"{unit}","byte","ns"')
+    assert ncu.parse(text)[0]["read"] == 1000 * scale
+
+
+def test_passes_are_counted():
+    assert ncu.passes(LOG) == 2
+    assert ncu.passes("") == 0
+
+
+def test_where_nothing_was_profiled_the_reason_is_told():
+    assert ncu.parse("==PROF== Connected to process 1\n") == []
+    denied = '==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access "counters"\n'
+    assert ncu.why_not(denied) == "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
+    assert ncu.why_not("==ERROR== Failed to find metric x\n") == "ncu: Failed to find metric x"
+    assert ncu.why_not("==WARNING== No kernels were profiled.\n") == "ncu profiled no kernel"
+
+
+def test_the_command_profiles_our_kernels_where_the_child_asks(tmp_path):
+    command = ncu.command("ncu", tmp_path / "log", ["persist", "begin"], ["python", "child.py"])
+    assert command[0] == "ncu"
+    assert command[-2:] == ["python", "child.py"]
+    assert command[command.index("--kernel-name") + 1] == "regex:^(persist|begin)$"
+    assert command[command.index("--clock-control") + 1] == "none"
+    assert command[command.index("--profile-from-start") + 1] == "off"
+    assert "dram__bytes_read.sum" in command[command.index("--metrics") + 1].split(",")
+
+
+# --- together -----------------------------------------------------------------------------------------------------
+
+
+def launch(kernel, moved, *seconds):
+    return {"kernel": kernel, "bytes": moved, "seconds": list(seconds)}
+
+
+TIMED = [
+    {"copy": 1e12},
+    {"graph": "g", "case": "persistent", "launches": [launch("finish.begin", 1000, 4e-6, 5e-6, 9e-6), launch("persistent.persist", 4_000_000, 12e-6)]},
+    {"graph": "g", "case": "broken", "launches": [], "why": "MemoryError: no room"},
+]  # fmt: skip
+TOLD = [{**line, "launches": [{**one, "seconds": []} for one in line["launches"]]} for line in TIMED if "case" in line]
+
+
+def rows_with(monkeypatch, *, log=LOG, told=TOLD, program="ncu", failure=""):
+    def tell(before, arguments):
+        if not before:
+            return TIMED, failure
+        Path(before[before.index("--log-file") + 1]).write_text(log)
+        assert arguments == ["--profile"]
+        return told, ""
+
+    monkeypatch.setattr(roofline, "_told", tell)
+    monkeypatch.setattr(ncu, "find", lambda: program)
+    return list(roofline.rows(None, quick=False))
+
+
+def test_times_bytes_and_counters_come_together(monkeypatch):
+    begin, persist, broken = rows_with(monkeypatch)
+    assert begin["us by events"] == pytest.approx(5)
+    assert begin["us by ncu"] == pytest.approx(2)
+    assert begin["must MB"] == pytest.approx(0.001)
+    assert begin["DRAM MB"] == pytest.approx(0.0015)
+    assert begin["must, % of memory"] == pytest.approx(100 * 1000 / 2e-6 / 1e12)
+    assert begin["limiter"] == "registers, warps"
+    assert persist["DRAM, % of memory"] == pytest.approx(90)
+    assert persist["must, % of memory"] == pytest.approx(40)
+    assert (persist["L2 MB"], persist["% of L2"], persist["occupancy %"]) == ("", pytest.approx(70), pytest.approx(50))
+    assert persist["limiter"] == "registers"
+    assert persist["note"] == "ncu took 2 passes"
+    assert (broken["case"], broken["note"]) == ("broken", "MemoryError: no room")
+    assert all(set(roofline.COLUMNS) <= set(row) for row in (begin, persist, broken))
+
+
+def test_launches_of_a_kernel_are_added_up(monkeypatch):
+    both = [launch("sort.sort_pass", 100, 1e-6), launch("sort.sort_pass", 200, 3e-6), launch("cut.cut", None, 1e-6)]
+    monkeypatch.setattr(
+        sys.modules[__name__], "TIMED", [{"copy": 1e12}, {"graph": "g", "case": "ingest", "launches": both}]
+    )
+    passes, cut = rows_with(monkeypatch, program=None)
+    assert (passes["launches"], passes["us by events"]) == (2, pytest.approx(4))
+    assert passes["must MB"] == pytest.approx(3e-4)
+    assert passes["must, % of memory"] == pytest.approx(100 * 300 / 4e-6 / 1e12)
+    assert (cut["must MB"], cut["must, % of memory"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("how", "note"),
+    [
+        ({"program": None}, "no ncu here"),
+        ({"log": "==ERROR== ERR_NVGPUCTRPERM - no"}, "ncu may not read the counters here (ERR_NVGPUCTRPERM)"),
+        ({"log": ""}, "ncu profiled no kernel"),
+    ],
+)
+def test_without_counters_times_are_given_and_the_reason(monkeypatch, how, note):
+    begin, persist, _ = rows_with(monkeypatch, **how)
+    assert begin["note"] == persist["note"] == note
+    assert persist["must, % of memory"] == pytest.approx(100 * 4e6 / 12e-6 / 1e12)
+    assert persist["DRAM MB"] == persist["us by ncu"] == ""
+
+
+def test_a_kernel_that_ncu_saw_more_or_less_often_has_no_counters(monkeypatch):
+    log = "\n".join(line for line in LOG.splitlines() if not line.startswith('"0"')) + "\n"
+    begin, persist, _ = rows_with(monkeypatch, log=log)
+    assert begin["us by ncu"] == ""
+    assert persist["us by ncu"] == pytest.approx(10)
+
+
+def test_a_run_that_broke_off_is_a_row(monkeypatch):
+    *_, last = rows_with(monkeypatch, failure="exit status 1: gone")
+    assert last["note"] == "exit status 1: gone"
+
+
+def test_what_a_child_says_and_how_it_ends(monkeypatch):
+    assert roofline._ran([sys.executable, "-c", "pass"]) == ""
+    dying = "import sys; print('so it is', file=sys.stderr); sys.exit(3)"
+    assert roofline._ran([sys.executable, "-c", dying]) == "exit status 3: so it is"
+    assert "No such file" in roofline._ran(["/nowhere/ncu"])
+    monkeypatch.setattr(roofline, "PATIENCE", 0.2)
+    assert roofline._ran([sys.executable, "-c", "import time; time.sleep(60)"]) == "ended after 0.2 seconds"
+
+
+def test_lines_told_before_the_end_are_kept(monkeypatch):
+    def run(command):
+        with open(command[command.index("--output") + 1], "w") as output:
+            output.write(json.dumps({"copy": 1.0}) + "\n" + '{"graph": "g", "ca')
+        return "exit status -9"
+
+    monkeypatch.setattr(roofline, "_ran", run)
+    assert roofline._told([], ["--quick"]) == ([{"copy": 1.0}], "exit status -9")
+
+
+def test_the_figure_has_a_panel_a_graph(monkeypatch):
+    monkeypatch.setattr(roofline, "SHOWN", 0.0)
+    drawing = roofline.figure(rows_with(monkeypatch))
+    (panel,) = drawing.axes
+    assert panel.get_title() == "g"
+    assert [label.get_text() for label in panel.get_yticklabels()] == [
+        "persistent: persistent.persist",
+        "persistent: finish.begin",
+    ]
+    assert roofline.figure([]).axes == []
+
+
+# --- the workload -------------------------------------------------------------------------------------------------
+
+
+class Kernel:
+    """What `prplugin.cuda.kernel` gives, with the function in it."""
+
+    def __init__(self, launched):
+        self._launched = launched
+        self.max_dynamic_shared_size_bytes = 1
+        self.kernel = self
+        self.ptr = 7
+
+    def __call__(self, grid, block, arguments, **how):
+        self._launched.append((grid, block, arguments, how))
+
+
+@pytest.fixture
+def a_gpu(monkeypatch):
+    event = SimpleNamespace(record=lambda: None)
+    runtime = SimpleNamespace(deviceSynchronize=lambda: None)
+    gpu = SimpleNamespace(Event=lambda: event, runtime=runtime, get_elapsed_time=lambda begin, end: 0.25)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=gpu))
+    monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(profile=nullcontext))
+
+
+def test_launches_are_seen_and_pass_through(a_gpu):
+    launched = []
+    inner = Kernel(launched)
+    trace = Trace(lambda path, name, **macros: inner)
+    launch = trace.kernel("methods/cut.cu", "cut", index_t="int")
+    launch.max_dynamic_shared_size_bytes = 9
+    assert inner.max_dynamic_shared_size_bytes == 9
+    assert launch.kernel.ptr == 7
+    arguments = (1, 2, 3, 4, None, np.zeros(5, "i4"))
+    told = report(
+        Case("a cut", lambda: lambda: launch.kernel((1,), (2,), arguments, shared_mem=3)), trace, profile=False
+    )
+    assert told == {"case": "a cut", "launches": [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025] * 5}]}
+    assert launched == [((1,), (2,), arguments, {"shared_mem": 3})] * 6
+    assert not trace.launches
+
+
+def test_what_fails_is_told_with_what_was_launched_before(a_gpu):
+    trace = Trace(lambda path, name, **macros: Kernel([]))
+    kernel = trace.kernel("methods/cut.cu", "cut")
+    times = iter(range(2))
+
+    def work():
+        kernel((1,), (1,), (1, 2, 3, 4, None, np.zeros(5, "i4")))
+        next(times)
+
+    told = report(Case("twice", lambda: work), trace, profile=False)
+    assert told["why"].startswith("StopIteration")
+    assert told["launches"] == [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025]}]
+    assert report(Case("not ready", lambda: 1 / 0), trace, profile=True)["why"] == "ZeroDivisionError: division by zero"
