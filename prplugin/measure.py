@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import logging
 import math
-from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from prplugin import cuda
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError
@@ -34,7 +35,7 @@ __all__ = ["Kept", "Timing", "fastest", "timed"]
 logger = logging.getLogger(__name__)
 
 HOPELESS = 20
-"""Times the least estimate: no estimate is as far off."""
+"""Times the least estimate."""
 
 FEWEST, MOST = 3, 25
 """Samples of a step: of short ones as many as take `ENOUGH`."""
@@ -174,7 +175,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
         spent += seconds
         if layout + spent >= limit:
             break
-    return Timing(layout, median(samples))
+    return Timing(layout, float(np.median(samples)))
 
 
 def _take(step: Step, at_once: int) -> int:

@@ -339,6 +339,12 @@ def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
     assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
 
 
+def test_a_method_can_be_measured(edges):
+    summary = run("rank", edges, "--method", "measured", "--option", "threads=1").stdout.splitlines()[-1]
+    assert "; numba, " in summary
+    refused(run("rank", edges, "--method", "measured", "--option", "speed=2"), "'speed' is neither an argument")
+
+
 def test_methods_of_a_graph_says_what_auto_takes_and_why(tmp_path):
     (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,3\n")
     listed = {
