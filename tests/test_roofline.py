@@ -49,7 +49,7 @@ def test_parameters_are_those_of_the_source():
         ),
         "renumber": ("m", "ends", "marks"),
     }  # fmt: skip
-    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 28
+    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 31
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
 
 
