@@ -6,13 +6,13 @@
 // tiles, plus its place among those of its digit in its own tile. The first is known from `digit_counts`, the second
 // comes by look-back over tiles, the third by counting in shared memory.
 //
-// Columns of ids are sorted by their distances from the least id: `digit_counts_of_ids` and the first pass take those,
-// and keep a copy.
+// Columns of ids are read as their distances from the least id, of 32 bits: `low` is taken off what `step` 32-bit words
+// hold, of which the first is enough. Of other columns `low` is 0 and `step` 1.
 //
 // Mapping: a block a tile of THREADS * ITEMS neighbouring items; thread d < 256 looks back for digit d. Items are put in
 // order within shared memory first, so that those of a digit leave as one run.
 // Memory: in all, keys once for the counts; in each pass, keys, values and weights once in and once out, and about 4
-// state words a digit and tile. For a column of ids, its distances once out as well.
+// state words a digit and tile.
 // Wins: always, past what one block sorts at once (`few.cu`): only bits in use cost passes, and a pass moves the least
 // it can.
 //
@@ -78,25 +78,12 @@ __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, 
 }
 
 extern "C" __global__ void digit_counts(
-    long long count, int skipped, int bits, int passes, const key_t *keys, state_t *starts, unsigned int *done,
-    long long words, state_t *states) {
+    long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
+    unsigned int *done, long long words, state_t *states) {
     find_starts(skipped, bits, passes, starts, done, words, states, [&](auto add) {
-        each(keys, count, [&](key_t key, long long) { add(key); });
-    });
-}
-
-// The same, where keys are the distances of ids from the least, of 32 bits; and writes those. An id is of as many words.
-extern "C" __global__ void digit_counts_of_ids(
-    long long count, int skipped, int bits, int passes, const unsigned int *ids, int words_an_id, unsigned int low,
-    key_t *keys, state_t *starts, unsigned int *done, long long words, state_t *states) {
-    find_starts(skipped, bits, passes, starts, done, words, states, [&](auto add) {
-        auto keep = [&](auto id, long long place) {
-            key_t key = static_cast<unsigned int>(id) - low;
-            keys[place] = key;
-            add(key);
-        };
-        if (words_an_id == 1) each(ids, count, keep);
-        else each(reinterpret_cast<const unsigned long long *>(ids), count, keep);
+        auto count_it = [&](auto key, long long) { add(static_cast<key_t>(key) - low); };
+        if (step == 1) each(keys, count, count_it);
+        else each(reinterpret_cast<const unsigned long long *>(keys), count, count_it);
     });
 }
 
@@ -126,12 +113,13 @@ __device__ void write(const T (&mine)[ITEMS], T *staged, const unsigned int (&ra
     }
 }
 
-// Moves all items by one digit. `values` may be null: then they are the numbers of the items; else they lie `step` apart,
-// and `low` is taken off. `kept` may be null: else values go there as they came. Clears the states of the next pass.
+// Moves all items by one digit. `values` may be null: then they are the numbers of the items. Clears the states of the
+// next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768) / THREADS) sort_pass(
     long long count, int skipped, int bits, int passes, int pass, const key_t *keys, const value_t *values,
     const double *weights, key_t *keys_out, value_t *values_out, double *weights_out, int step, unsigned int low,
-    value_t *kept, const state_t *starts, unsigned int *tickets, state_t *states, state_t *next_states) {
+    int value_step, unsigned int value_low, const state_t *starts, unsigned int *tickets, state_t *states,
+    state_t *next_states) {
     __shared__ counts_t counts;
     __shared__ state_t moves[BINS];  // from places in the tile to those among all items
     __shared__ unsigned int ticket;
@@ -148,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         int place = place_in_tile(item);
-        mine[item] = place < held ? keys[base + place] : ~static_cast<key_t>(0);
+        mine[item] = place < held ? keys[(base + place) * step] - low : ~static_cast<key_t>(0);
     }
     count_digits(counts, mine, digit);
     __syncthreads();
@@ -171,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 #if PAYLOADS
     value_t with[ITEMS];
     if (values) {
-        read(with, values + base * step, step, held);
+        read(with, values + base * value_step, value_step, held);
     } else {
 #pragma unroll
         for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<value_t>(base + place_in_tile(item));
@@ -196,11 +184,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     }
 #if PAYLOADS
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        int place = place_in_tile(item);
-        with[item] = static_cast<unsigned long long>(with[item]) - low;
-        if (kept && place < held) kept[base + place] = with[item];
-    }
+    for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<unsigned long long>(with[item]) - value_low;
     __syncthreads();
     write(with, reinterpret_cast<value_t *>(staging), ranks, places, values_out, held);
 #endif

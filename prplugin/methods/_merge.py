@@ -148,6 +148,7 @@ class MergeStep(LaunchStep):
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         import cupy
 
+        self._edges: tuple[Any, ...] = ()  # makes room
         self.chain = _device.chain_in(self._chain, dtype, weighted=self._weighted)
         self._contributions = list(cupy.empty((2, self._n), dtype))
         self._launch = self._plan.kernel(dtype).kernel
