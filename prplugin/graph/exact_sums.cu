@@ -16,7 +16,7 @@
 #include "bins.cuh"
 
 #define THREADS 1024
-#define AT_A_TIME 4
+#define AT_A_TIME 8
 #define WORDS 4
 
 typedef unsigned long long wide_t;

@@ -87,25 +87,28 @@ extern "C" __global__ void digit_counts(
     });
 }
 
-// Reads the tile's items that go with the keys, which lie `step` apart.
-template <typename T>
-__device__ void read(T (&mine)[ITEMS], const T *from, int step, unsigned int held) {
+// Reads some of the thread's items of the tile that go with the keys, from the FIRST on; they lie `step` apart.
+template <int FIRST, int COUNT, typename T>
+__device__ void read(T (&mine)[COUNT], const T *from, int step, unsigned int held) {
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        int place = place_in_tile(item);
+    for (int item = 0; item < COUNT; ++item) {
+        int place = place_in_tile(FIRST + item);
         if (place < held) mine[item] = from[place * step];
     }
 }
 
-// Writes them where the keys went. All threads must call it; the staging memory is free before.
-template <typename T>
-__device__ void write(const T (&mine)[ITEMS], T *staged, const unsigned int (&ranks)[ITEMS],
-                      const state_t (&places)[ITEMS], T *to, unsigned int held) {
+// Brings them to the order in which the tile's items leave.
+template <int FIRST, int COUNT, typename T>
+__device__ void stage(const T (&mine)[COUNT], T *staged, const unsigned int (&ranks)[ITEMS], unsigned int held) {
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        if (place_in_tile(item) < held) staged[ranks[item]] = mine[item];
+    for (int item = 0; item < COUNT; ++item) {
+        if (place_in_tile(FIRST + item) < held) staged[ranks[FIRST + item]] = mine[item];
     }
-    __syncthreads();
+}
+
+// Writes the tile's items where the keys went.
+template <typename T>
+__device__ void write(const T *staged, const state_t (&places)[ITEMS], T *to, unsigned int held) {
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         unsigned int rank = item * THREADS + threadIdx.x;
@@ -133,10 +136,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 
     // What is past the end is of the last digit and comes last: it moves nothing else, and is not written.
     key_t mine[ITEMS];
+    const key_t *from = keys + base * step;
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         int place = place_in_tile(item);
-        mine[item] = place < held ? keys[(base + place) * step] - low : ~static_cast<key_t>(0);
+        mine[item] = place < held ? from[place * step] - low : ~static_cast<key_t>(0);
     }
     count_digits(counts, mine, digit);
     __syncthreads();
@@ -159,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 #if PAYLOADS
     value_t with[ITEMS];
     if (values) {
-        read(with, values + base * value_step, value_step, held);
+        read<0>(with, values + base * value_step, value_step, held);
     } else {
 #pragma unroll
         for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<value_t>(base + place_in_tile(item));
@@ -183,15 +187,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
         if (rank < held) keys_out[places[item]] = key;
     }
 #if PAYLOADS
+    value_t *staged_values = reinterpret_cast<value_t *>(staging);
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<unsigned long long>(with[item]) - value_low;
     __syncthreads();
-    write(with, reinterpret_cast<value_t *>(staging), ranks, places, values_out, held);
+    stage<0>(with, staged_values, ranks, held);
+    __syncthreads();
+    write(staged_values, places, values_out, held);
 #endif
 #if PAYLOADS == 2
-    double weight[ITEMS];
-    read(weight, weights + base, 1, held);
+    // In two halves: there are no registers for all at once.
+    double *staged_weights = reinterpret_cast<double *>(staging), some[ITEMS / 2];
+    read<0>(some, weights + base, 1, held);
     __syncthreads();
-    write(weight, reinterpret_cast<double *>(staging), ranks, places, weights_out, held);
+    stage<0>(some, staged_weights, ranks, held);
+    read<ITEMS / 2>(some, weights + base, 1, held);
+    stage<ITEMS / 2>(some, staged_weights, ranks, held);
+    __syncthreads();
+    write(staged_weights, places, weights_out, held);
 #endif
 }
