@@ -515,9 +515,10 @@ def test_sums_are_the_same_in_any_order():
     assert sums.get().tobytes() == again.get().tobytes() == exact_sums(groups, terms, 30_000).tobytes()
 
 
+@pytest.mark.parametrize("least", [2.0**-21, 2.0**-57], ids=["3 words", "4 words"])
 @pytest.mark.parametrize("n", [1, 5, 256, 257, 65_537, (1 << 22) - 5])
 @pytest.mark.parametrize("kind", ["even", "skewed", "first", "last"])
-def test_exact_sums_over_many_pieces(kind, n, monkeypatch):
+def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
     from prplugin.graph import device
 
     rng = np.random.default_rng(n)
@@ -527,10 +528,10 @@ def test_exact_sums_over_many_pieces(kind, n, monkeypatch):
         "first": np.zeros(10_000, int),
         "last": np.full(10_001, n - 1),
     }[kind].astype(np.int32)
-    terms = rng.choice([0.0, 1.0, 2.0**-20, 1 - 2.0**-53, 0.1], groups.size)
+    terms = rng.choice([0.0, 1.0, least, 1 - 2.0**-53, 0.1], groups.size)
     monkeypatch.setattr(device, "PIECE", 999)
     monkeypatch.setattr(device, "A_COUNT", 0)
-    sums, chain = device.sums_by(*on_gpu(groups, terms), n, (2.0**-21, 1.0), absent=-1.0)
+    sums, chain = device.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
     there = np.bincount(groups, minlength=n) > 0
     assert chain == 1
     assert (sums.get()[~there] == -1).all()

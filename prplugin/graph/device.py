@@ -34,12 +34,15 @@ PIECE, A_COUNT = 1 << 17, 4
 """Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
 is more. It adds to each group at most once, so that there are far fewer additions than rows."""
 
-SUMMED, A_SUM, SUMMING = 1 << 26, 16, 1024
-"""Groups whose terms are summed by bins at the most: more are too many to a bin. Bytes of a sum in shared memory, and
-threads of a block of `add_exactly`: those of exact_sums.cu."""
+SUMMED, SUMMING = 1 << 26, 1024
+"""Groups whose terms are summed by bins at the most: more are too many to a bin. Threads of a block of `add_exactly`:
+those of exact_sums.cu."""
 
-SUM_BITS, LAST_PLACE = 127, 1075
-"""Bits of a sum. What an exponent is above that of a number's last place, as the bits of a float64 hold it."""
+WORD_BITS, WORDS = 32, (3, 4)
+"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
+
+DIGITS, LAST_PLACE = 53, 1075
+"""Bits of the digits of a float64. What its exponent, as its bits hold it, is above that of its last place."""
 
 STATIC = 2048
 """Bytes of shared memory that `add_exactly` has beside its sums, and more."""
@@ -143,8 +146,9 @@ def sums_by(
     """
     m = terms.size
     least, most = (_exponent(term) for term in extent)
-    if m > FEW and n <= SUMMED and most - least + 53 + m.bit_length() <= SUM_BITS:
-        return _exact_sums(groups, terms, n, least, absent), 1
+    words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
+    if m > FEW and n <= SUMMED and groups.dtype.itemsize == 4 and words <= max(WORDS):
+        return _exact_sums(groups, terms, n, least, max(words, min(WORDS)), absent), 1
     if isinstance(groups, Column):
         ordered, terms = sorted_by(groups, bits_for(n), terms)
         offsets = offsets_of(ordered, n)
@@ -158,27 +162,28 @@ def _exponent(term: float) -> int:
     return max(1, math.frexp(term)[1] + 1022)
 
 
-def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, absent: float) -> Floats:
+def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
     """Sum by bins of neighbouring groups, as integers: multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
-    width = 1 << shift
-    parts = -(-width // ((cuda.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // A_SUM))
+    width, a_sum = 1 << shift, words * WORD_BITS // 8
+    parts = -(-width // ((cuda.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // a_sum))
     part = -(-width // parts)
     piece = max(PIECE, A_COUNT * width)
     sums = cupy.zeros((2, n), np.uint64)
-    add = cuda.kernel("graph/exact_sums.cu", "add_exactly", state_t=KEYS[starts.itemsize])
-    cuda.roomy(add, A_SUM * part)(
+    macros: dict[str, Any] = {"state_t": KEYS[starts.itemsize], "WORDS": words}
+    add = cuda.roomy(cuda.kernel("graph/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add(
         (_pieces(m, n, width, piece) * parts,),
         (SUMMING,),
         (
             m, rows, terms, starts, np.int32(shift), np.int32(parts), np.int32(part), np.int32(piece), np.int32(least),
             n, sums,
         ),
-        shared_mem=A_SUM * part,
+        shared_mem=a_sum * part,
     )  # fmt: skip
     values: Floats = cupy.empty(n, np.float64)
-    rounded = cuda.kernel("graph/exact_sums.cu", "rounded", state_t=KEYS[starts.itemsize])
+    rounded = cuda.kernel("graph/exact_sums.cu", "rounded", **macros)
     rounded((cuda.blocks_for(n, THREADS),), (THREADS,), (n, sums, np.int32(least - LAST_PLACE), absent, values))
     return values
 

@@ -1,9 +1,9 @@
-// Exact sums of weights by group: as integers of 128 bits, which come out the same in whatever order they are added.
+// Exact sums of weights by group: as integers, which come out the same in whatever order they are added.
 //
 // A weight is a whole multiple of the last place of the least one that is above 0, `unit`. Where the greatest is not too
-// many times the least, a sum is below 2^127 units, and is rounded but once, to the float64 it ends as.
+// many times the least, sums are below 2^127 or even 2^95 units, and are rounded but once, to the float64 they end as.
 //
-// Mapping: `add_exactly` has a block a part and a piece of a bin; see bins.cuh. A sum is four words of 32 bits in shared
+// Mapping: `add_exactly` has a block a part and a piece of a bin; see bins.cuh. A sum is a few words of 32 bits in shared
 // memory, and a carry goes on to the next word. What a block has it adds to two words of 64 bits a group in memory.
 // `rounded` has a thread a group.
 // Memory: each row and weight once, and once more from the L2 for each further part; at most two additions in the L2 a
@@ -12,12 +12,13 @@
 // Wins: over a sort by group and sums of runs, by the further passes of the sort; a sum needs no order.
 //
 //   state_t  unsigned int or unsigned long long
+//   WORDS  3 4
+// WORDS: of a sum in shared memory.
 
 #include "bins.cuh"
 
 #define THREADS 1024
 #define AT_A_TIME 8
-#define WORDS 4
 
 typedef unsigned long long wide_t;
 
@@ -79,9 +80,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_exactly(
     }
     __syncthreads();
     for (int group = threadIdx.x; group < width; group += THREADS) {
-        unsigned int top = words[3 * width + group];
-        wide_t low = words[group] | static_cast<wide_t>(words[width + group]) << 32;
-        wide_t high = words[2 * width + group] | static_cast<wide_t>(top & ~PRESENT) << 32;
+        unsigned int top = words[(WORDS - 1) * width + group];
+        wide_t low = words[group] | static_cast<wide_t>(words[width + group]) << 32, high = top & ~PRESENT;
+        if (WORDS == 4) high = high << 32 | words[2 * width + group];
         wide_t *sum = sums + part.low + group;
         if (low) high += atomicAdd(sum, low) + low < low;
         if (high) atomicAdd(sum + n, high);
