@@ -300,10 +300,7 @@ class Graph:
         return vector
 
     def _check_out_weights(self, weight: Hashable) -> None:
-        if not self._adjacency.weighted:
-            return
-        out_weight = self._adjacency.out_weight
-        rows = namespace(out_weight).flatnonzero(~np.isfinite(out_weight))
+        rows = self._adjacency.past_range()
         if rows.size:
             raise InvalidEdgesError(
                 f"column {weight!r}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "

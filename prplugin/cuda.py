@@ -29,6 +29,7 @@ __all__ = [
     "missing",
     "multiprocessors",
     "require_bytes",
+    "roomy",
     "source",
 ]
 
@@ -229,6 +230,12 @@ def kernel(path: str, name: str, **macros: str | int) -> Any:
 
     options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in sorted(macros.items())))
     return cupy.RawModule(code=source(path), options=options).get_function(name)
+
+
+def roomy(kernel: Any, room: int) -> Any:
+    """Let a kernel ask for so much shared memory: it has to be told of more than 48 KB."""
+    kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
+    return kernel
 
 
 def ctype(dtype: Any) -> str:

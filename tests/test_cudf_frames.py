@@ -393,6 +393,33 @@ def test_weights_of_any_numeric_type(name):
     assert_same(graph.rank().frame, floats.pagerank(weight="w"))
 
 
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32"])
+def test_weights_of_many_edges(kind):
+    random = np.random.default_rng(0)
+    edges = pd.DataFrame(
+        {"src": random.integers(0, 900, 9000), "dst": random.integers(0, 900, 9000), "w": random.integers(0, 3, 9000)}
+    ).astype({"w": kind})
+    ours, theirs = prplugin.Graph(on_gpu(edges), weight="w"), prplugin.Graph(edges, weight="w")
+    assert_same(ours.rank(tol=TOL).frame, theirs.rank(tol=TOL).frame, TOL)
+    for one, other in zip(ours.csc(), theirs.csc(), strict=True):
+        assert cupy.asnumpy(one).tolist() == other.tolist()
+    # A row of the CSR comes by target, where that of pandas is in the order of the frame.
+    by_target = edges.iloc[np.lexsort([edges["dst"], edges["src"]])]
+    assert cupy.asnumpy(ours.csr().weights).tolist() == by_target["w"].tolist()
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.inf, -np.inf])
+def test_bad_weights_of_many_edges(bad):
+    edges = pd.DataFrame({"src": np.arange(9000) % 7, "dst": np.arange(9000) % 31, "w": 1.0})
+    edges.loc[[5, 8999], "w"] = bad
+    messages = []
+    for frame in (edges, on_gpu(edges)):
+        with pytest.raises(prplugin.InvalidEdgesError) as caught:
+            frame.pagerank(weight="w")
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
 # --- arguments ----------------------------------------------------------------------------------------------------
 
 VERTICES = {
@@ -599,13 +626,11 @@ def test_vertices_on_the_gpu_that_mean_nothing(vertices):
 # --- whose memory -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("times", [1, 2000])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "str", "category"])
-def test_the_frame_is_never_changed_and_the_graph_outlives_it(dtype):
-    edges = on_gpu(
-        pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [100.0, 300.0, 1.0]}).astype(
-            {"src": dtype, "dst": dtype}
-        )
-    )
+def test_the_frame_is_never_changed_and_the_graph_outlives_it(dtype, times):
+    few = pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [100.0, 300.0, 1.0]})
+    edges = on_gpu(pd.concat([few] * times, ignore_index=True).astype({"src": dtype, "dst": dtype}))
     before = edges.copy(deep=True)
     graph = prplugin.Graph(edges, weight="w")
     first = graph.rank(tol=TOL).frame.to_pandas()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -274,29 +277,67 @@ def test_many_rows_of_many_groups_are_counted_in_bins(monkeypatch):
 # --- edges by id --------------------------------------------------------------------------------------------------
 
 
-def assert_grouped_as_on_the_host(source, destination, *, grouped=True):
+def given_weights(weights):
+    """As a column that is the user's, and that the graph may not keep."""
+    from prplugin.graph.device_edges import GivenWeights
+
+    def refuse(floats):
+        raise ValueError("bad weights")
+
+    return None if weights is None else GivenWeights(weights, False, refuse)
+
+
+def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=True):
     from prplugin.graph.device_edges import edges_by_id
 
     codes, expected_ids = renumber([source, destination])
-    host = Adjacency(Edges(*codes, None, expected_ids.size))
-    columns = [on_gpu(source), on_gpu(destination)]
-    edges, ids = edges_by_id(columns, grouped=True)
+    rows = Edges(*codes, weights, expected_ids.size)
+    # What takes the place of the rows: by target, and for each target in the order of the frame.
+    order = np.argsort(codes[1], kind="stable") if grouped else np.arange(source.size)
+    host = Adjacency(Edges(*(end[order] for end in codes), None if weights is None else weights[order], rows.n))
+    columns = [on_gpu(source), on_gpu(destination), *([] if weights is None else [on_gpu(weights)])]
+    edges, ids = edges_by_id(columns[:2], given_weights(columns[2] if len(columns) > 2 else None), grouped=True)
     assert isinstance(edges, GroupedEdges) == grouped
     there = Adjacency(edges)
-    columns[0][:] = columns[1][:] = 0  # the graph has its own copy
+    for column in columns:
+        column[:] = 0  # the graph has its own copy
     assert ids.dtype == expected_ids.dtype
     assert ids.get().tolist() == expected_ids.tolist()
-    assert (there.n, there.m, there.place, there.weighted) == (host.n, host.m, "device", False)
-    expected = [*host.csc[:2], host.out_weight, *codes, *host.csr[:2]]
-    found = [*there.csc[:2], there.out_weight, edges.source, edges.destination, *there.csr[:2]]
+    assert (there.n, there.m, there.place, there.weighted) == (host.n, host.m, "device", weights is not None)
+    expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Adjacency(rows).csc[:2]]
+    found = [edges.source, edges.destination, *there.csr[:2], *there.csc[:2]]
     for array, other in zip(expected, found, strict=True):
         assert (other.get() == array).all()
-    assert found[1].dtype == expected[1].dtype
+    assert (edges.source.dtype, edges.destination.dtype) == (codes[0].dtype, codes[0].dtype)
     assert there.out_weight.dtype == np.float64
-    assert there.csc.weights is None
+    if weights is None:
+        assert (there.out_weight.get() == host.out_weight).all()
+        assert there.csc.weights is None
+    else:
+        for array, other in ((host.csc, there.csc), (host.csr, there.csr), (host.edges, edges)):
+            assert other.weights.get().tobytes() == array.weights.tobytes()
+        assert_out_weights(there, rows)
     assert there.largest_in_degree == host.largest_in_degree
     moved = there.on("host")
     assert (moved.csc.indices == host.csc.indices).all()
+    assert weights is None or (moved.csc.weights == host.csc.weights).all()
+
+
+def assert_out_weights(there, rows):
+    """They are off by as many roundings as they say."""
+    found = there.out_weight.get()
+    exact = exact_sums(rows.source, rows.weights, rows.n)
+    assert (np.abs(found - exact) <= there.out_weight_chain * 2.0**-53 * exact).all()
+    if there.out_weight_chain == 1:
+        assert found.tobytes() == exact.tobytes()
+
+
+def exact_sums(groups, terms, n):
+    """Sums that are rounded once."""
+    order = np.argsort(groups, kind="stable")
+    bounds = np.searchsorted(groups[order], np.arange(n + 1))
+    ordered = terms[order].tolist()
+    return np.array([math.fsum(ordered[first:last]) for first, last in itertools.pairwise(bounds.tolist())])
 
 
 @pytest.mark.parametrize("m", [2049, 4097, 40_000])
@@ -336,11 +377,17 @@ def test_many_blocks_group():
 
 @pytest.mark.parametrize("m", [0, 1, 40, 2048])
 def test_few_edges_keep_their_rows(m):
-    assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 5, (2, m)), grouped=False)
+    rng = np.random.default_rng(0)
+    source, destination = rng.integers(0, 5, (2, m))
+    assert_grouped_as_on_the_host(source, destination, grouped=False)
+    assert_grouped_as_on_the_host(source, destination, rng.random(m), grouped=False)
 
 
 def test_a_range_past_the_count_of_edges_is_not_grouped():
-    assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 90_000, (2, 9_000)), grouped=False)
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 90_000, (2, 9_000))
+    assert_grouped_as_on_the_host(*ends, grouped=False)
+    assert_grouped_as_on_the_host(*ends, rng.random(9_000), grouped=False)
 
 
 def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
@@ -353,7 +400,188 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 def test_no_room_to_group(monkeypatch):
     monkeypatch.setattr("prplugin.cuda.holds", lambda needed: False)
-    assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 100, (2, 5000)), grouped=False)
+    ends = np.random.default_rng(0).integers(0, 100, (2, 5000))
+    assert_grouped_as_on_the_host(*ends, grouped=False)
+    assert_grouped_as_on_the_host(*ends, np.ones(5000), grouped=False)
+
+
+# --- weights ------------------------------------------------------------------------------------------------------
+
+
+LEAST, GREATEST = 5e-324, np.finfo(np.float64).max
+WEIGHTS = {
+    "random": lambda rng, m: rng.random(m),
+    "ones": lambda rng, m: np.ones(m),
+    "zeros": lambda rng, m: np.zeros(m),
+    "some zeros of either sign": lambda rng, m: rng.choice([0.0, -0.0, 0.3, 7.0], m),
+    "denormal": lambda rng, m: LEAST * rng.integers(0, 1 << 20, m),
+    "about the end of denormals": lambda rng, m: 2.0**-1022 * rng.uniform(0.9, 1.1, m),
+    "as far apart as is summed exactly": lambda rng, m: rng.random(m) * 2.0 ** -rng.integers(0, 30, m),
+    "far apart": lambda rng, m: rng.random(m) * 2.0 ** rng.integers(-900, 900, m),
+    "large": lambda rng, m: rng.uniform(0.5, 1, m) * (GREATEST / m),
+    "all bits": lambda rng, m: 1 + rng.integers(0, 2, m) * (1 - 2.0**-52),
+}
+
+
+@pytest.mark.parametrize("m", [2049, 4097, 40_000])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_weighted_edges_are_grouped(kind, m):
+    rng = np.random.default_rng(m)
+    weights = WEIGHTS[kind](rng, m)
+    source, destination = rng.integers(5, 5 + m // 5, (2, m))
+    assert_grouped_as_on_the_host(source, destination, weights)
+    assert_grouped_as_on_the_host(source**4 // 10**6 % (m // 5), destination, weights)
+    assert_grouped_as_on_the_host(np.full(m, 7), destination.astype(np.int16), weights)
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("where", ["one", "least", "greatest", "about 0"])
+def test_weighted_edges_of_ids_of_every_type(where, kind):
+    rng = np.random.default_rng(0)
+    ends = (rng.integers(*id_range(kind, where, 9000), 9000, dtype=kind) for _ in range(2))
+    assert_grouped_as_on_the_host(*ends, rng.random(9000))
+
+
+@pytest.mark.parametrize("middle", [2**31, 2**32, -(2**31), 2**40 - 7])
+def test_weighted_edges_of_ids_about_the_end_of_a_word(middle):
+    rng = np.random.default_rng(0)
+    assert_grouped_as_on_the_host(*(middle + rng.integers(-2000, 2000, (2, 9000))), rng.random(9000))
+
+
+def test_many_blocks_group_weighted_edges():
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 290_000, (2, 300_007))
+    assert_grouped_as_on_the_host(np.where(ends[1] % 7, ends[0], 9), ends[1], rng.random(300_007))
+
+
+def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
+    monkeypatch.setattr("prplugin.graph.device_sort.NARROW", 0)
+    rng = np.random.default_rng(0)
+    assert_grouped_as_on_the_host(*rng.integers(0, 30_000, (2, 50_000)), rng.random(50_000))
+
+
+@pytest.mark.parametrize("m", [1, 2000, 5000])
+@pytest.mark.parametrize("bad", [-1.0, -LEAST, np.nan, -np.nan, np.inf, -np.inf])
+def test_bad_weights_are_seen(bad, m):
+    from prplugin.graph.device_edges import edges_by_id
+
+    ends = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
+    for place in (0, m - 1):
+        weights = np.ones(m)
+        weights[place] = bad
+        for grouped in (True, False):
+            with pytest.raises(ValueError, match="bad weights"):
+                edges_by_id(ends, given_weights(on_gpu(weights)), grouped=grouped)
+
+
+def test_the_extent_of_weights():
+    from prplugin.graph.device_ids import extremes
+
+    columns = [on_gpu(np.array([3, -4, 10**12]))]
+    for weights, least, most in [
+        ([0.0, -0.0], 0.0, 0.0),
+        ([0.0, LEAST, 2.5, 1.0], LEAST, 2.5),
+        ([GREATEST], GREATEST, GREATEST),
+        ([], 0.0, 0.0),
+    ]:
+        assert extremes(columns, on_gpu(np.array(weights, float))) == (-4, 10**12, least, most)
+        assert extremes([], on_gpu(np.array(weights, float)))[2:] == (least, most)
+    assert extremes(columns)[:2] == (-4, 10**12)
+
+
+@pytest.mark.parametrize("weights", [[1.0, GREATEST, GREATEST], [GREATEST, GREATEST / 2, GREATEST / 2]])
+@pytest.mark.parametrize("m", [3, 6000])
+def test_out_weights_past_the_range(m, weights):
+    from prplugin.graph.device_edges import edges_by_id
+
+    source, destination, given = np.arange(m) // 3, np.arange(m) % 7, np.full(m, 3.0)
+    given[:3] = weights
+    for part, past in ((1 / m, []), (1, [0])):
+        edges, _ = edges_by_id(on_gpu(source, destination), given_weights(on_gpu(given * part)), grouped=True)
+        assert Adjacency(edges).past_range().tolist() == past
+    assert (Adjacency(edges).out_weight.get()[1 : m // 3] == 9).all()
+
+
+def test_sums_are_the_same_in_any_order():
+    from prplugin.graph import device
+
+    rng = np.random.default_rng(0)
+    groups, terms = (30_000 * rng.random(50_000) ** 4).astype(np.int32), rng.random(50_000) ** 3
+    extent = terms.min(), terms.max()
+    sums, chain = device.sums_by(*on_gpu(groups, terms), 30_000, extent)
+    order = rng.permutation(50_000)
+    again, _ = device.sums_by(*on_gpu(groups[order], terms[order]), 30_000, extent)
+    assert chain == 1
+    assert sums.get().tobytes() == again.get().tobytes() == exact_sums(groups, terms, 30_000).tobytes()
+
+
+@pytest.mark.parametrize("least", [2.0**-21, 2.0**-57], ids=["3 words", "4 words"])
+@pytest.mark.parametrize("n", [1, 5, 256, 257, 65_537, (1 << 22) - 5])
+@pytest.mark.parametrize("kind", ["even", "skewed", "first", "last"])
+def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
+    from prplugin.graph import device
+
+    rng = np.random.default_rng(n)
+    groups = {
+        "even": rng.integers(0, n, 20_007),
+        "skewed": (n * rng.random(20_007) ** 20).astype(int),
+        "first": np.zeros(10_000, int),
+        "last": np.full(10_001, n - 1),
+    }[kind].astype(np.int32)
+    terms = rng.choice([0.0, 1.0, least, 1 - 2.0**-53, 0.1], groups.size)
+    monkeypatch.setattr(device, "PIECE", 999)
+    monkeypatch.setattr(device, "A_COUNT", 0)
+    sums, chain = device.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
+    there = np.bincount(groups, minlength=n) > 0
+    assert chain == 1
+    assert (sums.get()[~there] == -1).all()
+    ranked, places = np.unique(groups, return_inverse=True)
+    assert (sums.get()[there] == exact_sums(places, terms, ranked.size)).all()
+
+
+@pytest.mark.parametrize("extent", [(LEAST, GREATEST), (0.1, 1.0)], ids=["sorted", "exact"])
+def test_a_group_of_no_weight_is_not_absent(extent):
+    from prplugin.graph import device
+
+    groups, terms = np.repeat(np.arange(0, 9000, 3), 3).astype(np.int32), np.zeros(9000)
+    sums, _ = device.sums_by(*on_gpu(groups, terms), 9000, extent, absent=-1.0)
+    assert (sums.get() == np.where(np.arange(9000) % 3, -1, 0)).all()
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [[], [0], [1], [0, 0, 3, 0], [4095], [4096], [4094, 0, 0, 0, 1], [20_000], [0, 9_000, 0, 9_000, 0], [1] * 9000,
+     [0] * 9000, [32, 33, 31] * 200, [*range(300)], [1, 2, 12_288, 5, 0, 4096, 7]],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+def test_runs_of_any_length_are_summed(lengths, dtype):
+    from prplugin.graph import device
+
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(dtype)
+    terms = np.random.default_rng(0).random(offsets[-1]) ** 9
+    sums = device.run_sums(*on_gpu(terms, offsets), absent=-1.0).get()
+    expected = [math.fsum(terms[first:last]) if first < last else -1 for first, last in itertools.pairwise(offsets)]
+    np.testing.assert_allclose(sums, expected, rtol=2**-52, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [0, 1, 5000])
+def test_shares(m, dtype):
+    from prplugin.methods._device import Shares
+
+    host, there = (Adjacency(edges) for edges in both(900, m, True))
+    if m:
+        there.edges.weights[:] *= there.edges.source % 5 > 0  # some have no weight
+        there.edges.weights[:10] *= 1e-320
+    weights, out_weight = there.edges.weights.get(), there.out_weight.get()[host.edges.source]
+    with np.errstate(invalid="ignore"):
+        expected = np.where(out_weight > 0, weights / out_weight, 0).astype(dtype)
+    shares = Shares(there.edges.weights, there, there.edges.source)
+    found = shares.of(dtype)
+    assert found.get().tobytes() == expected.tobytes()
+    assert found.dtype == dtype
+    assert shares.of(dtype) is found
+    assert Shares(None, there, there.edges.source).of(dtype) is None
 
 
 # --- one row of each pair -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ they are is then said in the words, and found by the code, of the pandas adapter
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ import pylibcudf as plc
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import _pandas_ids as host
 from prplugin.frames._cudf_arrays import as_array, as_series, as_string_series, as_strings
-from prplugin.graph.device_edges import edges_by_id
+from prplugin.graph.device_edges import GivenWeights, edges_by_id, with_weights
 from prplugin.graph.device_strings import number_strings
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -30,9 +31,9 @@ NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
 def encode(
-    ends: list[list[Any]], labels: list[list[str]], *, grouped: bool
+    ends: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Number the ids in the columns of each end.
+    """Number the ids in the columns of each end, and add weights.
 
     Parameters
     ----------
@@ -41,13 +42,14 @@ def encode(
         vertices may be pandas Series.
     labels : list of lists of str
         What messages call each column.
+    weights : function
+        Gives those of the edges, when ids are known to be ids.
     grouped : bool
         Whether edges are rather wanted by target than by row.
 
     Returns
     -------
     edges : Edges or GroupedEdges
-        Without weights.
     columns : list of cuDF Series
         The vertices in that order, column by column, in the type of the source's columns; a single one of plain
         integers as an array.
@@ -58,7 +60,7 @@ def encode(
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
-        edges, ids = edges_by_id(_common_integers(parts[0], named[0]), grouped=grouped)
+        edges, ids = edges_by_id(_common_integers(parts[0], named[0]), weights(), grouped=grouped)
         return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else _integers_like(ids, parts[0])], kinds
     numbered = [
         [cudf.Series(ids) for ids in _common_integers(part, names)]
@@ -73,7 +75,7 @@ def encode(
             columns[part] = _integers_like(as_array(columns[part]), parts[part])
         else:
             columns[part] = _like_categories(columns[part], parts[part])
-    return Edges(codes[0], codes[1], None, len(columns[0])), columns, kinds
+    return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
 def check_kind(column: Any, kind: str, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cudf
@@ -13,9 +14,10 @@ from prplugin.errors import PageRankError
 from prplugin.frames import _pandas_numbers as host
 from prplugin.frames._cudf_arrays import as_array
 from prplugin.frames._cudf_ids import is_decimal, missing_rows
+from prplugin.graph.device_edges import GivenWeights
 from prplugin.graph.edges import Floats
 
-__all__ = ["numbers"]
+__all__ = ["numbers", "unchecked"]
 
 
 def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
@@ -30,7 +32,13 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
     """
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))
+    floats, owned, refuse = unchecked(column, label, noun, error)
+    refuse(floats)
+    return floats if owned else floats.copy()
 
+
+def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+    """Take numbers out of a column of cuDF as float64, without a copy of what is, and without a look at them."""
     refuse = host.refusing(column, label, noun, error)
     dtype = column.dtype
     decimal = is_decimal(dtype)
@@ -41,7 +49,6 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
         raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
     if column.null_count:
         refuse(missing_rows(column), "missing or NaN", "Drop or fill them.")
-    # A copy: the graph outlives the frame.
-    floats = as_array(column.astype("float64") if decimal else column).astype(np.float64, copy=True)
-    host.check_range(floats, refuse)
-    return floats
+    array = as_array(column.astype("float64") if decimal else column)
+    floats = array.astype(np.float64, copy=False)
+    return GivenWeights(floats, decimal or floats is not array, partial(host.check_range, refuse=refuse))

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import cudf
+
+    from prplugin.graph.device_edges import GivenWeights
 
 __all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
 
@@ -97,10 +99,7 @@ def read(
         if vertices is not None:
             ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
             labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-        edges, arrays, kinds = _ids().encode(ends, labels, grouped=columns.weight is None and not by_row)
-        if columns.weight is not None:
-            label = f"column {columns.weight_name!r}"
-            edges = replace(edges, weights=_numbers(_column(frame, columns.weight), label, "row", InvalidEdgesError))
+        edges, arrays, kinds = _ids().encode(ends, labels, lambda: _weights(frame, columns), grouped=not by_row)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
@@ -197,6 +196,14 @@ def _numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> 
     from prplugin.frames._cudf_numbers import numbers  # imports cuDF
 
     return numbers(column, label, noun, error)
+
+
+def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
+    if columns.weight is None:
+        return None
+    from prplugin.frames._cudf_numbers import unchecked  # imports cuDF
+
+    return unchecked(_column(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 
 
 def _column(frame: cudf.DataFrame, position: int) -> cudf.Series:

@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.graph.arrays import Place, moved, namespace, settle
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
-from prplugin.graph.sums import RowSums, compensated_chain
+from prplugin.graph.sums import RowSums
 from prplugin.machine import COMPILED_FROM
 
 __all__ = ["Adjacency", "Compressed"]
@@ -23,7 +23,8 @@ class Compressed(NamedTuple):
     offsets : array of n + 1 int64
         The entries of row (column) i are ``offsets[i]:offsets[i + 1]``. On the GPU int32 where that holds m.
     indices : array of m int32, or int64 past 2**31 vertices
-        The other end of each edge. Parallel edges stay apart; those of a row keep the order of the frame.
+        The other end of each edge. Parallel edges stay apart. Those of a row keep the order of the frame; but in the
+        CSR of `GroupedEdges` they come by target, and only parallel ones keep it.
     weights : array of m float64, or None
         None where every edge counts 1.
     """
@@ -75,7 +76,7 @@ class Adjacency:
     def csc(self) -> Compressed:
         """In-edges by target: row i holds what vertex i pulls from."""
         if isinstance(self.edges, GroupedEdges):
-            return Compressed(*self.edges.in_edges, None)
+            return Compressed(*self.edges.in_edges)
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
     @cached_property
@@ -94,17 +95,24 @@ class Adjacency:
         """How many roundings an out-weight carries at most."""
         return self._out_weight[1]
 
+    def past_range(self) -> Integers:
+        """Find the vertices whose out-weight is more than float64 holds."""
+        if not self.weighted or self.m * self.edges.extent[1] <= 2.0**1023:
+            return np.empty(0, np.int64)  # all weights together are not
+        found: Integers = namespace(self.out_weight).flatnonzero(~np.isfinite(self.out_weight))
+        return found
+
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
-            return self.edges.out_degrees, 0
+            return self.edges.out_weight, self.edges.out_weight_chain
         if self.place == "device":
             from prplugin.graph import device  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:
                 found = device.degrees(self.edges.source, self.n).astype(np.float64), 0
             else:
-                found = device.sums_by(self.edges.source, self.edges.weights, self.n), compensated_chain(self.m)
+                found = device.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
             settle("device")
             return found
         if self.edges.weights is None:

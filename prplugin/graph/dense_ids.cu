@@ -5,7 +5,7 @@
 //
 // Mapping: a thread an id, in a loop that strides over the grid; `count_marks`: a block a tile of words, joined by
 // look-back.
-// Memory: `extremes` and `mark` read each id once; `encode` reads it once more and writes its position. The bits take an
+// Memory: `extremes` reads each id and weight once, `mark` each id; `encode` reads it once more and writes its position. The bits take an
 // eighth of a byte an id of the range, and with their counts a quarter: they stay in the L2 where a position for each id
 // of the range would not.
 // Wins: where the range is not many times the count of ids.
@@ -21,27 +21,33 @@
 
 #define WORDS 4
 
-// The greatest complement and the greatest id, as `ordered` gives them. Both are 0 before.
+// The greatest complement and the greatest id, as `ordered` gives them; then the same of the bits of weights, the
+// complement of those above 0 only. The bits of numbers of at least 0 are in the order of the numbers, and those of
+// what is less or none come after that of infinity. All are 0 before.
 extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
-                                    long long in_c, wide_t *found) {
-    __shared__ wide_t warps[2][WARP];
-    wide_t least = ~0ull, most = 0;
+                                    long long in_c, const wide_t *weights, long long in_weights, wide_t *found) {
+    __shared__ wide_t warps[4][WARP];
+    wide_t most[4] = {};
     each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int, long long) {
-        least = min(least, ordered(id));
-        most = max(most, ordered(id));
+        most[0] = max(most[0], ~ordered(id));
+        most[1] = max(most[1], ordered(id));
+    });
+    each(weights, in_weights, [&](wide_t bits, long long) {
+        if (bits == 1ull << 63) bits = 0;  // -0
+        if (bits) most[2] = max(most[2], ~bits);
+        most[3] = max(most[3], bits);
     });
     int lane = threadIdx.x % WARP;
 #pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        least = min(least, __shfl_xor_sync(0xffffffffu, least, distance));
-        most = max(most, __shfl_xor_sync(0xffffffffu, most, distance));
-    }
-    if (lane == 0) {
-        warps[0][threadIdx.x / WARP] = ~least;
-        warps[1][threadIdx.x / WARP] = most;
+    for (int which = 0; which < 4; ++which) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2) {
+            most[which] = max(most[which], __shfl_xor_sync(0xffffffffu, most[which], distance));
+        }
+        if (lane == 0) warps[which][threadIdx.x / WARP] = most[which];
     }
     __syncthreads();
-    if (threadIdx.x < 2) {
+    if (threadIdx.x < 4) {
         wide_t greatest = 0;
         for (int warp = 0; warp < blockDim.x / WARP; ++warp) greatest = max(greatest, warps[threadIdx.x][warp]);
         atomicMax(found + threadIdx.x, greatest);

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import cupy
 import numpy as np
 
 from prplugin import cuda
 from prplugin.graph.device_each import THREADS, blocks_for_each
-from prplugin.graph.device_sort import BINS, ITEMS, KEYS, TILE, VALUES, bits_for, partitioned, sorted_by
+from prplugin.graph.device_sort import BINS, ITEMS, KEYS, TILE, VALUES, Column, bits_for, partitioned, sorted_by
 from prplugin.graph.device_sort import THREADS as SORTING
 from prplugin.graph.edges import Floats, Integers, offset_dtype
+from prplugin.graph.sums import compensated_chain
 
-__all__ = ["degrees", "grouped", "offsets_of", "run_sums", "sums_by"]
+__all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
 
 FEW, FEW_GROUPS = TILE, 1 << 16
 """Up to so many rows, of so many groups, are grouped by one block."""
@@ -27,13 +31,30 @@ COUNTED, COUNTING = 12_000, 512
 """Counts in the shared memory of a block of `binned_sizes`, and its threads: those of binned_sizes.cu."""
 
 PIECE, A_COUNT = 1 << 17, 4
-"""Rows that a block of `binned_sizes` reads at the most: so many, or so many a group of a bin if that is more. It adds
-to each group at most once, so that there are far fewer additions than rows."""
+"""Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
+is more. It adds to each group at most once, so that there are far fewer additions than rows."""
+
+SUMMED, SUMMING = 1 << 26, 1024
+"""Groups whose terms are summed by bins at the most: more are too many to a bin. Threads of a block of `add_exactly`:
+those of exact_sums.cu."""
+
+WORD_BITS, WORDS = 32, (3, 4)
+"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
+
+DIGITS, LAST_PLACE = 53, 1075
+"""Bits of the digits of a float64. What its exponent, as its bits hold it, is above that of its last place."""
+
+STATIC = 2048
+"""Bytes of shared memory that `add_exactly` has beside its sums, and more."""
+
+RUNS_SPAN, PARTIALS = 4096, 5
+"""Values and ends of runs that a block of `run_sums` takes, and 8-byte words that it leaves: those of run_sums.cu."""
+
+OFFSETS_PIECE = 2048
+"""Rows that a block of `group_of_rows` takes: that of offsets.cu."""
 
 
-def grouped(
-    groups: Integers, members: Integers, weights: Floats | None, n: int
-) -> tuple[Integers, Integers, Floats | None]:
+def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
     """Bring members (and weights) together by group, each group in the order of its rows.
 
     While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
@@ -50,9 +71,7 @@ def grouped(
     return offsets_of(groups, n), members, weights
 
 
-def _grouped_few(
-    groups: Integers, members: Integers, weights: Floats | None, n: int
-) -> tuple[Integers, Integers, Floats | None]:
+def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
     """Do the same in one launch."""
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
@@ -86,32 +105,111 @@ def degrees(groups: Integers, n: int) -> Integers:
 def _count_binned(groups: Integers, counts: Integers) -> None:
     """Add the rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
-    rows, starts, shift = partitioned(groups, bits_for(n))
+    (rows,), starts, shift = partitioned(groups, bits_for(n))
     width = 1 << shift
     parts = -(-width // COUNTED)
     piece = max(PIECE, A_COUNT * width)
-    pieces = m // piece + min(BINS, -(-n // width))  # the last one of each bin is no whole one
     launch = cuda.kernel("graph/binned_sizes.cu", "binned_sizes", state_t=KEYS[starts.itemsize])
     launch(
-        (pieces * parts,),
+        (_pieces(m, n, width, piece) * parts,),
         (COUNTING,),
         (m, rows, starts, np.int32(shift), np.int32(parts), np.int32(-(-width // parts)), np.int32(piece), counts),
     )
 
 
-def sums_by(groups: Integers, terms: Floats, n: int) -> Floats:
-    """Sum non-negative terms by group; compensated: see `prplugin.graph.sums.compensated_chain`."""
-    groups, terms = sorted_by(groups, bits_for(n), terms)
-    return run_sums(terms, offsets_of(groups, n))
+def _pieces(m: int, n: int, width: int, piece: int) -> int:
+    """Count the pieces of all bins: the last one of each is no whole one."""
+    return m // piece + min(BINS, -(-n // width))
 
 
-def run_sums(terms: Floats, offsets: Integers) -> Floats:
+def sums_by(
+    groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
+) -> tuple[Floats, int]:
+    """Sum non-negative terms by group.
+
+    While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
+
+    Parameters
+    ----------
+    groups : array, or Column
+        Of positions below n.
+    extent : tuple of float
+        The least term above 0 and the greatest, or numbers below and above them.
+    absent : float
+        What stands for the sum of a group of no terms.
+
+    Returns
+    -------
+    sums : array of n float64
+    chain : int
+        How many roundings a sum is worth at most.
+    """
+    m = terms.size
+    least, most = (_exponent(term) for term in extent)
+    words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
+    if m > FEW and n <= SUMMED and groups.dtype.itemsize == 4 and words <= max(WORDS):
+        return _exact_sums(groups, terms, n, least, max(words, min(WORDS)), absent), 1
+    if isinstance(groups, Column):
+        ordered, terms = sorted_by(groups, bits_for(n), terms)
+        offsets = offsets_of(ordered, n)
+    else:
+        offsets, terms, _ = grouped(groups, terms, None, n)
+    return run_sums(terms, offsets, absent=absent), compensated_chain(m)
+
+
+def _exponent(term: float) -> int:
+    """Give the exponent of a number as its bits hold it, and 1 for those below the normal range."""
+    return max(1, math.frexp(term)[1] + 1022)
+
+
+def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
+    """Sum by bins of neighbouring groups, as integers: multiples of the last place of numbers of exponent `least`."""
+    m = terms.size
+    (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
+    width, a_sum = 1 << shift, words * WORD_BITS // 8
+    parts = -(-width // ((cuda.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // a_sum))
+    part = -(-width // parts)
+    piece = max(PIECE, A_COUNT * width)
+    sums = cupy.zeros((2, n), np.uint64)
+    macros: dict[str, Any] = {"state_t": KEYS[starts.itemsize], "WORDS": words}
+    add = cuda.roomy(cuda.kernel("graph/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add(
+        (_pieces(m, n, width, piece) * parts,),
+        (SUMMING,),
+        (
+            m, rows, terms, starts, np.int32(shift), np.int32(parts), np.int32(part), np.int32(piece), np.int32(least),
+            n, sums,
+        ),
+        shared_mem=a_sum * part,
+    )  # fmt: skip
+    values: Floats = cupy.empty(n, np.float64)
+    rounded = cuda.kernel("graph/exact_sums.cu", "rounded", **macros)
+    rounded((cuda.blocks_for(n, THREADS),), (THREADS,), (n, sums, np.int32(least - LAST_PLACE), absent, values))
+    return values
+
+
+def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats:
     """Sum consecutive runs of non-negative terms; compensated: see `prplugin.graph.sums.compensated_chain`."""
     runs = offsets.size - 1
     sums: Floats = cupy.empty(runs, np.float64)
-    launch = cuda.kernel("graph/run_sums.cu", "run_sums", offset_t=cuda.ctype(offsets.dtype))
-    launch((cuda.blocks_for(runs * 32, THREADS),), (THREADS,), (runs, offsets, terms, sums))
+    spans = cuda.blocks_for(terms.size + runs, RUNS_SPAN)
+    partials = cupy.empty((spans, PARTIALS), np.float64)
+    offset_t = cuda.ctype(offsets.dtype)
+    launch = cuda.kernel("graph/run_sums.cu", "run_sums", offset_t=offset_t)
+    launch((spans,), (THREADS,), (runs, offsets, terms, absent, sums, partials))
+    if spans > 1:
+        launch = cuda.kernel("graph/run_sums.cu", "crossing_sums", offset_t=offset_t)
+        launch((cuda.blocks_for(spans * 32, THREADS),), (THREADS,), (spans, offsets, partials, sums))
     return sums
+
+
+def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
+    """Give the group of each of m rows that are sorted by group, from where each group begins."""
+    groups: Integers = cupy.empty(m, dtype)
+    if m:
+        launch = cuda.kernel("graph/offsets.cu", "group_of_rows", **_types(groups, offsets))
+        launch((cuda.blocks_for(m, OFFSETS_PIECE),), (THREADS,), (m, offsets.size - 1, offsets, groups))
+    return groups
 
 
 def offsets_of(groups: Integers, n: int) -> Integers:

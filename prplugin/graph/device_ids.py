@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ from prplugin import cuda
 from prplugin.graph.device_each import THREADS, blocks_for_each
 from prplugin.graph.device_sort import ITEMS, KEYS, TILE, VALUES, sorted_by, state_type, three
 from prplugin.graph.device_sort import THREADS as SORTING
-from prplugin.graph.edges import Integers, index_dtype
+from prplugin.graph.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
 
@@ -57,7 +58,7 @@ def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tup
     if count <= FEW:
         codes, ids = _few(ready, count)
     else:
-        low, high = known or extremes(ready)
+        low, high = known or extremes(ready)[:2]
         codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high)
     return codes, ids.astype(dtype, copy=False)
 
@@ -81,14 +82,30 @@ def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]
     return parts, ids[: int(codes[count])]
 
 
-def extremes(columns: list[Integers]) -> tuple[int, int]:
-    """Find the least and the greatest of all ids, of which there is at least one."""
-    found = cupy.zeros(2, np.uint64)
-    blocks = min(_blocks(columns), 8 * cuda.multiprocessors())
-    ids_kernel("extremes", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), found))
-    complement, most = found.get().tolist()
-    bias = 1 << 63 if columns[0].dtype.kind == "i" else 0
-    return (~complement & (2**64 - 1)) - bias, most - bias
+def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[int, int, float, float]:
+    """Find the least and the greatest of all ids, the least weight above 0 and the greatest weight, in one launch.
+
+    Returns
+    -------
+    low, high : int
+        Of no meaning where there is no id.
+    least, most : float
+        0 where there is none. `most` is infinite or NaN if some weight is not a finite number of at least 0.
+    """
+    found = cupy.zeros(4, np.uint64)
+    dtype = columns[0].dtype if columns else np.dtype(np.int64)
+    blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * cuda.multiprocessors())
+    ids_kernel("extremes", dtype)(
+        (blocks,),
+        (THREADS,),
+        (*_columns(columns), *((0, 0) if weights is None else (weights, weights.size)), found),
+    )
+    bits = found.get()
+    bits[[0, 2]] ^= np.uint64(2**64 - 1)  # they are complements
+    low, high = bits[:2].tolist()
+    least, most = bits[2:].view(np.float64).tolist()
+    bias = 1 << 63 if dtype.kind == "i" else 0
+    return low - bias, high - bias, 0.0 if most == 0 else least, math.inf if bits[3] >> np.uint64(63) else most
 
 
 def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:

@@ -56,7 +56,7 @@ def marked(edges: Edges, marks: Integers, count: int) -> Edges:
             0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
         ),
     )  # fmt: skip
-    return Edges(source, destination, weights, edges.n)
+    return Edges(source, destination, weights, edges.n, edges.extent)
 
 
 def _kernel(name: str, edges: Edges) -> Any:

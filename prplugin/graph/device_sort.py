@@ -10,7 +10,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.graph.edges import Integers, index_dtype
 
-__all__ = ["SortedIds", "bits_for", "order_of", "partitioned", "sort_ids", "sorted_by", "state_type", "three"]
+__all__ = ["Column", "bits_for", "distances", "order_of", "partitioned", "sorted_by", "state_type", "three"]
 
 THREADS = 256
 ITEMS = 16
@@ -38,14 +38,38 @@ def state_type(count: int) -> np.dtype[Any]:
     return np.dtype(np.uint32 if count < NARROW else np.uint64)
 
 
-def sorted_by(keys: Integers, bits: int, *payloads: Any) -> tuple[Any, ...]:
+class Column(NamedTuple):
+    """An array to sort, and how it is read.
+
+    Attributes
+    ----------
+    array : array, or 0
+        0: the numbers of the items.
+    dtype : type
+        Of what is read, and of what becomes of it.
+    step, low : int
+        How many of that type apart items are, and what is taken off each.
+    """
+
+    array: Any
+    dtype: np.dtype[Any]
+    step: int = 1
+    low: int = 0
+
+
+def distances(ids: Integers, low: int) -> Column:
+    """Read ids of 4 or 8 bytes as distances from the least, all below 2**31."""
+    return Column(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
+
+
+def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, ...]:
     """Sort keys, and what goes with them, stably. While it works, two copies of each are held, and one at the end.
 
     Parameters
     ----------
-    keys : array of 4 or 8 bytes an entry
+    keys : array of 4 or 8 bytes an entry, or Column
         Not negative, and below ``2**bits``. Like the payloads, read and left as they are.
-    *payloads : up to two arrays
+    *payloads : up to two arrays or columns
         Of 4 or 8 bytes an entry; the second, of float64. None is no payload.
 
     Returns
@@ -53,81 +77,40 @@ def sorted_by(keys: Integers, bits: int, *payloads: Any) -> tuple[Any, ...]:
     keys, *payloads : arrays
         A new one for each; None for None.
     """
-    held = [payload for payload in payloads if payload is not None]
-    moved, _ = _passes(keys, bits, held, [payload.dtype for payload in held])
+    moved, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
     rest = iter(moved[1:])
     return (moved[0], *(None if payload is None else next(rest) for payload in payloads))
 
 
 def order_of(keys: Integers, bits: int) -> tuple[Integers, Integers]:
     """Sort keys as `sorted_by` does; also give the permutation that sorts them."""
-    (keys, order), _ = _passes(keys, bits, [0], [index_dtype(keys.size)])
+    (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits)
     return keys, order
 
 
-def partitioned(keys: Integers, bits: int) -> tuple[Integers, Integers, int]:
+def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
     """Bring keys together by the greatest of their bits, as many as one pass takes.
 
     Returns
     -------
-    keys : array
-        A new one.
+    keys, *payloads : list of arrays
+        A new one for each.
     starts : array of `BINS`
         Where those of each value of these bits begin.
     skipped : int
         How many bits are below.
     """
     skipped = max(bits - DIGIT_BITS, 0)
-    (keys,), starts = _passes(keys, bits, [], [], skipped=skipped)
-    return keys, starts[:BINS], skipped
+    moved, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
+    return moved, starts[:BINS], skipped
 
 
-class SortedIds(NamedTuple):
-    """Edges sorted by target; the ends of all are int32 distances from the least id.
-
-    Attributes
-    ----------
-    targets, sources : arrays of m
-        In the order of the targets, and within that of the rows.
-    source, destination : arrays of m
-        In the order of the rows.
-    """
-
-    targets: Integers
-    sources: Integers
-    source: Integers
-    destination: Integers
+def _columns(*given: Any) -> list[Column]:
+    return [column if isinstance(column, Column) else Column(column, column.dtype) for column in given]
 
 
-def sort_ids(source: Integers, destination: Integers, low: int, span: int) -> SortedIds:
-    """Sort edges by target, straight from columns of ids: all at least `low`, and below ``low + span``.
-
-    While it works it holds 24 bytes an edge.
-    """
-    m = source.size
-    ids = _Ids(low, cupy.empty(m, np.int32), cupy.empty(m, np.int32))
-    (targets, sources), _ = _passes(destination, bits_for(span), [source], [np.dtype(np.int32)], ids)
-    return SortedIds(targets, sources, ids.values, ids.keys)
-
-
-class _Ids(NamedTuple):
-    """Of keys and values that are ids: the least, and where to keep distances from it."""
-
-    low: int
-    keys: Integers
-    values: Integers
-
-
-def _passes(
-    keys: Integers,
-    bits: int,
-    payloads: list[Any],
-    dtypes: list[np.dtype[Any]],
-    ids: _Ids | None = None,
-    *,
-    skipped: int = 0,
-) -> tuple[list[Any], Any]:
-    """Sort by all bits but the least, those skipped; a payload of 0 is the number of each item.
+def _passes(columns: list[Column], bits: int, *, skipped: int = 0) -> tuple[list[Any], Any]:
+    """Sort by all bits of the first column, that of the keys, but the least, those skipped.
 
     Returns
     -------
@@ -136,12 +119,13 @@ def _passes(
     starts : array
         For each pass, where each of its digits begins; and what kernels count beside.
     """
-    count = keys.size
+    keys, *payloads = columns
+    count = keys.array.size
     passes = max(1, -(-(bits - skipped) // DIGIT_BITS))
     state = state_type(count)
     macros: dict[str, Any] = {
-        "key_t": KEYS[keys.itemsize if ids is None else 4],
-        "value_t": VALUES[dtypes[0].itemsize] if dtypes else "int",
+        "key_t": KEYS[keys.dtype.itemsize],
+        "value_t": VALUES[payloads[0].dtype.itemsize] if payloads else "int",
         "state_t": KEYS[state.itemsize],
         "PAYLOADS": len(payloads),
         "THREADS": THREADS,
@@ -153,32 +137,25 @@ def _passes(
     states = cupy.empty((2, tiles * BINS), state)
     blocks = min(cuda.blocks_for(count, COUNTING), 2 * cuda.multiprocessors())
     digits = np.int32(skipped), np.int32(bits), np.int32(passes)
-    found = starts, done, states[0].size, states[0]
-    plain: tuple[Any, ...] = np.int32(1), np.uint32(0), 0
-    if ids is None:
-        reading = plain
-        cuda.kernel("graph/sort.cu", "digit_counts", **macros)((blocks,), (COUNTING,), (count, *digits, keys, *found))
-    else:
-        step, low = np.int32(keys.itemsize // 4), np.uint32(ids.low % 2**32)
-        reading = step, low, ids.values
-        cuda.kernel("graph/sort.cu", "digit_counts_of_ids", **macros)(
-            (blocks,), (COUNTING,), (count, *digits, keys, step, low, ids.keys, *found)
-        )
-        keys = ids.keys
+    reading = [(np.int32(column.step), np.uint32(column.low)) for column in (keys, (payloads or columns)[0])]
+    cuda.kernel("graph/sort.cu", "digit_counts", **macros)(
+        (blocks,), (COUNTING,), (count, *digits, keys.array, *reading[0], starts, done, states[0].size, states[0])
+    )
     launch = cuda.kernel("graph/sort.cu", "sort_pass", **macros)
-    arrays: list[Any] = [keys, *payloads]
+    arrays: list[Any] = [column.array for column in columns]
     spare: list[Any] = []
     for number in range(passes):
-        to = spare or [cupy.empty(count, dtype) for dtype in (keys.dtype, *dtypes)]
+        to = spare or [cupy.empty(count, column.dtype) for column in columns]
         launch(
             (tiles,),
             (THREADS,),
             (
-                count, *digits, np.int32(number), *three(arrays), *three(to), *(plain if number else reading),
+                count, *digits, np.int32(number), *three(arrays), *three(to), *reading[0], *reading[1],
                 starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
             ),
         )  # fmt: skip
         spare, arrays = arrays if number else [], to
+        reading = [(np.int32(1), np.uint32(0))] * 2
     return arrays, starts
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
 from dataclasses import dataclass
-from threading import Lock
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +22,10 @@ Both may be CuPy arrays: the edges of a cuDF frame, and all that is built from t
 """
 
 
+ANY = 5e-324, sys.float_info.max
+"""Between these are all weights above 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Edges:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
@@ -34,12 +38,15 @@ class Edges:
         Finite and at least 0. None: every edge counts 1.
     n : int
         How many vertices there are; those that no edge names are isolated.
+    extent : tuple of float
+        No weight above 0 is less than the first, and none greater than the second.
     """
 
     source: Integers
     destination: Integers
     weights: Floats | None
     n: int
+    extent: tuple[float, float] = ANY
 
     @property
     def m(self) -> int:
@@ -60,60 +67,49 @@ class Edges:
 class GroupedEdges:
     """Edges on the GPU that were brought together by target before any vertex had a position.
 
-    They stand in for `Edges`; `source` and `destination` are numbered when one of them is first asked for.
+    They stand in for `Edges`, in the order of their targets, and for each target in that of the frame.
 
     Parameters
     ----------
     in_edges : tuple of arrays
-        Offsets and sources of the edges by target, numbered.
-    out_degrees : array of n float64
-    ends : tuple of arrays
-        Source and destination of each row, as `number` takes them.
-    number : function, or None
-        Puts positions in the place of what an array of ends holds; None where it holds those.
+        Offsets, sources and weights of the edges by target; None where every edge counts 1.
+    out_weight : array of n float64
+    out_weight_chain : int
+        How many roundings an out-weight carries at most.
+    extent : tuple of float
+        As that of `Edges`.
     """
 
-    weights = None
+    place: Place = "device"
 
     def __init__(
         self,
-        in_edges: tuple[Integers, Integers],
-        out_degrees: Floats,
-        ends: tuple[Integers, Integers],
-        number: Callable[[Integers], None] | None,
+        in_edges: tuple[Integers, Integers, Floats | None],
+        out_weight: Floats,
+        out_weight_chain: int,
+        extent: tuple[float, float],
     ) -> None:
         self.in_edges = in_edges
-        self.out_degrees = out_degrees
-        self.n = out_degrees.size
-        self.m = ends[0].size
-        self.place: Place = "device"
-        self._ends = ends
-        self._number = number
-        self._lock = Lock()
+        self.out_weight = out_weight
+        self.out_weight_chain = out_weight_chain
+        self.extent = extent
+        _, self.source, self.weights = in_edges
+        self.n = out_weight.size
+        self.m = self.source.size
 
     @property
     def gpu(self) -> Any:
         """The GPU that they lie on, a context manager."""
-        return gpu_of(self.out_degrees)
+        return gpu_of(self.out_weight)
 
-    @property
-    def source(self) -> Integers:
-        """As that of `Edges`."""
-        return self._numbered()[0]
-
-    @property
+    @cached_property
     def destination(self) -> Integers:
-        """As that of `Edges`."""
-        return self._numbered()[1]
+        """As that of `Edges`; written down when it is first asked for."""
+        from prplugin.graph import device  # imports CuPy, which holds the edges
 
-    def _numbered(self) -> tuple[Integers, Integers]:
-        with self._lock:
-            if self._number is not None:
-                for end in self._ends:
-                    self._number(end)
-                settle(self.place)
-                self._number = None
-        return self._ends
+        targets = device.groups_of(self.in_edges[0], self.m, self.source.dtype)
+        settle(self.place)
+        return targets
 
 
 def index_dtype(n: int) -> np.dtype[Any]:

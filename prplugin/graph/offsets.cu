@@ -1,11 +1,12 @@
-// Where each group begins, and how many rows each has.
+// Where each group begins, how many rows each has, and which group each row is of.
 //
 // Mapping: `offsets` merges the groups with the sorted rows and cuts that into spans of one length, a block each (a merge
 // path: Green, McColl and Bader 2012, "GPU merge path"), so that neither a group of many rows nor many groups of none
 // hold a block up; a block takes its rows piece by piece into shared memory, and each thread looks groups up there.
-// `group_sizes` has a thread a row, in any order of the rows.
+// `group_sizes` has a thread a row, in any order of the rows. `group_of_rows` has a block a piece of sorted rows, each
+// thread of which looks its rows up among the groups of the piece.
 // Memory: `offsets` reads each row once and writes each offset once; `group_sizes` reads each row once, and adds one in
-// the L2 for it.
+// the L2 for it; `group_of_rows` writes each row once, and reads each offset from memory once.
 // Wins: `offsets` wherever rows are sorted anyway.
 //
 //   key_t     unsigned int or unsigned long long
@@ -61,4 +62,25 @@ extern "C" __global__ void group_sizes(long long m, const key_t *rows, offset_t 
         if constexpr (sizeof(offset_t) == 4) atomicAdd(reinterpret_cast<unsigned int *>(sizes) + group, 1u);
         else atomicAdd(reinterpret_cast<unsigned long long *>(sizes) + group, 1ull);
     });
+}
+
+// The last of the groups first..last that begins at a row or before.
+__device__ long long group_at(long long row, long long first, long long last, const offset_t *begins) {
+    while (first < last) {
+        long long middle = (first + last + 1) / 2;
+        if (begins[middle] <= row) first = middle;
+        else last = middle - 1;
+    }
+    return first;
+}
+
+extern "C" __global__ void group_of_rows(long long m, long long n, const offset_t *begins, key_t *rows) {
+    __shared__ long long ends[2];
+    long long first = static_cast<long long>(blockIdx.x) * PIECE, last = min(first + PIECE, m) - 1;
+    if (threadIdx.x == 0) ends[0] = group_at(first, 0, n - 1, begins);
+    if (threadIdx.x == 32) ends[1] = group_at(last, 0, n - 1, begins);
+    __syncthreads();
+    for (long long row = first + threadIdx.x; row <= last; row += blockDim.x) {
+        rows[row] = static_cast<key_t>(group_at(row, ends[0], ends[1], begins));
+    }
 }

@@ -6,13 +6,13 @@
 // tiles, plus its place among those of its digit in its own tile. The first is known from `digit_counts`, the second
 // comes by look-back over tiles, the third by counting in shared memory.
 //
-// Columns of ids are sorted by their distances from the least id: `digit_counts_of_ids` and the first pass take those,
-// and keep a copy.
+// Columns of ids are read as their distances from the least id, of 32 bits: `low` is taken off what `step` 32-bit words
+// hold, of which the first is enough. Of other columns `low` is 0 and `step` 1.
 //
 // Mapping: a block a tile of THREADS * ITEMS neighbouring items; thread d < 256 looks back for digit d. Items are put in
 // order within shared memory first, so that those of a digit leave as one run.
 // Memory: in all, keys once for the counts; in each pass, keys, values and weights once in and once out, and about 4
-// state words a digit and tile. For a column of ids, its distances once out as well.
+// state words a digit and tile.
 // Wins: always, past what one block sorts at once (`few.cu`): only bits in use cost passes, and a pass moves the least
 // it can.
 //
@@ -78,47 +78,37 @@ __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, 
 }
 
 extern "C" __global__ void digit_counts(
-    long long count, int skipped, int bits, int passes, const key_t *keys, state_t *starts, unsigned int *done,
-    long long words, state_t *states) {
+    long long count, int skipped, int bits, int passes, const key_t *keys, int step, unsigned int low, state_t *starts,
+    unsigned int *done, long long words, state_t *states) {
     find_starts(skipped, bits, passes, starts, done, words, states, [&](auto add) {
-        each(keys, count, [&](key_t key, long long) { add(key); });
+        auto count_it = [&](auto key, long long) { add(static_cast<key_t>(key) - low); };
+        if (step == 1) each(keys, count, count_it);
+        else each(reinterpret_cast<const unsigned long long *>(keys), count, count_it);
     });
 }
 
-// The same, where keys are the distances of ids from the least, of 32 bits; and writes those. An id is of as many words.
-extern "C" __global__ void digit_counts_of_ids(
-    long long count, int skipped, int bits, int passes, const unsigned int *ids, int words_an_id, unsigned int low,
-    key_t *keys, state_t *starts, unsigned int *done, long long words, state_t *states) {
-    find_starts(skipped, bits, passes, starts, done, words, states, [&](auto add) {
-        auto keep = [&](auto id, long long place) {
-            key_t key = static_cast<unsigned int>(id) - low;
-            keys[place] = key;
-            add(key);
-        };
-        if (words_an_id == 1) each(ids, count, keep);
-        else each(reinterpret_cast<const unsigned long long *>(ids), count, keep);
-    });
-}
-
-// Reads the tile's items that go with the keys, which lie `step` apart.
-template <typename T>
-__device__ void read(T (&mine)[ITEMS], const T *from, int step, unsigned int held) {
+// Reads some of the thread's items of the tile that go with the keys, from the FIRST on; they lie `step` apart.
+template <int FIRST, int COUNT, typename T>
+__device__ void read(T (&mine)[COUNT], const T *from, int step, unsigned int held) {
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        int place = place_in_tile(item);
+    for (int item = 0; item < COUNT; ++item) {
+        int place = place_in_tile(FIRST + item);
         if (place < held) mine[item] = from[place * step];
     }
 }
 
-// Writes them where the keys went. All threads must call it; the staging memory is free before.
-template <typename T>
-__device__ void write(const T (&mine)[ITEMS], T *staged, const unsigned int (&ranks)[ITEMS],
-                      const state_t (&places)[ITEMS], T *to, unsigned int held) {
+// Brings them to the order in which the tile's items leave.
+template <int FIRST, int COUNT, typename T>
+__device__ void stage(const T (&mine)[COUNT], T *staged, const unsigned int (&ranks)[ITEMS], unsigned int held) {
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        if (place_in_tile(item) < held) staged[ranks[item]] = mine[item];
+    for (int item = 0; item < COUNT; ++item) {
+        if (place_in_tile(FIRST + item) < held) staged[ranks[FIRST + item]] = mine[item];
     }
-    __syncthreads();
+}
+
+// Writes the tile's items where the keys went.
+template <typename T>
+__device__ void write(const T *staged, const state_t (&places)[ITEMS], T *to, unsigned int held) {
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         unsigned int rank = item * THREADS + threadIdx.x;
@@ -126,12 +116,13 @@ __device__ void write(const T (&mine)[ITEMS], T *staged, const unsigned int (&ra
     }
 }
 
-// Moves all items by one digit. `values` may be null: then they are the numbers of the items; else they lie `step` apart,
-// and `low` is taken off. `kept` may be null: else values go there as they came. Clears the states of the next pass.
+// Moves all items by one digit. `values` may be null: then they are the numbers of the items. Clears the states of the
+// next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768) / THREADS) sort_pass(
     long long count, int skipped, int bits, int passes, int pass, const key_t *keys, const value_t *values,
     const double *weights, key_t *keys_out, value_t *values_out, double *weights_out, int step, unsigned int low,
-    value_t *kept, const state_t *starts, unsigned int *tickets, state_t *states, state_t *next_states) {
+    int value_step, unsigned int value_low, const state_t *starts, unsigned int *tickets, state_t *states,
+    state_t *next_states) {
     __shared__ counts_t counts;
     __shared__ state_t moves[BINS];  // from places in the tile to those among all items
     __shared__ unsigned int ticket;
@@ -145,10 +136,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 
     // What is past the end is of the last digit and comes last: it moves nothing else, and is not written.
     key_t mine[ITEMS];
+    const key_t *from = keys + base * step;
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) {
         int place = place_in_tile(item);
-        mine[item] = place < held ? keys[base + place] : ~static_cast<key_t>(0);
+        mine[item] = place < held ? from[place * step] - low : ~static_cast<key_t>(0);
     }
     count_digits(counts, mine, digit);
     __syncthreads();
@@ -171,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
 #if PAYLOADS
     value_t with[ITEMS];
     if (values) {
-        read(with, values + base * step, step, held);
+        read<0>(with, values + base * value_step, value_step, held);
     } else {
 #pragma unroll
         for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<value_t>(base + place_in_tile(item));
@@ -195,19 +187,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
         if (rank < held) keys_out[places[item]] = key;
     }
 #if PAYLOADS
+    value_t *staged_values = reinterpret_cast<value_t *>(staging);
 #pragma unroll
-    for (int item = 0; item < ITEMS; ++item) {
-        int place = place_in_tile(item);
-        with[item] = static_cast<unsigned long long>(with[item]) - low;
-        if (kept && place < held) kept[base + place] = with[item];
-    }
+    for (int item = 0; item < ITEMS; ++item) with[item] = static_cast<unsigned long long>(with[item]) - value_low;
     __syncthreads();
-    write(with, reinterpret_cast<value_t *>(staging), ranks, places, values_out, held);
+    stage<0>(with, staged_values, ranks, held);
+    __syncthreads();
+    write(staged_values, places, values_out, held);
 #endif
 #if PAYLOADS == 2
-    double weight[ITEMS];
-    read(weight, weights + base, 1, held);
+    // In two halves: there are no registers for all at once.
+    double *staged_weights = reinterpret_cast<double *>(staging), some[ITEMS / 2];
+    read<0>(some, weights + base, 1, held);
     __syncthreads();
-    write(weight, reinterpret_cast<double *>(staging), ranks, places, weights_out, held);
+    stage<0>(some, staged_weights, ranks, held);
+    read<ITEMS / 2>(some, weights + base, 1, held);
+    stage<ITEMS / 2>(some, staged_weights, ranks, held);
+    __syncthreads();
+    write(staged_weights, places, weights_out, held);
 #endif
 }

@@ -11,7 +11,7 @@ from prplugin import cuda
 from prplugin.graph.edges import Floats, Integers
 from prplugin.methods._merge import Pieces
 
-__all__ = ["CHUNK", "Blocks", "lay_out", "room_for", "roomy", "shared_memory", "spans"]
+__all__ = ["CHUNK", "Blocks", "lay_out", "room_for", "shared_memory", "spans"]
 
 CHUNK = 8
 """Edges that are moved together: see blocks.cuh."""
@@ -68,7 +68,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1) -> Bl
     tiles = -(-pieces.n // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
     chunks = cupy.empty((tiles, count), np.uint16)
-    roomy(_kernel("count", pieces, tile), 4 * tiles)((count,), (1024,), (*common, chunks), shared_mem=4 * tiles)
+    cuda.roomy(_kernel("count", pieces, tile), 4 * tiles)((count,), (1024,), (*common, chunks), shared_mem=4 * tiles)
     ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
     begins = cupy.zeros(count + 1, np.uint32)
     cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
@@ -79,7 +79,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1) -> Bl
     spots = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
     goals = cupy.empty(of_tiles[-1], np.uint32)
     room = 4 * (longest * CHUNK + tiles)
-    arrange = roomy(_kernel("arrange", pieces, tile), room)
+    arrange = cuda.roomy(_kernel("arrange", pieces, tile), room)
     arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, goals, spots), shared_mem=room)
     # Where there are few, one for each block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
@@ -114,12 +114,6 @@ def room_for(size: int, tiles: int) -> int:
 def shared_memory() -> int:
     """Give the bytes of shared memory that a block on the current GPU can ask for."""
     return cuda.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
-
-
-def roomy(kernel: Any, room: int) -> Any:
-    """Let a kernel ask for so much shared memory: it has to be told of more than 48 KB."""
-    kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
-    return kernel
 
 
 def _kernel(name: str, pieces: Pieces, tile: int, real_t: str = "float") -> Any:

@@ -11,6 +11,8 @@ import numpy as np
 from prplugin import cuda
 from prplugin.certificate import StepChain
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.device_each import THREADS as EACH_THREADS
+from prplugin.graph.device_each import blocks_for_each
 from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
 from prplugin.graph.sums import compensated_chain
 from prplugin.methods import GpuStep, Sums
@@ -235,12 +237,21 @@ class Shares:
         if self._weights is None:
             return None
         if self._held is None or self._held.dtype != dtype:
-            import cupy
+            import cupy  # there, since the edges are on the GPU
 
-            out_weights = self._adjacency.out_weight[self._sources]
-            flowing = out_weights > 0
-            exact = cupy.where(flowing, self._weights / cupy.where(flowing, out_weights, 1.0), 0.0)
-            self._held = exact.astype(dtype, copy=False)
+            self._held = None  # makes room
+            m = self._sources.size
+            held = cupy.empty(m, dtype)
+            if m:
+                launch = cuda.kernel(
+                    "methods/shares.cu", "shares", index_t=cuda.ctype(self._sources.dtype), real_t=cuda.ctype(dtype)
+                )
+                launch(
+                    (blocks_for_each(m),),
+                    (EACH_THREADS,),
+                    (m, self._sources, self._weights, self._adjacency.out_weight, held),
+                )
+            self._held = held
         return self._held
 
 

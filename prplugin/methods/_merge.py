@@ -158,6 +158,7 @@ class MergeStep(LaunchStep):
 
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
+        self._edges: tuple[Any, ...] = ()  # makes room
         self.chain = _device.chain_in(self._chain, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]

@@ -81,7 +81,7 @@ class BlockedPlan:
         csc = adjacency.csc
         self.pieces = _merge.cut(csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
         self._blocks = _blocks.lay_out(self.pieces, csc.indices, tile, cuda.multiprocessors() * BLOCKS)
-        self._values = cupy.empty(self._blocks.spots.size)
+        self._values: Any = None
         self._next = cupy.zeros(1, np.uint32)
 
     def kernel(self, dtype: Any) -> Any:
@@ -93,7 +93,7 @@ class BlockedPlan:
             real_t=cuda.ctype(dtype),
             WEIGHTED=int(self._adjacency.weighted),
         )
-        return _blocks.roomy(launch, self.room(dtype))
+        return cuda.roomy(launch, self.room(dtype))
 
     def room(self, dtype: Any) -> int:
         real = int(np.dtype(dtype).itemsize)
@@ -101,12 +101,16 @@ class BlockedPlan:
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
+        import cupy
+
         blocks, shares = self._blocks, None
+        self._values = None  # makes room
+        self._values = cupy.empty(blocks.spots.size, dtype)
         if self._adjacency.weighted:
             shares = blocks.arranged(_device.csc_layout(self._adjacency).shares.of(dtype))
         return (
             np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals, blocks.goals,
-            blocks.begins, blocks.spots, shares, self._values.view(dtype), self._next,
+            blocks.begins, blocks.spots, shares, self._values, self._next,
         )  # fmt: skip
 
 

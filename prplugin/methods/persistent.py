@@ -27,6 +27,9 @@ NARROW_FROM = 4_000_000
 """Vertices from which contributions in float64 leave the L2 cache. While they stay, a gather moves a sector of 32 bytes
 either way, and takes as long."""
 
+NARROW_FROM_EDGES = 4_000_000
+"""Weighted edges that leave it, with shares in float64; narrower ones take two thirds of the bytes."""
+
 LEAST = 512
 """From here on more blocks cost more at the barriers than they save."""
 
@@ -57,7 +60,8 @@ class PersistentPlan:
 
     def __init__(self, adjacency: Adjacency) -> None:
         self._layout = _device.csc_layout(adjacency)
-        self.narrow_pays = adjacency.n >= NARROW_FROM
+        beyond_cache = adjacency.weighted and adjacency.m >= NARROW_FROM_EDGES
+        self.narrow_pays = beyond_cache or adjacency.n >= NARROW_FROM
         size = _merge.even_size(adjacency.n + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
         self.pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
 
