@@ -18,13 +18,14 @@ from prplugin import cuda
 __all__ = ["BYTES", "COUNTED", "kernel_names", "must_move", "parameters"]
 
 COUNTED = (
-    "graph/binned_sizes.cu", "graph/dense_ids.cu", "graph/few.cu", "graph/grouped.cu", "graph/offsets.cu",
-    "graph/pairs.cu", "graph/run_sums.cu", "graph/sort.cu", "graph/sparse_ids.cu", "methods/block.cu",
-    "methods/blocked.cu", "methods/blocked_layout.cu", "methods/cut.cu", "methods/dense.cu", "methods/edge.cu",
-    "methods/expanded.cu", "methods/finish.cu", "methods/node.cu", "methods/persistent.cu", "methods/warp.cu",
+    "graph/binned_sizes.cu", "graph/dense_ids.cu", "graph/exact_sums.cu", "graph/few.cu", "graph/grouped.cu",
+    "graph/offsets.cu", "graph/pairs.cu", "graph/run_sums.cu", "graph/sort.cu", "graph/sparse_ids.cu",
+    "methods/block.cu", "methods/blocked.cu", "methods/blocked_layout.cu", "methods/cut.cu", "methods/dense.cu",
+    "methods/edge.cu", "methods/expanded.cu", "methods/finish.cu", "methods/merge_start.cu", "methods/node.cu",
+    "methods/persistent.cu", "methods/shares.cu", "methods/warp.cu",
 )  # fmt: skip
 """The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host, and a leap of
-`leap.cu` comes once in many steps."""
+`leap.cu` comes once in many steps; those of `strings.cu` read strings of any length."""
 
 
 def _pull(a: Mapping[str, Any]) -> int:
@@ -48,16 +49,9 @@ def _recode(a: Mapping[str, Any]) -> int:
     return _named("a a b b c c", a) + int(a["positions"].size * a["a"].itemsize)
 
 
-def _propagate(a: Mapping[str, Any]) -> int:
-    """Count a value an edge, written and read; the room for values holds doubles."""
-    values = 2 * int(a["spots"].size * a["values"].itemsize)
-    rows = "cuts offsets begins target teleport outflow ranks ranks from to"
-    return _named(f"bounds locals goals spots shares {rows}", a) + values
-
-
 BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     # From columns of ids to edges by target.
-    "dense_ids.extremes": "a b c",
+    "dense_ids.extremes": "a b c weights",
     "dense_ids.mark": "a b c bits",
     "dense_ids.count_marks": "bits marks",
     "dense_ids.encode": "a b c marks codes_a codes_b codes_c ids",
@@ -68,16 +62,19 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "sparse_ids.recode": _recode,
     "few.number_few": "a b c codes ids",
     "few.group_few": "groups values weights begins values_out weights_out",
-    "grouped.mark_ends": "begins out_degrees bits",
-    "grouped.compact": "marks begins out_degrees ids begins_by_position out_weights",
+    "grouped.mark_ends": "begins outs bits",
+    "grouped.compact": "marks begins outs ids begins_by_position out_weights",
     "grouped.renumber": "ends ends marks",
     "sort.digit_counts": "keys states",
-    "sort.digit_counts_of_ids": "ids keys states",
-    "sort.sort_pass": "keys keys_out values values_out weights weights_out kept states next_states",
+    "sort.sort_pass": "keys keys_out values values_out weights weights_out states next_states",
     "offsets.offsets": "rows begins",
     "offsets.group_sizes": "rows sizes sizes",
+    "offsets.group_of_rows": "begins rows",
     "binned_sizes.binned_sizes": "rows sizes sizes",
-    "run_sums.run_sums": "offsets values sums",
+    "exact_sums.add_exactly": "rows weights sums sums",
+    "exact_sums.rounded": "sums values",
+    "run_sums.run_sums": "offsets values sums partials",
+    "run_sums.crossing_sums": "partials",
     "pairs.pair_keys": "tails heads keys",
     "pairs.mark_kept": "keys rows marks",
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
@@ -86,9 +83,12 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "blocked_layout.count": "cuts sources chunks",
     "blocked_layout.arrange": "cuts sources chunks ends begins locals goals spots",
     "blocked_layout.arrange_shares": "cuts begins spots shares arranged",
+    "shares.shares": "sources weights out_weights shares",
     # One iteration.
+    "merge_start.merge_start": "out_weight given tails ranks outflow contributions",
     "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
-    "blocked.propagate": _propagate,
+    "blocked.propagate": "bounds locals goals spots values values shares cuts offsets begins target teleport outflow "
+    "ranks ranks from to",
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
     "block.block_pull": _pull,

@@ -43,10 +43,8 @@ def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
 
 def test_parameters_are_those_of_the_source():
     assert traffic.parameters("graph/grouped.cu") == {
-        "mark_ends": ("range", "begins", "out_degrees", "bits"),
-        "compact": (
-            "range", "n", "low", "marks", "begins", "out_degrees", "ids", "begins_by_position", "out_weights",
-        ),
+        "mark_ends": ("range", "begins", "outs", "bits"),
+        "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
         "renumber": ("m", "ends", "marks"),
     }  # fmt: skip
     assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 31
@@ -65,7 +63,7 @@ PULL = {
 }  # fmt: skip
 SORT = {
     **arrays(keys=(10, "i4"), values=(10, "i8"), keys_out=(10, "i4"), values_out=(10, "i4"), states=(256, "u4"), next_states=(256, "u4")),
-    "weights": 0, "weights_out": 0, "kept": 0,
+    "weights": 0, "weights_out": 0,
 }  # fmt: skip
 PERSIST = {
     **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), outflow=(10, "f8")),
@@ -85,7 +83,7 @@ PROPAGATE = {
         ("warp.warp_pull", {**PULL, "rows": np.zeros(4, "i4"), "first": 0, "last": 2}, 2 * 4 + 2 * 12 + 4 * 4 + 2 * 8),
         ("block.block_pull", {**PULL, "shares": np.zeros(9, "f4")}, 9 * 8 + 5 * 4 + 4 * 4 + 4 * 8),
         ("sort.sort_pass", SORT, 10 * (4 + 8 + 4 + 4) + 2 * 256 * 4),
-        ("sort.sort_pass", {**SORT, "values": 0, "kept": np.zeros(10, "i4")}, 10 * (4 + 4 + 4 + 4) + 2 * 256 * 4),
+        ("sort.sort_pass", {**SORT, "values": 0}, 10 * (4 + 4 + 4) + 2 * 256 * 4),
         ("persistent.persist", PERSIST, 50 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * (8 + 8 + 8 + 4 + 4)),
         ("persistent.persist", {**PERSIST, "shares": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
         (
