@@ -21,7 +21,7 @@ from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
 from prplugin.measure import Kept, fastest
-from prplugin.methods import Method, choose
+from prplugin.methods import Method, choose, compile_ahead
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
@@ -186,6 +186,8 @@ class Graph:
         self._adapter = adapter_for(edges)
         columns = resolve(list(edges.columns), source, destination, weight)
         with cuda.allocating(self._adapter.place):
+            if self._adapter.place == "device":
+                compile_ahead(weighted=weight is not None)
             by_row = not directed or duplicates != "sum"
             rows, self._vertices = self._adapter.read(edges, columns, vertices, by_row=by_row)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))

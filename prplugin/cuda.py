@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = [
     "attribute",
     "blocks_for",
     "bytes_free",
+    "compile_ahead",
     "ctype",
     "device",
     "holds",
@@ -208,8 +211,7 @@ def _joined(path: Path, seen: set[Path]) -> str:
     return re.sub(r'^#include "(.+)"$', insert, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
-@cache
-def kernel(path: str, name: str, **macros: str | int) -> Any:
+def kernel(path: str, name: str, /, **macros: str | int) -> Any:
     """Compile a kernel of a .cu file, once a process and once a machine, for the types that the macros name.
 
     Parameters
@@ -226,10 +228,39 @@ def kernel(path: str, name: str, **macros: str | int) -> Any:
     cupy.RawKernel
         Launched by ``kernel(grid, block, arguments)``, on the current stream.
     """
+    known = path, name, *sorted(macros.items())
+    if (found := _kernels.get(known)) is None:
+        with _compiling[known]:  # whoever is compiling it is waited for
+            if (found := _kernels.get(known)) is None:
+                found = _kernels[known] = _compiled(path, name, macros)
+    return found
+
+
+_kernels: dict[tuple[Any, ...], Any] = {}
+_compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
+
+
+def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
     import cupy  # there, since a method that runs on the GPU asks
 
     options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in sorted(macros.items())))
     return cupy.RawModule(code=source(path), options=options).get_function(name)
+
+
+def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
+    """Begin to compile a kernel that will be wanted soon, on a thread of its own, unless it has been compiled."""
+    if (path, name, *sorted(macros.items())) in _kernels:
+        return
+    import cupy  # there, since a method that runs on the GPU asks
+
+    gpu = cupy.cuda.Device(device())
+
+    def begin() -> None:
+        # If it fails, it fails again where it is wanted, and is seen there.
+        with suppress(Exception), gpu:
+            kernel(path, name, **macros)
+
+    Thread(target=begin, name=f"prplugin-{name}", daemon=True).start()
 
 
 def roomy(kernel: Any, room: int) -> Any:

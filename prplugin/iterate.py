@@ -15,9 +15,9 @@ graph; lower ones are refused before the first step.
 
 **In less precision first.** A step that is faster with contributions in float32 begins so, for ranks that are wanted in
 float32, and for any whose error is to be proved, under a certificate of its own that counts those roundings too. Exact
-steps bring ||y - x|| down by alpha at least. Once a step does not bring it below (1 + alpha) / 2 of what it was, only
-rounding can be why, and float64 takes over. So it does where leaps would be worth it, and where a rule is met that no
-proof stands behind: iterates in float32 may stand still while exact steps from there would not.
+steps bring ||y - x|| down by alpha at least. Once a step does not bring it below (1 + alpha) / 2 of what it was, or
+brings it down to what roundings change, float64 takes over. So it does where leaps would be worth it, and where a rule
+is met that no proof stands behind: iterates in float32 may stand still while exact steps from there would not.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ SHARE = 1 / 5
 
 Social networks take less, web graphs up to three times as many.
 """
+
+
+ROUNDINGS = 1 / 4
+"""Of what roundings to float32 can change a step by, at the most, what they do change it by, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +151,11 @@ def _in_float32(
     step.contribute_in("float32")
     rough = certificate.for_chain(step.chain)
     step.start(start)
-    goal, stall = _goal(options, rough), (1 + rough.alpha) / 2
-    if goal is not None and options.stop == "error":
-        goal = max(goal, certificate.change_for(options.tol))  # from there on float64 needs a step, about
-    walk, ahead, change = _Walk(step, goal, stall), 1, math.inf
+    end, stall = _goal(options, rough), (1 + rough.alpha) / 2
+    if end is not None and options.stop == "error":
+        # From the first on float64 needs a step, about; past the second, changes are but those of roundings.
+        end = max(end, certificate.change_for(options.tol), ROUNDINGS * rough.noise)
+    walk, ahead, change = _Walk(step, end, stall), 1, math.inf
     leaps = _proves(options) and isinstance(step, LaunchStep)
     for iterations in range(1, budget + 1):
         look = WINDOW - iterations + 1 if leaps and iterations <= WINDOW else 0
@@ -158,12 +163,10 @@ def _in_float32(
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, certificate.n)
-        # What a step in float64 from here would prove, were its change no larger.
-        enough = options.stop == "error" and certificate.of_step(sums.change) <= options.tol
         met = value <= goal
         left = 0.0 if walk.waiting else _left(change, sums.change, value, goal)
         slow = leaps and iterations == WINDOW and left > MANY_LAUNCHED
-        if met or enough or sums.change >= stall * change or slow:
+        if met or slow or sums.change >= stall * change or (end is not None and sums.change <= end):
             break
         ahead = int(left / 2)
         change = sums.change

@@ -634,7 +634,7 @@ def test_the_frame_is_never_changed_and_the_graph_outlives_it(dtype, times):
     before = edges.copy(deep=True)
     graph = prplugin.Graph(edges, weight="w")
     first = graph.rank(tol=TOL).frame.to_pandas()
-    seeds = cudf.Series([2.0, 1.0], index=edges["src"][1:])
+    seeds = cudf.Series([2.0, 1.0], index=edges["src"][1:3])
     kept = seeds.copy(deep=True)
     edges.pagerank(weight="w", personalization=seeds, directed=False)
     assert edges.to_pandas().equals(before.to_pandas())

@@ -346,3 +346,18 @@ def test_a_ranking_can_be_pickled(method, library):
     assert (again.error_bound, again.method) == (ranking.error_bound, method)
     assert type(again.frame) is type(ranking.frame)
     pd.testing.assert_frame_equal(rapids.on_host(again.frame), rapids.on_host(ranking.frame))
+
+
+@pytest.mark.gpu
+def test_what_is_compiled_ahead_is_what_is_wanted(monkeypatch):
+    ahead, wanted = [], []
+    kernel = cuda.kernel
+    monkeypatch.setattr(cuda, "compile_ahead", lambda *which, **macros: ahead.append((which, macros)))
+    monkeypatch.setattr(
+        cuda, "kernel", lambda *which, **macros: wanted.append((which, macros)) or kernel(*which, **macros)
+    )
+    cudf = pytest.importorskip("cudf")
+    for weight in (None, "w"):
+        cudf.from_pandas(random_graph()).pagerank(weight=weight, method="persistent")
+    assert len(ahead) == 4
+    assert all(one in wanted for one in ahead)

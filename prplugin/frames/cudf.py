@@ -16,7 +16,7 @@ from prplugin import cuda
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
-from prplugin.graph.arrays import moved, namespace
+from prplugin.graph.arrays import copied, moved, namespace
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFra
     from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
     with _on_cudf_stream():
-        ranks, rows = cupy.array(ranks), moved(rows, "device")  # what a frame holds is its own
+        ranks, rows = copied(cupy.asarray(ranks)), moved(rows, "device")  # what a frame holds is its own
         if namespace(ids := vertices.ids[0]) is not np:
-            return as_frame({"vertex": ids.copy() if rows is None else ids[rows], "pagerank": ranks})
+            return as_frame({"vertex": copied(ids) if rows is None else ids[rows], "pagerank": ranks})
         if rows is None:
             columns = [column.copy(deep=True) for column in vertices.columns]
         else:

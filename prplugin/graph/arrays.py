@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Place", "gpu_of", "moved", "namespace", "place_of", "settle"]
+__all__ = ["Place", "copied", "gpu_of", "moved", "namespace", "place_of", "settle"]
 
 Place: TypeAlias = Literal["host", "device"]
 """The memory of the processor, or that of the current GPU."""
@@ -33,6 +33,21 @@ def moved(array: Any, place: Place) -> Any:
     import cupy  # only a method that runs on the GPU asks for this, and it has looked for CuPy
 
     return cupy.asarray(array)
+
+
+def copied(array: Any) -> Any:
+    """Copy an array of one dimension, which may be a part of another, to memory of its own.
+
+    On the GPU by a plain copy of memory: the kernel that CuPy takes for it has to be compiled first.
+    """
+    if namespace(array) is np:
+        return array.copy()
+    import cupy  # holds it
+
+    copy = cupy.empty(array.shape, array.dtype)
+    if copy.nbytes:
+        copy.data.copy_from_device_async(array.data, array.nbytes)
+    return copy
 
 
 def gpu_of(array: Any) -> Any:

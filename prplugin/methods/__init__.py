@@ -9,6 +9,7 @@ A method module has
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
+- perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
 
 and a docstring whose first line says what it is. Adding a method touches no other file.
 """
@@ -42,6 +43,7 @@ __all__ = [
     "candidates",
     "check_options",
     "choose",
+    "compile_ahead",
     "contenders",
     "methods",
 ]
@@ -162,6 +164,13 @@ def methods() -> Mapping[str, Any]:
         if not info.name.startswith("_")
     ]
     return {module.name: module for module in sorted(modules, key=lambda module: str(module.name))}
+
+
+def compile_ahead(weighted: bool) -> None:
+    """Let the methods of the GPU begin to compile what most graphs need."""
+    for method in methods().values():
+        if hasattr(method, "ahead"):
+            method.ahead(weighted)
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:

@@ -53,6 +53,9 @@ MOST_BLOCKS = 2**31 - 1
 TOTALS = 3
 """Doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
+TOTALS_CHAIN = 12
+"""Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
+
 ROW_CHAIN = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
 
@@ -194,7 +197,7 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
 def step_chain(problem: Problem, row: int) -> StepChain:
     """Give the roundings of a step around row sums of so many."""
     adjacency = problem.adjacency
-    sums = 2 * ROW_CHAIN + 1  # in a block, of the blocks, and the block's own rounding
+    sums = 2 * TOTALS_CHAIN  # in a block, and of the blocks
     return StepChain(
         row=row,
         # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)

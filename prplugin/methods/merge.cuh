@@ -72,30 +72,46 @@ struct Ending {
     }
 };
 
-// A piece: the edges begin..end, and the rows first..open, of which `open` goes on after it, or only begins there.
+// Rows are counted without a sign, so that a few more than there can be do no harm.
+template <typename index>
+struct Counted;
+template <>
+struct Counted<int> {
+    typedef unsigned type;
+};
+template <>
+struct Counted<long long> {
+    typedef unsigned long long type;
+};
+typedef Counted<index_t>::type row_t;
+
+// A piece: the edges begin..end, and the rows first..open, of which `open` goes on after it, or only begins there; `last`
+// is the last row to be summed.
 struct Piece {
-    long long begin, end, first, open;
+    offset_t begin, end;
+    row_t first, open, last;
 
     __device__ Piece(const Pieces &pieces, long long p) {
         first = pieces.cuts[p];
         open = pieces.cuts[p + 1];
-        begin = p * pieces.size - first;
-        end = min((p + 1) * pieces.size, pieces.n + pieces.m) - open;
+        last = min(open, static_cast<row_t>(pieces.n - 1));
+        begin = static_cast<offset_t>(p * pieces.size - first);
+        end = static_cast<offset_t>(min((p + 1) * pieces.size, pieces.n + pieces.m) - open);
     }
 };
 
 // A row of a piece, and what it takes to end it.
 struct Row {
-    long long row;
+    row_t row;
     int place, past;  // of its terms
     bool began_before;
     double before, flow;
 
-    __device__ Row(long long row, const Piece &piece, const Pieces &pieces, const Equation &equation,
+    __device__ Row(row_t row, const Piece &piece, const Pieces &pieces, const Equation &equation,
                    const Vectors &vectors)
         : row(row), place(0), past(0), began_before(false) {
-        if (row > min(piece.open, pieces.n - 1)) return;
-        long long starts = pieces.offsets[row];
+        if (row > piece.last) return;
+        offset_t starts = pieces.offsets[row];
         began_before = starts < piece.begin;
         place = static_cast<int>(max(starts, piece.begin) - piece.begin);
         past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
@@ -116,31 +132,39 @@ __device__ inline void end_row(const Row &row, double sum, double mass, const Eq
     if (vectors.moves != nullptr) vectors.moves[row.row] = static_cast<float>(rank - row.before);
 }
 
-// How many lanes share a row of a piece, a power of two.
-__device__ inline int lanes_a_row(const Piece &piece) {
-    int lanes = 1;
-    while (lanes < WARP && (piece.open - piece.first + 1) * lanes * 2 <= blockDim.x) lanes *= 2;
-    return lanes;
+// How many lanes share a row of a piece, as a power of two: no more than leave each row its own; a block's threads are a
+// power of two as well.
+__device__ inline int sharing(const Piece &piece) {
+    int bits = __clz(static_cast<int>(piece.open - piece.first)) - __clz(blockDim.x) - 1;
+    return min(max(bits, 0), 5);
+}
+
+// Adds up every step-th of the terms at..past, in their order; several are on their way at a time.
+__device__ inline double sum_of(const term_t *terms, int at, int past, int step) {
+    double sum = 0.0;
+    for (; at + 3 * step < past; at += 4 * step) {
+        term_t some[4] = {terms[at], terms[at + step], terms[at + 2 * step], terms[at + 3 * step]};
+#pragma unroll
+        for (int k = 0; k < 4; ++k) sum += some[k];
+    }
+    for (; at < past; at += step) sum += terms[at];
+    return sum;
 }
 
 // Sums the rows of piece p, whose terms are in shared memory. `mine` is the first row of the thread, brought before the
 // terms were there. All threads of the block must call it.
-__device__ inline void end_rows(long long p, const Piece &piece, int lanes, Row mine, const term_t *terms, double mass,
+__device__ inline void end_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms, double mass,
                                 const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
-    int lane = threadIdx.x % WARP, share = lane % lanes;
-    long long last = min(piece.open, pieces.n - 1);
-    while (mine.row - lane / lanes <= last) {  // the same for a warp
-        bool is_long = mine.past - mine.place > LONG_ROW * lanes;
-        double sum = 0.0;
-        if (!is_long) {
-            for (int at = mine.place + share; at < mine.past; at += lanes) sum += terms[at];
-        }
+    int lane = threadIdx.x % WARP, lanes = 1 << bits, share = lane & (lanes - 1);
+    row_t ahead = lane >> bits;  // of the first row of the warp
+    while (mine.row - ahead <= piece.last) {  // the same for a warp
+        bool is_long = mine.past - mine.place > LONG_ROW << bits;
+        double sum = is_long ? 0.0 : sum_of(terms, mine.place + share, mine.past, lanes);
         for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
         for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && share == 0); waiting != 0; waiting &= waiting - 1) {
             int owner = __ffs(waiting) - 1;
-            int stop = __shfl_sync(ALL_LANES, mine.past, owner);
-            double part = 0.0;
-            for (int at = __shfl_sync(ALL_LANES, mine.place, owner) + lane; at < stop; at += WARP) part += terms[at];
+            int place = __shfl_sync(ALL_LANES, mine.place, owner), past = __shfl_sync(ALL_LANES, mine.past, owner);
+            double part = sum_of(terms, place + lane, past, WARP);
             for (int distance = WARP / 2; distance > 0; distance /= 2) {
                 part += __shfl_xor_sync(ALL_LANES, part, distance);
             }
@@ -153,11 +177,11 @@ __device__ inline void end_rows(long long p, const Piece &piece, int lanes, Row 
                 } else {
                     end_row(mine, sum, mass, equation, vectors, tally);
                 }
-            } else if (mine.row <= last) {
+            } else if (mine.row <= piece.last) {
                 __stcg(pieces.tails + p, sum);
             }
         }
-        mine = Row(mine.row + blockDim.x / lanes, piece, pieces, equation, vectors);
+        mine = Row(mine.row + (blockDim.x >> bits), piece, pieces, equation, vectors);
     }
 }
 
@@ -204,12 +228,12 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         Piece next(pieces, min(static_cast<long long>(blockIdx.x), pieces.count - 1));
         for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
             Piece piece = next;
-            int lanes = lanes_a_row(piece);
-            Row mine(piece.first + threadIdx.x / lanes, piece, pieces, equation, vectors);
+            int bits = sharing(piece);
+            Row mine(piece.first + (threadIdx.x >> bits), piece, pieces, equation, vectors);
             terms_of(piece, vectors.from, terms);
             next = Piece(pieces, min(p + gridDim.x, pieces.count - 1));  // on its way while this one is summed
             __syncthreads();
-            end_rows(p, piece, lanes, mine, terms, mass, pieces, equation, vectors, tally);
+            end_rows(p, piece, bits, mine, terms, mass, pieces, equation, vectors, tally);
             __syncthreads();  // `terms` are read, and `fronts` written
         }
         for (long long p = blockIdx.x + static_cast<long long>(threadIdx.x / WARP) * gridDim.x; p < pieces.count;

@@ -27,9 +27,6 @@ NARROW_FROM = 4_000_000
 """Vertices from which contributions in float64 leave the L2 cache. While they stay, a gather moves a sector of 32 bytes
 either way, and takes as long."""
 
-NARROW_FROM_EDGES = 4_000_000
-"""Weighted edges that leave it, with shares in float64; narrower ones take two thirds of the bytes."""
-
 LEAST = 512
 """From here on more blocks cost more at the barriers than they save."""
 
@@ -53,6 +50,13 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return _merge.MergeStep(problem, PersistentPlan(problem.adjacency))
 
 
+def ahead(weighted: bool) -> None:
+    """Begin to compile what most graphs take."""
+    types: dict[str, str | int] = {"index_t": "int", "offset_t": "int", "real_t": "double", "WEIGHTED": int(weighted)}
+    cuda.compile_ahead("methods/persistent.cu", "persist", **types)
+    cuda.compile_ahead("methods/merge_start.cu", "merge_start", real_t="double")
+
+
 class PersistentPlan:
     """Reads the in-edges in their order and gathers their contributions."""
 
@@ -60,8 +64,7 @@ class PersistentPlan:
 
     def __init__(self, adjacency: Adjacency) -> None:
         self._layout = _device.csc_layout(adjacency)
-        beyond_cache = adjacency.weighted and adjacency.m >= NARROW_FROM_EDGES
-        self.narrow_pays = beyond_cache or adjacency.n >= NARROW_FROM
+        self.narrow_pays = adjacency.n >= NARROW_FROM
         size = _merge.even_size(adjacency.n + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
         self.pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
 

@@ -22,38 +22,31 @@ struct Tally {  // while it is counted
         largest = fmax(largest, others.largest);
         dangling.add(others.dangling);
     }
-
-    __device__ void add(const Tally &other) {
-        change.add(other.change);
-        largest = fmax(largest, other.largest);
-        dangling.add(other.dangling);
-    }
-
-    __device__ Tally of_lane(int other) const {
-        Tally tally;
-        tally.change.high = __shfl_xor_sync(0xffffffffu, change.high, other);
-        tally.change.low = __shfl_xor_sync(0xffffffffu, change.low, other);
-        tally.dangling.high = __shfl_xor_sync(0xffffffffu, dangling.high, other);
-        tally.dangling.low = __shfl_xor_sync(0xffffffffu, dangling.low, other);
-        tally.largest = __shfl_xor_sync(0xffffffffu, largest, other);
-        return tally;
-    }
 };
 
 #define ABSENT __longlong_as_double(-1)  // a NaN, for a sum that is not there yet
 
 #define NO_TALLY {NOTHING, NOTHING, 0.0}
 
+// Of a warp, for all of its lanes: plain additions, in five levels.
+__device__ inline Totals warp_totals(Totals mine) {
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        mine.change += __shfl_xor_sync(0xffffffffu, mine.change, distance);
+        mine.largest = fmax(mine.largest, __shfl_xor_sync(0xffffffffu, mine.largest, distance));
+        mine.dangling += __shfl_xor_sync(0xffffffffu, mine.dangling, distance);
+    }
+    return mine;
+}
+
 // Adds up what the threads of a block counted; all of them get the result. All threads must call it; calls may follow
 // one another.
-__device__ inline Totals block_totals(Tally tally) {
-    __shared__ Tally warps[WARP];
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) tally.add(tally.of_lane(distance));
+__device__ inline Totals block_totals(const Tally &tally) {
+    __shared__ Totals warps[WARP];
+    Totals mine = warp_totals({tally.change.value(), tally.largest, tally.dangling.value()});
     __syncthreads();  // whoever called before has read `warps`
-    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = tally;
+    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = mine;
     __syncthreads();
-    tally = warps[0];
-    for (int warp = 1; warp < blockDim.x / WARP; ++warp) tally.add(warps[warp]);
-    return {tally.change.value(), tally.largest, tally.dangling.value()};
+    int warp = threadIdx.x % WARP;
+    return warp_totals(warp < blockDim.x / WARP ? warps[warp] : Totals{0.0, 0.0, 0.0});
 }
