@@ -23,6 +23,10 @@ import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
 from prplugin.cuda import ROOT, missing, source
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
+from prplugin.graph.pairs import one_edge_a_pair
+from prplugin.graph.renumber import renumber
 from prplugin.machine import this_machine
 from prplugin.methods import methods
 
@@ -38,6 +42,8 @@ ORDER = ("skewed", "random-weights", "hub-at-the-end-of-a-chain", "isolated", "i
 
 DONE = "shape done: "
 
+ENDS = ("src", "dst")
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "segmented": {"segments": 3},
     "cpu-split": {"split": 1},
@@ -48,7 +54,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def workload(seconds: float) -> None:
-    """Rank shapes by every method of the GPU, in both precisions, memory pools off, as long as there is time."""
+    """Make shapes' graphs, and rank them by every method, on the GPU, memory pools off, as long as there is time."""
     import cupy
 
     cupy.cuda.set_allocator(None)
@@ -71,7 +77,55 @@ def workload(seconds: float) -> None:
                     ranking = graph.rank(method=method.name, dtype=dtype, **asked, **OPTIONS.get(method.name, {}))
                     off = float(np.abs(ranking.ranks.astype("float64") - expected.ranks).sum())
                     assert off <= ranking.error_bound + expected.error_bound, (name, method.name, dtype, off)
+        _build(frame, arguments.get("weight"))
         print(f"{DONE}{name}", flush=True)
+
+
+def _build(frame: Any, weight: str | None) -> None:
+    """Make graphs on the GPU in all ways that there are, of columns as they are and of many copies of their rows."""
+    import cupy
+
+    from prplugin.graph.device_edges import GivenWeights, edges_by_id
+    from prplugin.graph.device_sort import TILE
+    from prplugin.graph.device_strings import number_strings
+
+    if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):
+        return
+    for times in (1, TILE // len(frame) + 1):
+        ends = [np.tile(frame[end].to_numpy(np.int64), times) for end in ENDS]
+        weights = None if weight is None else np.tile(frame[weight].to_numpy(np.float64), times)
+        for apart in (1, 2**40 + 1):  # dense, and for a hash table
+            codes, ids = renumber([end * apart for end in ends])
+            expected = Adjacency(Edges(*codes, weights, ids.size))
+            columns = [cupy.asarray(end * apart) for end in ends]
+            given = None if weights is None else GivenWeights(cupy.asarray(weights), True, _refused)
+            for grouped in (True, False):
+                edges, _ = edges_by_id(columns, given, grouped=grouped)
+                made = Adjacency(edges)
+                found = [*made.csc, made.out_weight, made.csr.offsets]
+                for ours, theirs in zip(found, [*expected.csc, expected.out_weight, expected.csr.offsets], strict=True):
+                    assert theirs is None or np.allclose(ours.get(), theirs, rtol=1e-15, atol=0)
+            kept = one_edge_a_pair(
+                Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
+            )
+            assert kept.m == len(set(zip(*(end.tolist() for end in ends), strict=True)))
+        numbered = number_strings([_as_strings(end) for end in ends])
+        assert numbered is not None
+        assert numbered[1].rows == ids.size
+
+
+def _refused(weights: Any) -> None:
+    raise AssertionError("weights of a shape are refused")
+
+
+def _as_strings(ids: np.ndarray) -> Any:
+    import cupy
+
+    from prplugin.graph.device_strings import Strings
+
+    spelt = [str(identity).encode() for identity in ids.tolist()]
+    offsets = np.cumsum([0, *map(len, spelt)], dtype=np.int32)
+    return Strings(cupy.asarray(np.frombuffer(b"".join(spelt), np.uint8)), cupy.asarray(offsets))
 
 
 def kernels_of(path: str) -> list[str]:
@@ -130,8 +184,8 @@ def main(output: Path, logs: Path | None, seconds: float, inner: bool) -> None:
         )
     names = ", ".join(method.name for method in methods().values() if method.runs_on == "gpu")
     what = (
-        f"Every method of the GPU ({names}) in float64 and float32, with and without personalization, memory pools "
-        f"off. Kernels: {', '.join(sorted(mine))}."
+        f"Every method of the GPU ({names}) in float64 and float32, with and without personalization, and every way to "
+        f"make a graph of columns of ids, memory pools off. Kernels: {', '.join(sorted(mine))}."
     )
     lines = [
         "# compute-sanitizer",
