@@ -157,7 +157,7 @@ def bytes_free() -> int:
     """
     import cupy  # there, since a method that runs on the GPU asks
 
-    free: int = cupy.cuda.runtime.memGetInfo()[0]
+    free = _free_to_the_driver()
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return free + int(cupy.get_default_memory_pool().free_bytes())
@@ -171,7 +171,13 @@ def bytes_free() -> int:
 
 def holds(needed: int) -> bool:
     """Say whether there is room for as many bytes. For a few nobody is asked: that would take longer than to try."""
-    return needed <= FEW_BYTES or needed <= bytes_free()
+    return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= bytes_free()
+
+
+def _free_to_the_driver() -> int:
+    import cupy  # there, since a method that runs on the GPU asks
+
+    return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
 def require_bytes(needed: int, what: str) -> None:
@@ -243,8 +249,9 @@ _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
     import cupy  # there, since a method that runs on the GPU asks
 
-    options = ("-std=c++17", *(f"-D{macro}={value}" for macro, value in sorted(macros.items())))
-    return cupy.RawModule(code=source(path), options=options).get_function(name)
+    # Not as options: CuPy asks the compiler for its version for each new set of those, even of a kernel on disk.
+    defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
+    return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
 
 
 def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
