@@ -93,7 +93,7 @@ def test_newer_devices_are_welcome(monkeypatch, capability):
 def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocated(monkeypatch, method, weight):
     monkeypatch.setattr(cuda, "missing", lambda: None)
     monkeypatch.setattr(cuda, "bytes_free", lambda: 1_000)
-    monkeypatch.setattr(cuda, "FEW_BYTES", 0)
+    monkeypatch.setattr(cuda, "holds", lambda needed: False)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         random_graph().pagerank(weight=weight, method=method)
     message = str(caught.value)
@@ -188,7 +188,7 @@ def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
         before = used()
         with monkeypatch.context() as patch:
             patch.setattr(cuda, "bytes_free", lambda: 1_000)
-            patch.setattr(cuda, "FEW_BYTES", 0)
+            patch.setattr(cuda, "holds", lambda needed: False)
             with pytest.raises(prplugin.MethodUnavailableError, match="1,000 are free"):
                 ranks_of(edges, method)
         gc.collect()
