@@ -31,7 +31,18 @@ from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
-__all__ = ["GpuStep", "LaunchStep", "Method", "Step", "Sums", "candidates", "check_options", "choose", "methods"]
+__all__ = [
+    "ForesightStep",
+    "GpuStep",
+    "LaunchStep",
+    "Method",
+    "Step",
+    "Sums",
+    "candidates",
+    "check_options",
+    "choose",
+    "methods",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +78,23 @@ class Step(Protocol):
 
     def ranks(self) -> Floats:
         """Give the current ranks, in the order of the result; the next step may overwrite them."""
+
+
+@runtime_checkable
+class ForesightStep(Step, Protocol):
+    """A step that can find where steps like its last one lead to, for less than they cost."""
+
+    def foresee(self) -> bool:
+        """Keep what it takes, from the next step on; say whether that can be done."""
+
+    def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
+        """Give ranks of sum 1 from which a step changes `goal`, about, and how many passes over the edges they took.
+
+        Parameters
+        ----------
+        limit : int
+            The most passes.
+        """
 
 
 @runtime_checkable
