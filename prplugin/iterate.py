@@ -44,10 +44,8 @@ MANY_LAUNCHED = 60
 """Steps left from which leaps are worth their windows, on the processor and where a launch takes many steps:
 docs/decisions/0007-extrapolate.md."""
 
-MANY_FORESEEN = 12
 FEW = 2
-"""Steps left from which a first look ahead is worth what it takes, and from which another is:
-docs/decisions/0012-sweeps-between-plain-steps.md."""
+"""Steps left from which another look ahead is worth its passes."""
 
 MOST = 1000
 """Passes over the edges that one look ahead may take."""
@@ -277,7 +275,7 @@ class _ForesightLeaps(_Leaps):
 
     def __init__(self, step: ForesightStep, alpha: float, goal: float) -> None:
         super().__init__(step, alpha, 1)
-        self._foresight, self._goal = step, goal
+        self._foresight, self._goal, self._many = step, goal, step.foresee()
         self._passes = 0
 
     def _landed(self, part: float) -> None:
@@ -291,7 +289,7 @@ class _ForesightLeaps(_Leaps):
         if self._passes:
             # A leap's end says nothing of the pace of plain steps, but that alpha is the slowest.
             left = math.log(self._goal / change) / math.log(self._alpha) if change > self._goal > 0 else math.inf
-        if self._rest > 1 or left < (FEW if self._passes else MANY_FORESEEN) or limit < 2:
+        if self._rest > 1 or left < (FEW if self._passes else self._many) or limit < 2:
             return 0
         before = self._step.ranks()  # a step that starts anew does so in memory of its own
         ranks, self._passes = self._foresight.foreseen(self._goal, limit - 1)
@@ -301,7 +299,7 @@ class _ForesightLeaps(_Leaps):
 
 def _leaps(step: Step, alpha: float, goal: float | None, rest: int) -> _Leaps | None:
     """Say how a step may leap."""
-    if isinstance(step, ForesightStep) and goal is not None and step.foresee():
+    if isinstance(step, ForesightStep) and goal is not None:
         return _ForesightLeaps(step, alpha, goal)
     return _WindowLeaps(step, alpha, rest) if _may_leap(step) else None
 

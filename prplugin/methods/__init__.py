@@ -84,8 +84,11 @@ class Step(Protocol):
 class ForesightStep(Step, Protocol):
     """A step that can find where steps like its last one lead to, for less than they cost."""
 
-    def foresee(self) -> bool:
-        """Keep what it takes, from the next step on; say whether that can be done."""
+    def foresee(self) -> float:
+        """Keep what it takes, from the next step on; give the number of steps left from which a first look is worth it.
+
+        That is infinite where it cannot look ahead at all.
+        """
 
     def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
         """Give ranks of sum 1 from which a step changes `goal`, about, and how many passes over the edges they took.

@@ -35,7 +35,7 @@ from prplugin.graph.sums import total
 from prplugin.methods._threads import Crew, Piece
 from prplugin.problem import Problem
 
-__all__ = ["Sweeps", "fits"]
+__all__ = ["Sweeps", "worth_from"]
 
 STREAMS = 4
 TURNS = 16
@@ -181,9 +181,12 @@ class Sweeps:
         return 0
 
 
-def fits(n: int) -> bool:
-    """Say whether places in two iterates fit in 32 bits."""
-    return 2 * (n + 1) <= 2**32
+def worth_from(adjacency: Adjacency) -> float:
+    """Give how many steps of those left a layout and a few sweeps are worth; infinity where 32 bits hold no place.
+
+    The second term is for their compilation, once a machine: it would be most of a first call on a million edges.
+    """
+    return 12 + 1e7 / (adjacency.m + adjacency.n) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
 def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:

@@ -13,7 +13,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
-from prplugin.methods._sweeps import Sweeps, fits
+from prplugin.methods._sweeps import Sweeps, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
 from prplugin.problem import Problem, normalised
@@ -108,10 +108,9 @@ class _ThreadedPull:
     def ranks(self) -> Floats:
         return self._ranks
 
-    def foresee(self) -> bool:
-        if fits(self._ranks.size):
-            self._moves = np.empty(self._ranks.size, np.float32)
-        return self._moves is not None
+    def foresee(self) -> float:
+        self._moves = np.empty(self._ranks.size, np.float32)
+        return worth_from(self._problem.adjacency)
 
     def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
         if self._sweeps is None:
