@@ -288,7 +288,7 @@ class _ForesightLeaps(_Leaps):
         self._rest = max(1, self._rest - 1)
         if self._passes:
             # A leap's end says nothing of the pace of plain steps, but that alpha is the slowest.
-            left = math.log(self._goal / change) / math.log(self._alpha) if change > self._goal > 0 else math.inf
+            left = math.log(self._goal / change) / math.log(self._alpha) if 0 < self._goal < change else 0.0
         if self._rest > 1 or left < (FEW if self._passes else self._many) or limit < 2:
             return 0
         before = self._step.ranks()  # a step that starts anew does so in memory of its own

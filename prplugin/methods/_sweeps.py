@@ -122,8 +122,8 @@ class Sweeps:
         values = [(total(moves.astype(np.float64)) - dangling, dangling)]
         # In as many stages, of equally many digits each, as float32 needs.
         norm = float(np.abs(moves).sum(dtype=np.float64))
-        digits = max(0.0, math.log10(norm / goal)) if goal > 0 else MOST
-        goal = norm / 10 ** (digits / math.ceil(digits / MOST))
+        digits = math.log10(norm / goal) if 0 < goal < norm else MOST
+        goal = max(goal, norm / 10 ** (digits / math.ceil(digits / MOST)))
         at, last, before = 0, 0.0, np.inf
         count = 0
         while count < limit:

@@ -30,7 +30,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate 40 iterations (benchmarks/results/steps.md), and Numba's start where the graph was built without."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
-    return start + 40 * (30e-6 + (2e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
+    return start + 40 * (30e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
