@@ -140,8 +140,8 @@ class Sweeps:
                 if change > before / 2:
                     break
                 before = change
-                at = self._leap(values, pace < 1 and math.log(goal / change) / math.log(pace) > WINDOW / 2)
-                last = 0.0
+                self._leap(values, pace < 1 and math.log(goal / change) / math.log(pace) > WINDOW / 2)
+                at, last = 0, 0.0
         return iterates[at, :n] * self._whole, count
 
     def _sweep(self, at: int, moves: Any, flowing: float, dangling: float) -> Any:
@@ -162,7 +162,7 @@ class Sweeps:
         self._crew.work(sweep, STREAMS)
         return [float(column.sum()) for column in sums.T]
 
-    def _leap(self, values: list[Any], pays: bool) -> int:
+    def _leap(self, values: list[Any], pays: bool) -> None:
         """Begin a window with the end of the last one, or with what comes of extrapolating it."""
         kernels, iterates = self._kernels, self._iterates
         pieces = self._layout.pieces
@@ -174,11 +174,10 @@ class Sweeps:
         if weights is None:
             iterates[0] = iterates[WINDOW]
             values[:] = values[-1:]
-            return 0
+            return
         self._crew.work(lambda piece, _: kernels.combine(*pieces[piece], iterates, weights, room[piece, 0]))
         table = np.array(values[-WINDOW:])
         values[:] = [tuple(table[-1] - weights @ np.diff(table, axis=0))]
-        return 0
 
 
 def worth_from(adjacency: Adjacency) -> float:
@@ -186,7 +185,8 @@ def worth_from(adjacency: Adjacency) -> float:
 
     The second term is for their compilation, once a machine: it would be most of a first call on a million edges.
     """
-    return 12 + 1e7 / (adjacency.m + adjacency.n) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
+    size = adjacency.m + adjacency.n
+    return 12 + min(1e7 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
 def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
