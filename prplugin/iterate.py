@@ -12,8 +12,8 @@ them. One step from z then proves every tolerance down to `Certificate.provable`
 graph; lower ones are refused before the first step.
 
 **Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.extrapolate` and `_Leaps`. A step
-that finds by itself where more of its like lead does that instead (`ForesightStep`). Either way a plain step proves what
-comes of it, and passes over the edges that a leap took count as steps.
+that finds by itself where more of its like lead does that instead (`ForesightStep`). Either way a plain step proves
+what comes of it, and passes over the edges that a leap took count as steps.
 
 **In less precision first.** A step that is faster with contributions in float32 begins so, for ranks that are wanted in
 float32, and for any whose error is to be proved, under a certificate of its own that counts those roundings too. Exact
