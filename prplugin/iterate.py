@@ -11,7 +11,9 @@ so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what 
 them. One step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any
 graph; lower ones are refused before the first step.
 
-**Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.extrapolate` and `_Leaps`.
+**Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.extrapolate` and `_Leaps`. A step
+that finds by itself where more of its like lead does that instead (`ForesightStep`). Either way a plain step proves
+what comes of it, and passes over the edges that a leap took count as steps.
 
 **In less precision first.** A step that is faster with contributions in float32 begins so, for ranks that are wanted in
 float32, and for any whose error is to be proved, under a certificate of its own that counts those roundings too. Exact
@@ -26,7 +28,6 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import TypeGuard
 
 from prplugin import cuda
@@ -35,7 +36,7 @@ from prplugin.errors import InvalidOptionError
 from prplugin.extrapolate import WINDOW, Window
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
-from prplugin.methods import Ending, GpuStep, LaunchStep, Step, Sums
+from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
@@ -46,12 +47,17 @@ MANY_LAUNCHED = 60
 """Steps left from which leaps are worth their windows, on the processor and where a launch takes many steps:
 docs/decisions/0007-extrapolate.md."""
 
+FEW = 2
+"""Steps left from which another look ahead is worth its passes."""
+
+MOST = 1000
+"""Passes over the edges that one look ahead may take."""
+
 SHARE = 1 / 5
 """Of the steps that the contraction needs, those that rankings take: 20 at the defaults, as in `_device.ITERATIONS`.
 
 Social networks take less, web graphs up to three times as many.
 """
-
 
 ROUNDINGS = 1 / 4
 """Of what roundings to float32 can change a step by, at the most, what they do change it by, about."""
@@ -111,9 +117,12 @@ def iterate(
     last = budget if options.max_iter is not None else budget + done
     settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
-    walk, ahead, change = _Walk(step, _goal(options, certificate)), 1, math.inf
-    leaps = _Leaps(step, certificate.alpha, WINDOW - done) if _proves(options) and _may_leap(step) else None
-    for iterations in count(done + 1):
+    goal_change = _goal(options, certificate)
+    walk, ahead, change = _Walk(step, goal_change), 1, math.inf
+    leaps = _leaps(step, certificate.alpha, goal_change, WINDOW - done) if _proves(options) else None
+    iterations = done
+    while True:
+        iterations += 1
         limit = max(1, min(settled, last) - iterations + 1)
         sums = walk(ahead, limit) if leaps is None else walk(ahead, min(limit, leaps.horizon), leaps.rest, leaps.many)
         bound = certificate.of_step(sums.change)
@@ -129,14 +138,15 @@ def iterate(
         if iterations >= settled:
             if mean.complete(step.ranks()):
                 step.start(mean.take())
-        elif leaps is not None and not leaps.look(sums.change, left):
-            # A step that a failed leap has cost: the contraction needs as many more.
-            settled += 1
-            last += options.max_iter is None
+        elif leaps is not None:
+            # What a leap has cost: the contraction needs as many more.
+            passes, lost = leaps.look(sums.change, left, last - iterations if options.max_iter is not None else MOST)
+            iterations += passes
+            settled += passes + lost
+            last += passes + lost if options.max_iter is None else 0
         # As many at once as are sure to be needed, or nearly: half of those left.
         ahead = int(left / 2) if options.tol > 0 else last - iterations
         change = sums.change
-    raise AssertionError("unreachable")
 
 
 def _in_float32(
@@ -175,14 +185,14 @@ def _in_float32(
 
 
 class _Leaps:
-    """Leaps ahead by extrapolation where many steps are left, and back where a leap was not worth it.
+    """Leaps ahead where many steps are left, and back where a leap was not worth it.
 
     A leap counts if the step after it changes no more than a plain step would have, alpha times the change before: so
-    the k-th change is at most 2 * alpha**k still, failed leaps aside. After a window without a leap that counts, twice
-    as many steps as before are left alone.
+    the k-th change is at most 2 * alpha**k still, failed leaps and what leaps took aside. After a leap that does not
+    count, or none where one was looked for, twice as many steps as before are left alone.
 
     Steps may be taken `horizon` at a time: within as many it does not leap. A launch that may take more than `rest`
-    has to end after as many if more than `many` are left then: a window begins only after the last step of a launch.
+    has to end after as many if more than `many` are left then: what it begins, it begins after the last step of one.
 
     Parameters
     ----------
@@ -190,59 +200,128 @@ class _Leaps:
         Steps to leave alone first; one at least.
     """
 
+    many = math.inf
+
     def __init__(self, step: Step, alpha: float, rest: int) -> None:
         self._step, self._alpha = step, alpha
-        self.many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
-        self._window: Window | None = None
         self._back: tuple[Floats, float] | None = None
         self.rest, self._pause = max(1, rest), WINDOW
 
     @property
     def horizon(self) -> float:
         """How many steps may be taken before it has to look at the last of them."""
-        if self._back is not None:
-            return 1
-        return math.inf if self._window is None else self._window.left
+        return math.inf if self._back is None else 1
 
-    def look(self, change: float, left: float) -> bool:
-        """Take what the last step changed, and leap if it is time; say whether the step was of use.
+    def look(self, change: float, left: float, limit: int) -> tuple[int, int]:
+        """Take what the last step changed, and leap if it is time.
 
         Parameters
         ----------
         left : float
             How many plain steps are left, about; 0 where some after this one have been taken.
+        limit : int
+            How many passes over the edges a leap may take at most.
+
+        Returns
+        -------
+        passes : int
+            How many it took.
+        lost : int
+            1 if the last step was of no use, else 0.
         """
         back, self._back = self._back, None
         if back is not None:
-            if change > self._alpha * back[1]:
+            if not change <= self._alpha * back[1]:
                 self._step.start(back[0])
                 self._wait()
-                return False
-            self._pause = WINDOW
-        if self._window is not None:
-            self._window.add(self._step.ranks())
-            if self._window.left == 0:
-                self._leap(self._window, change)
-            return True
-        self.rest -= 1
-        if self.rest == 0:
-            self._window = _window(self._step) if left > self.many else None
-            self.rest = max(WINDOW, int(left))
-        return True
+                return 0, 1
+            self._landed(change / back[1])
+        return self._onward(change, left, limit), 0
 
-    def _leap(self, window: Window, change: float) -> None:
-        before = window.last
-        ranks = window.leap()
-        if ranks is None:
-            self._wait()
-            return
+    def _landed(self, part: float) -> None:
+        """Note that a leap counted, after which a step changed that part of what the one before had."""
+        self._pause = WINDOW
+
+    def _onward(self, change: float, left: float, limit: int) -> int:
+        """Leap if it is time; say how many passes it took."""
+        raise NotImplementedError
+
+    def _leap(self, ranks: Floats, before: Floats, change: float) -> None:
         self._back = before, change
         self._step.start(ranks)
-        window.restart(ranks)
 
     def _wait(self) -> None:
-        self._window, self.rest = None, self._pause
+        self.rest = self._pause
         self._pause *= 2
+
+
+class _WindowLeaps(_Leaps):
+    """Leaps by extrapolating windows of plain steps: see `prplugin.extrapolate`."""
+
+    def __init__(self, step: Step, alpha: float, rest: int) -> None:
+        super().__init__(step, alpha, rest)
+        self.many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
+        self._window: Window | None = None
+
+    @property
+    def horizon(self) -> float:
+        return super().horizon if self._window is None or self._back is not None else self._window.left
+
+    def _onward(self, change: float, left: float, limit: int) -> int:
+        if self._window is None:
+            self.rest -= 1
+            if self.rest == 0:
+                self._window = _window(self._step) if left > self.many else None
+                self.rest = max(WINDOW, int(left))
+            return 0
+        self._window.add(self._step.ranks())
+        if self._window.left == 0:
+            before = self._window.last
+            ranks = self._window.leap()
+            if ranks is None:
+                self._wait()
+            else:
+                self._leap(ranks, before, change)
+                self._window.restart(ranks)
+        return 0
+
+    def _wait(self) -> None:
+        super()._wait()
+        self._window = None
+
+
+class _ForesightLeaps(_Leaps):
+    """Leaps to where a step sees that more of its like would lead."""
+
+    def __init__(self, step: ForesightStep, alpha: float, goal: float) -> None:
+        super().__init__(step, alpha, 1)
+        self._foresight, self._goal, self._worth = step, goal, step.foresee()
+        self._passes = 0
+
+    def _landed(self, part: float) -> None:
+        if part > self._alpha**self._passes:
+            self._wait()
+        else:
+            super()._landed(part)
+
+    def _onward(self, change: float, left: float, limit: int) -> int:
+        self.rest = max(1, self.rest - 1)
+        if self._passes:
+            # A leap's end says nothing of the pace of plain steps, but that alpha is the slowest.
+            left = math.log(self._goal / change) / math.log(self._alpha) if 0 < self._goal < change else 0.0
+        if self.rest > 1 or left < (FEW if self._passes else self._worth) or limit < 2:
+            return 0
+        before = self._step.ranks()  # a step that starts anew does so in memory of its own
+        ranks, self._passes = self._foresight.foreseen(self._goal, limit - 1)
+        self._leap(ranks, before, change)
+        return self._passes
+
+
+def _leaps(step: Step, alpha: float, goal: float | None, rest: int) -> _Leaps | None:
+    """Say how a step may leap."""
+    if isinstance(step, ForesightStep) and goal is not None:
+        return _ForesightLeaps(step, alpha, goal)
+    return _WindowLeaps(step, alpha, rest) if _may_leap(step) else None
 
 
 def _may_leap(step: Step) -> bool:

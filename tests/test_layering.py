@@ -28,9 +28,11 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `graph.pairs` takes the names of the choices from `options`; both stand on the ground floor otherwise.
 # The place of an array, which `cuda` allocates for, is a name of `graph`, and graphs are built by kernels.
+# A method that iterates by itself weighs its iterates as the loop does, by a function of a few numbers.
 ALLOWED_SIDEWAYS = {
     ("graph", "options"),
     ("graph", "cuda"),
+    ("methods", "extrapolate"),
     ("cuda", "graph"),
     ("frames", "certificate"),
     ("demo", "files"),

@@ -182,7 +182,8 @@ class TestStopping:
     def test_slow_graphs_get_the_steps_they_need(self, method):
         cycle = pd.DataFrame({"src": range(50), "dst": np.roll(range(50), -1)})
         ranking = prplugin.Graph(cycle).rank(alpha=0.99, nstart={0: 1}, tol=1e-8, method=method)
-        assert 1000 < ranking.iterations < 3000
+        assert ranking.iterations < 3000
+        assert (ranking.iterations > 1000) is (method != "numba")  # which goes round in one pass
         assert ranking.converged
 
 

@@ -35,6 +35,7 @@ from prplugin.problem import Problem
 
 __all__ = [
     "Ending",
+    "ForesightStep",
     "GpuStep",
     "LaunchStep",
     "Method",
@@ -82,6 +83,26 @@ class Step(Protocol):
 
     def ranks(self) -> Floats:
         """Give the current ranks, in the order of the result; the next step may overwrite them."""
+
+
+@runtime_checkable
+class ForesightStep(Step, Protocol):
+    """A step that can find where steps like its last one lead to, for less than they cost."""
+
+    def foresee(self) -> float:
+        """Keep what it takes, from the next step on; give the number of steps left from which a first look is worth it.
+
+        That is infinite where it cannot look ahead at all.
+        """
+
+    def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
+        """Give ranks of sum 1 from which a step changes `goal`, about, and how many passes over the edges they took.
+
+        Parameters
+        ----------
+        limit : int
+            The most passes.
+        """
 
 
 @runtime_checkable

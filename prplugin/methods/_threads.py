@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Condition
 from typing import TypeAlias
 
 import numpy as np
@@ -38,22 +39,58 @@ class Crew:
         self._helpers = min(threads, len(pieces)) - 1
         self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")  # starts a thread when there is work for it
 
-    def work(self, do: Callable[[int, int], object]) -> None:
-        """Call ``do(first, last)`` for each piece, and return when all are done."""
-        left = deque(self._pieces)
+    def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
+        """Call ``do(first, last)`` for each piece, and return when all are done.
+
+        Parameters
+        ----------
+        apart : int, optional
+            A piece begins when that which comes so many before it is done, and all before that. Not given: at any time.
+        """
+        left = deque(enumerate(self._pieces))
+        line = None if apart is None or self._helpers <= 0 else _Line(apart)
 
         def take() -> None:
             while True:
                 try:
-                    first, last = left.popleft()
+                    place, (first, last) = left.popleft()
                 except IndexError:  # another thread took the last
                     return
-                do(first, last)
+                if line is None:
+                    do(first, last)
+                    continue
+                line.wait(place)
+                try:
+                    do(first, last)
+                finally:
+                    line.done(place)
 
         helpers = [self._pool.submit(take) for _ in range(self._helpers)]
         take()
         for helper in helpers:
             helper.result()
+
+
+class _Line:
+    """Lets a piece begin when that which comes `apart` before it is done, and all before that."""
+
+    def __init__(self, apart: int) -> None:
+        self._apart, self._condition = apart, Condition()
+        self._past: set[int] = set()
+        self._all = 0
+
+    def wait(self, place: int) -> None:
+        with self._condition:
+            while self._all <= place - self._apart:
+                self._condition.wait()
+
+    def done(self, place: int) -> None:
+        with self._condition:
+            self._past.add(place)
+            while self._all in self._past:
+                self._past.remove(self._all)
+                self._all += 1
+            self._condition.notify_all()
 
 
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:

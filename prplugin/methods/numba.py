@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prplugin.certificate import StepChain
@@ -11,9 +13,10 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
+from prplugin.methods._sweeps import Sweeps, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
-from prplugin.problem import Problem
+from prplugin.problem import Problem, normalised
 
 name = "numba"
 runs_on = "cpu"
@@ -27,7 +30,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate 40 iterations (benchmarks/results/steps.md), and Numba's start where the graph was built without."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
-    return start + 40 * (30e-6 + (2e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
+    return start + 40 * (30e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
@@ -49,7 +52,8 @@ class _ThreadedPull:
         self._kernels = kernels
         adjacency = problem.adjacency
         n = adjacency.n
-        self._offsets, self._sources, weights = adjacency.csc
+        offsets, sources, weights = adjacency.csc
+        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         out_weight = adjacency.out_weight
         # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
         # overflows for denormal weights; and 0 where the vertex is dangling.
@@ -59,7 +63,7 @@ class _ThreadedPull:
             self._outflow = np.divide(1.0, out_weight, out=np.zeros(n), where=flowing)
         else:
             self._shares = np.empty_like(weights)
-            kernels.edge_shares(weights, self._sources, out_weight, self._shares)
+            kernels.edge_shares(weights, sources, out_weight, self._shares)
             self._outflow = flowing.astype(np.float64)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
@@ -68,9 +72,12 @@ class _ThreadedPull:
         self._contributions, self._next = np.empty(n), np.empty(n)
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
-        self._crew = Crew(equal_work(self._offsets, kernels.BLOCK, 8 * threads), threads)
-        largest = int(np.diff(self._offsets).max(initial=0))
-        self._fan = kernels.fan_for(largest)
+        self._problem, self._threads = problem, threads
+        self._moves: Any = None
+        self._sweeps: Sweeps | None = None
+        self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
+        largest = adjacency.largest_in_degree
+        self._fan = np.uint64(kernels.fan_for(largest))
         self.chain = StepChain(
             row=kernels.pull_chain(largest),
             edge=2 if weights is None else adjacency.out_weight_chain + 4,
@@ -83,14 +90,14 @@ class _ThreadedPull:
         self._ranks = np.empty(self._outflow.size)
         self._ranks[:] = moved(ranks, "host")
         np.multiply(self._ranks, self._outflow, out=self._contributions)
-        self._mass = total(self._ranks[self._outflow == 0])
+        self._mass = total(np.where(self._outflow == 0, self._ranks, 0.0))
 
     def __call__(self) -> Sums:
         def sweep(first: int, last: int) -> None:
             self._kernels.sweep(
                 first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
                 self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                self._ranks, self._next, self._sums,
+                self._ranks, self._next, self._moves, self._sums,
             )  # fmt: skip
 
         self._crew.work(sweep)
@@ -101,3 +108,16 @@ class _ThreadedPull:
 
     def ranks(self) -> Floats:
         return self._ranks
+
+    def foresee(self) -> float:
+        self._moves = np.empty(self._ranks.size, np.float32)
+        return worth_from(self._problem.adjacency)
+
+    def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
+        if self._sweeps is None:
+            self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
+        further, count = self._sweeps.solve(self._moves, goal, limit)
+        further -= self._moves
+        ranks = self._ranks + further
+        np.maximum(ranks, 0.0, out=ranks)
+        return normalised(ranks)[0], count

@@ -1,0 +1,135 @@
+"""Sweeps between plain steps: they solve what they say, in the same bits for any number of threads, and never harm."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin.methods import _sweeps
+from prplugin.methods import numba as method
+from prplugin.methods._sweeps import Sweeps
+from prplugin.methods._threads import Crew
+from prplugin.problem import Problem
+
+
+@pytest.fixture(autouse=True)
+def look_ahead_at_once(monkeypatch):
+    monkeypatch.setattr(method, "worth_from", lambda adjacency: 0.0)
+
+
+def edges_of(n=900, m=4000, seed=0):
+    """Loops, parallel edges, dangling vertices, a hub, and neighbours by number."""
+    random = np.random.default_rng(seed)
+    source, target = random.integers(0, n * 3 // 4, m), random.integers(0, n, m)
+    target[: m // 4] = np.minimum(source[: m // 4] + random.integers(0, 3, m // 4), n - 1)
+    target[m // 4 : m // 3] = 0
+    return pd.DataFrame({"src": source, "dst": target, "w": random.random(m)})
+
+
+@pytest.mark.parametrize("n", [2, 3, 63, 64, 65, 900])
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_left_after_a_step_is_solved_for(n, weight, own):
+    edges = edges_of(n)
+    adjacency = prplugin.Graph(edges, weight=weight, vertices=range(n))._adjacency
+    random = np.random.default_rng(1)
+    v, w = (random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n))) if own else (np.full(n, 1 / n),) * 2
+    alpha = 0.9
+    matrix = np.zeros((n, n))
+    np.add.at(matrix, (edges["dst"], edges["src"]), 1.0 if weight is None else edges["w"])
+    out = matrix.sum(axis=0)
+    matrix = np.where(out > 0, matrix / np.where(out > 0, out, 1), w[:, None])
+    moves = (random.dirichlet(np.ones(n)) - np.full(n, 1 / n)).astype(np.float32)
+    exact = np.linalg.solve(np.eye(n) - alpha * matrix, moves.astype(float))
+    sweeps = Sweeps(Problem(adjacency, alpha, v, w), w, (1 - alpha) * v, 2)
+    found, passes = sweeps.solve(moves, 1e-6 * np.abs(moves).sum(), 200)
+    # Up to what it sums to, in proportion to the ranks, which the scaling of the ranks makes good.
+    ranks = np.linalg.solve(np.eye(n) - alpha * matrix, (1 - alpha) * v)
+    found = found - (found.sum() - exact.sum()) * ranks
+    assert np.abs(found - exact).sum() <= 1e-4 * np.abs(moves).sum()
+    assert 1 <= passes < 200
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_small_graphs_agree_with_plain_steps(seed):
+    random = np.random.default_rng(seed)
+    n, m = int(random.integers(1, 9)), int(random.integers(1, 20))
+    edges = pd.DataFrame({"src": random.integers(0, n, m), "dst": random.integers(0, n, m)})
+    graph = prplugin.Graph(edges, vertices=range(n))
+    alpha, tol = float(random.choice([0.0, 1e-17, 0.5, 0.85, 0.99, 0.999])), float(random.choice([1e-3, 1e-6, 1e-10]))
+    plain = graph.rank(method="numpy", alpha=alpha, tol=tol)
+    ranking = graph.rank(method="numba", alpha=alpha, tol=tol)
+    assert ranking.error_bound <= tol or ranking.ranks.dtype == np.float32
+    assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound + plain.error_bound
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_the_same_bits_for_any_number_of_threads(threads, weight):
+    edges = edges_of(5000, 40_000)
+    one = prplugin.Graph(edges, weight=weight).rank(method="numba", threads=1, tol=1e-11)
+    several = prplugin.Graph(edges, weight=weight).rank(method="numba", threads=threads, tol=1e-11)
+    assert one.ranks.tobytes() == several.ranks.tobytes()
+    assert one.iterations == several.iterations
+
+
+def test_the_layout_is_made_once_a_graph():
+    graph = prplugin.Graph(edges_of())
+    first = graph.rank(method="numba", tol=1e-10)
+    layout = _sweeps._layouts[graph._adjacency]
+    again = graph.rank(method="numba", tol=1e-10)
+    assert _sweeps._layouts[graph._adjacency] is layout
+    assert again.ranks.tobytes() == first.ranks.tobytes()
+    del graph, layout
+
+
+@pytest.mark.parametrize("wrong", ["nothing", "noise", "not a number"])
+def test_a_wrong_look_ahead_costs_its_passes_and_a_step(monkeypatch, wrong):
+    def solve(self, moves, goal, limit):
+        random = np.random.default_rng(0).random(moves.size).astype(np.float32)
+        return {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong], 1
+
+    graph = prplugin.Graph(edges_of())
+    right = graph.rank(method="numba", tol=1e-10)
+    monkeypatch.setattr(Sweeps, "solve", solve)
+    ranking = graph.rank(method="numba", tol=1e-10)
+    assert ranking.converged
+    assert ranking.error_bound <= 1e-10
+    assert np.abs(ranking.ranks - right.ranks).sum() <= 2e-10
+
+
+@pytest.mark.parametrize("budget", range(1, 9))
+def test_a_budget_counts_every_pass(budget):
+    graph = prplugin.Graph(edges_of())
+    with pytest.raises(prplugin.NotConvergedError) as caught:
+        graph.rank(method="numba", tol=1e-12, max_iter=budget)
+    assert caught.value.ranking.iterations == budget
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_piece_begins_when_those_long_before_it_are_done(threads):
+    done, lock = set(), threading.Lock()
+
+    def do(first, last):
+        with lock:
+            assert set(range(first - 3 + 1)) <= done
+        time.sleep(0.001 * (first % 3))
+        with lock:
+            done.add(first)
+
+    Crew([(piece, piece + 1) for piece in range(20)], threads).work(do, 3)
+    assert done == set(range(20))
+
+
+def test_a_piece_that_fails_keeps_no_thread_waiting():
+    def do(first, last):
+        if first == 2:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Crew([(piece, piece + 1) for piece in range(20)], 3).work(do, 2)
