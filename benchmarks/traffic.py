@@ -76,7 +76,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "run_sums.run_sums": "offsets values sums partials",
     "run_sums.crossing_sums": "partials",
     "pairs.pair_keys": "tails heads keys",
-    "pairs.mark_kept": "keys rows marks",
+    "pairs.mark_repeated": "keys rows",
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
     # The layouts of methods.
     "cut.cut": "cuts",

@@ -54,6 +54,8 @@ def test_keys_are_sorted_stably(m, bits, kind):
     keys = random_keys(m, bits, kind)
     given_keys = on_gpu(keys)
     ranked, order = order_of(given_keys, bits)
+    for one, other in zip((ranked, order), order_of(given_keys.copy(), bits, owned=True), strict=True):
+        assert (one == other).all()
     expected = np.argsort(keys, kind="stable")
     assert (order.get() == expected).all()
     assert (ranked.get() == keys[expected]).all()
@@ -604,7 +606,7 @@ def test_pairs_whose_keys_are_the_same_are_told_apart(monkeypatch, duplicates):
 
     order_of = device_pairs.order_of
     # As if all keys were: one run holds every pair.
-    monkeypatch.setattr(device_pairs, "order_of", lambda keys, bits: order_of(keys * 0, 1))
+    monkeypatch.setattr(device_pairs, "order_of", lambda keys, bits, owned: order_of(keys * 0, 1))
     host, there = (one_edge_a_pair(edges, duplicates, directed=True) for edges in both(40, 3_000, False))
     assert (there.source.get() == host.source).all()
     assert (there.destination.get() == host.destination).all()

@@ -12,18 +12,18 @@ from prplugin.graph.device_each import THREADS, blocks_for_each
 from prplugin.graph.device_sort import KEYS, VALUES, bits_for, order_of, state_type
 from prplugin.graph.edges import Edges, Integers, index_dtype
 
-__all__ = ["marked", "one_a_pair"]
+__all__ = ["repeated", "without"]
 
 
-def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
-    """Mark the first row of each pair, or the last; at the most 21 bytes an edge are held while that is found.
+def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
+    """Mark all rows of each pair but the first, or the last; at the most 17 bytes an edge are held meanwhile.
 
     Returns
     -------
     marks : array of m bytes
-        1 on one row of each pair.
+        1 on a row whose pair another one stands for, else 0.
     count : int
-        How many pairs there are.
+        How many such rows there are.
     """
     m, bits = edges.m, bits_for(edges.n)
     if not m:
@@ -32,9 +32,9 @@ def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, i
     way = np.int32(directed), np.int32(bits)
     keys: Any = cupy.empty(m, np.uint32)
     _kernel("pair_keys", edges)(blocks, (THREADS,), (m, edges.source, edges.destination, *way, keys))
-    keys, rows = order_of(keys, min(2 * bits, 32))
+    keys, rows = order_of(keys, min(2 * bits, 32), owned=True)
     marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)
-    _kernel("mark_kept", edges)(
+    _kernel("mark_repeated", edges)(
         blocks,
         (THREADS,),
         (m, keys, rows, edges.source, edges.destination, *way, np.int32(last), marks, count),
@@ -42,12 +42,12 @@ def one_a_pair(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, i
     return marks, int(count[0])
 
 
-def marked(edges: Edges, marks: Integers, count: int) -> Edges:
-    """Copy the marked rows, of which there are `count`, in their order."""
-    blocks = blocks_for_each(edges.m)
+def without(edges: Edges, marks: Integers, count: int) -> Edges:
+    """Copy all rows but the marked, in their order; `count` says how many are marked."""
+    blocks, kept = blocks_for_each(edges.m), edges.m - count
     states = cupy.zeros(blocks + 1, state_type(edges.m))
-    source, destination = (cupy.empty(count, edges.source.dtype) for _ in range(2))
-    weights = None if edges.weights is None else cupy.empty(count)
+    source, destination = (cupy.empty(kept, edges.source.dtype) for _ in range(2))
+    weights = None if edges.weights is None else cupy.empty(kept)
     _kernel("keep_rows", edges)(
         (blocks,),
         (THREADS,),

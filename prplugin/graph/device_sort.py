@@ -82,9 +82,15 @@ def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, 
     return (moved[0], *(None if payload is None else next(rest) for payload in payloads))
 
 
-def order_of(keys: Integers, bits: int) -> tuple[Integers, Integers]:
-    """Sort keys as `sorted_by` does; also give the permutation that sorts them."""
-    (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits)
+def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integers, Integers]:
+    """Sort keys as `sorted_by` does; also give the permutation that sorts them.
+
+    Parameters
+    ----------
+    owned : bool
+        Whether the keys need not be left as they are: then one copy less is held.
+    """
+    (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits, owned=owned)
     return keys, order
 
 
@@ -109,8 +115,10 @@ def _columns(*given: Any) -> list[Column]:
     return [column if isinstance(column, Column) else Column(column, column.dtype) for column in given]
 
 
-def _passes(columns: list[Column], bits: int, *, skipped: int = 0) -> tuple[list[Any], Any]:
+def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Any], Any]:
     """Sort by all bits of the first column, that of the keys, but the least, those skipped.
+
+    What is `owned` need not be left as it is: further passes write over it.
 
     Returns
     -------
@@ -143,9 +151,9 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0) -> tuple[list
     )
     launch = cuda.kernel("graph/sort.cu", "sort_pass", **macros)
     arrays: list[Any] = [column.array for column in columns]
-    spare: list[Any] = []
+    spare: list[Any] = [None] * len(columns)
     for number in range(passes):
-        to = spare or [cupy.empty(count, column.dtype) for column in columns]
+        to = [cupy.empty(count, c.dtype) if room is None else room for room, c in zip(spare, columns, strict=True)]
         launch(
             (tiles,),
             (THREADS,),
@@ -154,7 +162,9 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0) -> tuple[list
                 starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],
             ),
         )  # fmt: skip
-        spare, arrays = arrays if number else [], to
+        if number or owned:
+            spare = [None if isinstance(array, int) else array for array in arrays]
+        arrays = to
         reading = [(np.int32(1), np.uint32(0))] * 2
     return arrays, starts
 

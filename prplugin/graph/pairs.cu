@@ -1,15 +1,15 @@
-// One row of each pair of vertices: rows are sorted by 32 bits of a hash of their pair, one of each pair is marked, and
-// the marked ones are kept in the order in which they came.
+// One row of each pair of vertices: rows are sorted by 32 bits of a hash of their pair, all but one of each pair are
+// marked, mostly a few, and the others are kept in the order in which they came.
 //
 // Two rows of a pair lie in the same run of equal keys, in the order of the frame. Where pairs are many, a run now and
 // then holds rows of two; so the rows before one in its run (after it, for the last of a pair) are looked at until one
 // has its pair, mostly the first, or the run is over, mostly at once.
 //
-// Mapping: `pair_keys` and `mark_kept`, a thread a row; `keep_rows`, a block a tile of neighbouring rows, joined by
+// Mapping: `pair_keys` and `mark_repeated`, a thread a row; `keep_rows`, a block a tile of neighbouring rows, joined by
 // look-back.
-// Memory: `pair_keys` reads both ends and writes 4 bytes a row. `mark_kept` reads those and the rows' numbers, writes a
-// byte a pair at random, and reads the ends of rows whose neighbour has their key, at random. `keep_rows` reads a byte a
-// row, and what the kept rows hold, and writes that.
+// Memory: `pair_keys` reads both ends and writes 4 bytes a row. `mark_repeated` reads those and the rows' numbers, reads
+// the ends of rows whose neighbour has their key, at random, and writes a byte a repeated row, at random too. `keep_rows`
+// reads a byte a row, and what the kept rows hold, and writes that.
 // Wins: it is the only one on the GPU; keys of all bits of both ends take two more passes of wider words to sort.
 //
 //   index_t  int or long long
@@ -41,9 +41,9 @@ extern "C" __global__ void pair_keys(long long m, const index_t *tails, const in
     });
 }
 
-// Marks the first row of each pair, or the last, given keys in order with the numbers of their rows; and counts them.
-// `marks` and `count` are 0 before.
-extern "C" __global__ void mark_kept(long long m, const unsigned int *keys, const order_t *rows, const index_t *tails,
+// Marks all rows of each pair but the first, or the last, given keys in order with the numbers of their rows; and counts
+// them. `marks` and `count` are 0 before.
+extern "C" __global__ void mark_repeated(long long m, const unsigned int *keys, const order_t *rows, const index_t *tails,
                                      const index_t *heads, int directed, int bits, int last, unsigned char *marks,
                                      pair_t *count) {
     unsigned int mine = 0, total;
@@ -51,21 +51,22 @@ extern "C" __global__ void mark_kept(long long m, const unsigned int *keys, cons
     each(rows, m, [&](order_t row, long long place) {
         unsigned int key = keys[place];
         long long beside = place + step;
-        if (beside >= 0 && beside < m && keys[beside] == key) {
-            pair_t pair = pair_of(tails[row], heads[row], directed, bits);
-            for (; beside >= 0 && beside < m && keys[beside] == key; beside += step) {
-                order_t other = rows[beside];
-                if (pair_of(tails[other], heads[other], directed, bits) == pair) return;
+        if (beside < 0 || beside >= m || keys[beside] != key) return;
+        pair_t pair = pair_of(tails[row], heads[row], directed, bits);
+        for (; beside >= 0 && beside < m && keys[beside] == key; beside += step) {
+            order_t other = rows[beside];
+            if (pair_of(tails[other], heads[other], directed, bits) == pair) {
+                marks[row] = 1;
+                ++mine;
+                return;
             }
         }
-        marks[row] = 1;
-        ++mine;
     });
     block_scan(mine, &total);
     if (threadIdx.x == 0 && total) atomicAdd(count, static_cast<pair_t>(total));
 }
 
-// Copies the marked rows. `ticket` and `states` are 0 before.
+// Copies the rows that are not marked. `ticket` and `states` are 0 before.
 extern "C" __global__ void keep_rows(long long m, const unsigned char *marks, unsigned int *ticket, state_t *states,
                                      const index_t *tails, const index_t *heads, const double *weights,
                                      index_t *kept_tails, index_t *kept_heads, double *kept_weights) {
@@ -75,11 +76,11 @@ extern "C" __global__ void keep_rows(long long m, const unsigned char *marks, un
     __syncthreads();
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     long long tile = taken, first = (tile * blockDim.x + warp * WARP) * AT_A_TIME + lane;
-    unsigned int kept[AT_A_TIME], in_warp = 0, all;  // of each 32 neighbours, which are marked
+    unsigned int kept[AT_A_TIME], in_warp = 0, all;  // of each 32 neighbours, which are not marked
 #pragma unroll
     for (int item = 0; item < AT_A_TIME; ++item) {
         long long row = first + item * WARP;
-        kept[item] = __ballot_sync(0xffffffffu, row < m && marks[row]);
+        kept[item] = __ballot_sync(0xffffffffu, row < m && !marks[row]);
         in_warp += __popc(kept[item]);
     }
     state_t to = __shfl_sync(0xffffffffu, block_scan(lane == 0 ? in_warp : 0, &all), 0);

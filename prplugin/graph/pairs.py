@@ -38,10 +38,10 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if xp is not np and edges.n <= MOST_PAIRED:
         from prplugin.graph import device_pairs  # imports CuPy, which holds the edges
 
-        marks, count = device_pairs.one_a_pair(edges, last=duplicates == "last", directed=directed)
-        if duplicates == "error" and count < edges.m:
-            raise _repeated(xp.flatnonzero(marks == 0))
-        return edges if count == edges.m else device_pairs.marked(edges, marks, count)
+        marks, count = device_pairs.repeated(edges, last=duplicates == "last", directed=directed)
+        if duplicates == "error" and count:
+            raise _repeated(xp.flatnonzero(marks))
+        return device_pairs.without(edges, marks, count) if count else edges
     if not directed:
         tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
     order, starts = _by_pair(tails, heads, edges.n)

@@ -146,6 +146,7 @@ class MergeStep(LaunchStep):
         )  # fmt: skip
         # Two in turn, so that what the step before a launch measured is still there after it.
         self._totals = list(measured.reshape(2, 1 + self.at_once, totals))
+        self._uncleared = measured
         self._uniform = 1.0 / n, (1 - problem.alpha) * (1.0 / n)
         if problem.personalization is None and problem.dangling is None:
             vectors: tuple[Any, ...] = self._constants, 0, self._constants[1:], 0
@@ -181,10 +182,11 @@ class MergeStep(LaunchStep):
             (THREADS,),
             (
                 self._n, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
-                self._tails.size, self._tails, self._arrived, self._constants, self._ranks, self._outflow,
-                self._contributions[0], self._begun,
+                self._tails.size, self._tails, self._uncleared.size, self._uncleared, self._arrived, self._constants,
+                self._ranks, self._outflow, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
+        self._uncleared = self._uncleared[:0]
         self._latest, self._change = (self._starting, self._begun), np.inf
         self._moves = None
 

@@ -9,11 +9,11 @@
 #include "totals.cuh"
 
 // Ranks to start from are n, or null: then all are `uniform`. `constants` are w and (1 - alpha) v where each is one number
-// that stands for all.
+// that stands for all. Of `measured` the host reads more than steps write.
 extern "C" __global__ void merge_start(long long n, int weighted, const double *out_weight, const double *given,
                                        double uniform, double target, double teleport, long long pieces, double *tails,
-                                       unsigned *arrived, double *constants, double *ranks, double *outflow,
-                                       real_t *contributions, Totals *begun) {
+                                       long long cleared, double *measured, unsigned *arrived, double *constants,
+                                       double *ranks, double *outflow, real_t *contributions, Totals *begun) {
     long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     Tally tally = NO_TALLY;
@@ -27,6 +27,7 @@ extern "C" __global__ void merge_start(long long n, int weighted, const double *
         contributions[i] = static_cast<real_t>(rank * flow);
     }
     for (long long p = first; p < pieces; p += stride) tails[p] = ABSENT;
+    for (long long at = first; at < cleared; at += stride) measured[at] = 0.0;
     if (first == 0) {
         *arrived = 0;
         constants[0] = target;
