@@ -104,7 +104,7 @@ EDGE_CASES = {
     "weights that overflow when summed": (
         pd.DataFrame({"src": [7, 7, 8], "dst": [8, 9, 7], "w": [BIG, BIG, 1.0]}),
         {"weight": "w"},
-        "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide the column by its",
+        "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide column 'w' by its",
     ),
     "a pair twice": (
         pd.DataFrame({"src": [1, 2, 1, 1], "dst": [2, 1, 2, 2]}),

@@ -5,6 +5,7 @@ An adapter has
 - `place`: where its arrays lie, "host" or "device";
 - `accepts(frame)`: whether it is a frame of that library, found through `sys.modules`, so that nothing is imported
   that the user has not;
+- `labels(frame)`: the names of its columns;
 - `read(frame, columns, vertices, by_row=)`: the edges by position, and the vertices; `by_row` says whether rows will be
   worked on before edges are brought together by target;
 - `read_values(given, vertices, what)`: values given for some vertices, as a vector over all of them;

@@ -22,7 +22,7 @@ from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 if TYPE_CHECKING:
     import cudf
 
-__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "labels", "place", "read", "read_values", "write"]
 
 place = "device"
 
@@ -65,6 +65,11 @@ def accepts(frame: object) -> bool:
     """Say whether this is a cuDF frame."""
     frame_type = getattr(sys.modules.get("cudf"), "DataFrame", None)
     return frame_type is not None and isinstance(frame, frame_type)
+
+
+def labels(frame: cudf.DataFrame) -> list[Hashable]:
+    """Give the names of the columns."""
+    return list(frame.columns)
 
 
 def read(

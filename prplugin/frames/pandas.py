@@ -21,6 +21,7 @@ __all__ = [
     "accepts",
     "id_columns",
     "ids_and_values",
+    "labels",
     "place",
     "positions_of",
     "read",
@@ -65,6 +66,11 @@ def accepts(frame: object) -> bool:
     """Say whether this is a pandas frame."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def labels(frame: pd.DataFrame) -> list[Hashable]:
+    """Give the names of the columns."""
+    return list(frame.columns)
 
 
 def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:

@@ -7,7 +7,7 @@ hold, objects for instance, cudf.pandas keeps on the host; so does prplugin.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import ModuleType
@@ -19,7 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "labels", "place", "read", "read_values", "write"]
 
 place = "device"
 
@@ -58,6 +58,11 @@ def accepts(frame: object) -> bool:
     proxies, too.
     """
     return "cudf.pandas" in sys.modules and (cudf.accepts(frame) or pandas.accepts(frame))
+
+
+def labels(frame: Any) -> list[Hashable]:
+    """Give the names of the columns."""
+    return list(frame.columns)
 
 
 def read(
