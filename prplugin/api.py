@@ -185,10 +185,11 @@ class Graph:
             raise InvalidOptionError(f"directed must be True or False, not {directed!r}.")
         check_choice("duplicates", duplicates, ("sum", "first", "last", "error"))
         adapter = adapter_for(edges)
-        columns = resolve(adapter.labels(edges), source, destination, weight)
+        frame, labels = adapter.opened(edges)
+        columns = resolve(labels, source, destination, weight)
         with cuda.allocating(adapter.place):
             by_row = not directed or duplicates != "sum"
-            rows, known = adapter.read(edges, columns, vertices, by_row=by_row)
+            rows, known = adapter.read(frame, columns, vertices, by_row=by_row)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._hold(adapter, Adjacency(rows if directed else both_ways(rows)), known, f"column {weight!r}")
 

@@ -22,7 +22,7 @@ from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 if TYPE_CHECKING:
     import cudf
 
-__all__ = ["Vertices", "accepts", "labels", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
 
 place = "device"
 
@@ -67,9 +67,9 @@ def accepts(frame: object) -> bool:
     return frame_type is not None and isinstance(frame, frame_type)
 
 
-def labels(frame: cudf.DataFrame) -> list[Hashable]:
-    """Give the names of the columns."""
-    return list(frame.columns)
+def opened(frame: cudf.DataFrame) -> tuple[cudf.DataFrame, list[Hashable]]:
+    """Give the frame, and the names of its columns."""
+    return frame, list(frame.columns)
 
 
 def read(

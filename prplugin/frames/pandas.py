@@ -21,7 +21,7 @@ __all__ = [
     "accepts",
     "id_columns",
     "ids_and_values",
-    "labels",
+    "opened",
     "place",
     "positions_of",
     "read",
@@ -68,9 +68,9 @@ def accepts(frame: object) -> bool:
     return pandas is not None and isinstance(frame, pandas.DataFrame)
 
 
-def labels(frame: pd.DataFrame) -> list[Hashable]:
-    """Give the names of the columns."""
-    return list(frame.columns)
+def opened(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
+    """Give the frame, and the names of its columns."""
+    return frame, list(frame.columns)
 
 
 def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:
