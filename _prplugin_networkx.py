@@ -1,4 +1,4 @@
-"""What NetworkX asks each backend when it is imported. It stands apart, so that NetworkX does not import prplugin then."""
+"""What NetworkX asks each backend when it is itself imported; apart, so that prplugin is not imported then."""
 
 __all__ = ["get_info"]
 

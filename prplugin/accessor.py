@@ -17,11 +17,12 @@ FRAME_TYPES = {
     "polars": ("DataFrame", "LazyFrame"),
     "duckdb": ("DuckDBPyRelation",),
 }
-"""The frame types of each library that has an adapter in `prplugin.frames`, and lets them have another method.
+"""The frame types of each library that has an adapter in `prplugin.frames`, and that take another method.
 
-`pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of pandas.DataFrame. Where prplugin was imported before cudf.pandas took
-over, the hook on pandas has run, on pandas' own type; a proxy without the method itself would still find those of cuDF
-and pandas, but try the second where the first raises.
+`pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
+pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
+type; a proxy without the method itself would still find those of cuDF and pandas, but try the second where the first
+raises.
 """
 
 

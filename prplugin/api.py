@@ -197,14 +197,14 @@ class Graph:
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Graph:
         """Make a graph of arrays, or of a sparse matrix, whose vertices are 0..n-1: all of them, isolated ones too.
 
-        Rows are sources, as in adjacency matrices. Parallel entries are parallel edges, those of value 0 edges of weight
-        0. What a graph needs of the arrays is copied: they may change later.
+        Rows are sources, as in adjacency matrices. Parallel entries are parallel edges, those of value 0 edges of
+        weight 0. What a graph needs of the arrays is copied: they may change later.
 
         Parameters
         ----------
         offsets : array of n + 1 integers, or sparse matrix
-            The edges from vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or, as the only argument,
-            a square matrix or array of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            The edges from vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or, alone, a square
+            matrix or array of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional
@@ -213,8 +213,8 @@ class Graph:
         Returns
         -------
         Graph
-            Its rankings have pandas frames. Arrays of CuPy stay on the GPU, and rankings have cuDF frames where cuDF is
-            loaded. `rank` takes arrays of n numbers as well for `personalization`, `dangling` and `nstart`.
+            Its rankings have pandas frames. Arrays of CuPy stay on the GPU, and rankings have cuDF frames where cuDF
+            is loaded. `rank` takes arrays of n numbers as well for `personalization`, `dangling` and `nstart`.
 
         Raises
         ------

@@ -66,7 +66,7 @@ class ConvertedGraph:
         return self._multigraph
 
     def graph(self, weight: Hashable) -> Graph:
-        """Give the graph, weighted by an attribute or, with None, not; made once, on the side where it is to be ranked."""
+        """Give the graph, weighted by an attribute or, with None, not. It is made once, on the side that ranks it."""
         if weight not in self._graphs:
             weights = None if weight is None else self.weights[weight]
             if weights is not None:
@@ -164,7 +164,7 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool
     arguments = SIGNATURE.bind(*args, **kwargs)
     arguments.apply_defaults()
     alpha = arguments.arguments["alpha"]
-    if not isinstance(alpha, Real) or not 0 <= alpha < 1:
+    if not isinstance(alpha, Real) or not 0 <= float(alpha) < 1:
         return f"alpha must be at least 0 and less than 1, not {alpha!r}"
     if callable(arguments.arguments["weight"]):
         return "weight must be the name of an attribute"
@@ -231,7 +231,7 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     columns = {name: values for name, values in obj.weights.items() if values is not None}
     for place in once.tolist():
         attributes = {name: values[place] for name, values in columns.items()}
-        graph.add_edge(obj.nodes[sources[place]], obj.nodes[obj.indices[place]], **attributes)
+        graph.add_edges_from([(obj.nodes[sources[place]], obj.nodes[obj.indices[place]], attributes)])
     return graph
 
 
@@ -265,5 +265,5 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
 
 
 def _worth_the_gpu(m: int) -> bool:
-    """Say whether to rank on the GPU: where CuPy is loaded and has one, and numpy alone would not do on the processor."""
+    """Say whether to rank on the GPU: where CuPy is loaded and has one, and the processor would need Numba."""
     return m >= COMPILED_FROM and "cupy" in sys.modules and cuda.missing() is None

@@ -314,4 +314,6 @@ assert "prplugin" in sys.modules and "pandas" not in sys.modules and "scipy" not
 assert nx.config.backend_priority.algos == ["prplugin"]
 assert "prplugin" in nx.pagerank.__doc__
 """
-    assert "Using backend 'prplugin' for call to 'pagerank'" in run(code, tmp_path, NETWORKX_BACKEND_PRIORITY="prplugin")
+    assert "Using backend 'prplugin' for call to 'pagerank'" in run(
+        code, tmp_path, NETWORKX_BACKEND_PRIORITY="prplugin"
+    )

@@ -38,6 +38,7 @@ def adapter_for(frame: object) -> ModuleType:
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        f"edges must be a DataFrame of cuDF, pandas or polars, or another table that narwhals or Arrow knows, not {kind.__module__}.{kind.__qualname__}. "
+        "edges must be a DataFrame of cuDF, pandas or polars, or another table that narwhals or Arrow knows, not "
+        f"{kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

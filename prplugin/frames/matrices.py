@@ -1,7 +1,7 @@
 """Arrays and sparse matrices of SciPy and CuPy: edges in whose vertices are positions, ranks out as a frame.
 
-Rows are sources and columns targets, as in the adjacency matrices of both libraries. On the host ranks come in a frame of
-pandas; for arrays on the GPU in one of cuDF where cuDF is loaded, else in one of pandas.
+Rows are sources and columns targets, as in the adjacency matrices of both libraries. On the host ranks come in a frame
+of pandas; for arrays on the GPU in one of cuDF where cuDF is loaded, else in one of pandas.
 """
 
 from __future__ import annotations
@@ -103,11 +103,10 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
         If it is neither.
     """
     if indices is not None:
-        arrays = [_array(array) for array in (offsets, indices, weights)]
-        given = [array for array in arrays if array is not None]
-        if len({place_of(array) for array in given}) > 1:
+        offsets, indices, weights = _array(offsets), _array(indices), _array(weights)
+        if len({place_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
             raise InvalidEdgesError("offsets, indices and weights lie partly on the GPU: bring all to one side.")
-        return Matrix("csr", *arrays, None, ("offsets", "indices", "weights"))
+        return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
     if not any(_is_sparse(matrix, library) for library in LIBRARIES):
         raise InvalidEdgesError(
@@ -137,7 +136,7 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
 def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
     """Check a matrix and make a graph of copies of its arrays, in the types that a graph has; on their side.
 
-    Parallel entries stay parallel edges, and those of value 0 edges of weight 0. Where all weigh 1 there are no weights.
+    Parallel entries stay parallel edges, those of value 0 edges of weight 0. Where all weigh 1 there are no weights.
 
     Raises
     ------
@@ -265,7 +264,7 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
 
 def _numbers(given: Any, label: str, error: type[PageRankError]) -> Floats:
     """Take finite numbers of at least 0 out of an array, as float64; a copy."""
-    if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:  # noqa: PLR2004  # float64's
+    if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:
         floats: Floats = given.astype(np.float64)
         if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
             return floats

@@ -36,13 +36,13 @@ class Vertices:
     vertices : pandas.Vertices
     fields : list of pyarrow.Field or None
         How the result holds each column: as all ends do, or, where these differ, as their common type in pandas.
-    backend : str
-        The library of the result, as narwhals calls it.
+    backend : narwhals.Implementation
+        The library of the result.
     """
 
     vertices: pandas.Vertices
     fields: list[pa.Field | None]
-    backend: str
+    backend: Any
 
     def __len__(self) -> int:
         return len(self.vertices)
@@ -55,8 +55,11 @@ class Vertices:
 def accepts(frame: object) -> bool:
     """Say whether this is a table that narwhals or Arrow knows. Dask's are not: they may be larger than the memory."""
     import narwhals as nw  # light, and the other adapters have said no
+    import pyarrow as pa
 
-    known = nw.from_native(frame, pass_through=True, allow_series=True)  # type: ignore[call-overload]  # any object
+    if isinstance(frame, pa.Table):
+        return True
+    known = nw.from_native(frame, pass_through=True, allow_series=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known is not frame and not known.implementation.is_dask()
     return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
@@ -67,11 +70,9 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
     import narwhals as nw
     import pyarrow as pa
 
-    known = nw.from_native(frame, pass_through=True)
-    if isinstance(known, nw.LazyFrame):
+    known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known, list(known.collect_schema().names())
-    if isinstance(known, nw.DataFrame) and not known.implementation.is_pyarrow():
-        return known, list(known.columns)
     try:
         table = pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException) as error:
@@ -90,7 +91,7 @@ def read(frame: Any, columns: Columns, vertices: object, *, by_row: bool = False
     """
     used, columns = columns.alone()
     table, backend = _table(frame, used)
-    vertices = _as_pandas(vertices)
+    vertices = _as_pandas(vertices, "vertices")
     edges, known = pandas.read(_frame(table), columns, vertices, by_row=by_row)
     fields = [
         _common_field([table.field(end) for end in ends]) if vertices is None else None
@@ -104,11 +105,12 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     import pandas as pd
 
     as_given = given
-    given = _as_pandas(given)
+    given = _as_pandas(given, what)
     if isinstance(given, pd.Series) and given is not as_given:
         names = listed([repr(name) for name in [*vertices.vertices.names, "values"]])
         raise InvalidOptionError(
-            f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns {names}."
+            f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
+            f"{names}."
         )
     return pandas.read_values(given, vertices.vertices, what)
 
@@ -119,51 +121,54 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> Any:
     import pyarrow as pa
 
     ids = vertices.vertices.columns
-    columns = [_like(column if rows is None else column.take(rows), of) for column, of in zip(ids, vertices.fields)]
+    columns = [
+        _like(column if rows is None else column.take(rows), of)
+        for column, of in zip(ids, vertices.fields, strict=True)
+    ]
     fields = [
         pa.field(name, column.type, metadata=None if of is None else of.metadata)
         for name, column, of in zip(vertices.vertices.names, columns, vertices.fields, strict=True)
     ]
-    ranks = pa.array(ranks.copy())  # what a frame holds is its own
-    table = pa.table([*columns, ranks], schema=pa.schema([*fields, pa.field("pagerank", ranks.type)]))
-    return table if vertices.backend == "pyarrow" else nw.from_arrow(table, backend=vertices.backend).to_native()
+    values = pa.array(ranks.copy())  # what a frame holds is its own
+    table = pa.table([*columns, values], schema=pa.schema([*fields, pa.field("pagerank", values.type)]))
+    return table if vertices.backend.is_pyarrow() else nw.from_arrow(table, backend=vertices.backend).to_native()
 
 
-def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, str]:
+def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
     """Take some columns of a frame as Arrow has them; also say in which library the result is to come."""
     import narwhals as nw
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
-        return frame.select(list(positions)), "pyarrow"
-    names = frame.collect_schema().names()
-    frame = frame.select(*(names[position] for position in positions))
+        return frame.select(list(positions)), nw.Implementation.PYARROW
+    schema = frame.collect_schema()
+    names = [schema.names()[position] for position in positions]
+    if objects := [name for name in names if schema[name] == nw.Object]:
+        raise InvalidEdgesError(
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Cast it, to strings "
+            "for instance."
+        )
+    frame = frame.select(*names)
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
     try:
-        return frame.to_arrow(), str(frame.implementation.value)
+        return frame.to_arrow(), frame.implementation
     except pa.ArrowException as error:
-        raise InvalidEdgesError(f"{_types(frame)} are of types that Arrow does not have: {error}") from error
+        raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
 
 
-def _types(frame: Any) -> str:
-    return "columns " + listed([f"{name!r} ({dtype})" for name, dtype in frame.schema.items()], shown=20)
-
-
-def _as_pandas(given: Any) -> Any:
-    """Give a frame as one of pandas and a column as a Series of pandas; anything else, pandas' own included, as it is."""
+def _as_pandas(given: Any, what: str) -> Any:
+    """Give a frame and a column as those of pandas, and anything else, pandas' own included, as it is."""
     import narwhals as nw
     import pyarrow as pa
 
     if isinstance(given, pa.Array):
-        return _series(pa.chunked_array([given]))
+        return _series(pa.chunked_array([given]), what)
     known = nw.from_native(given, pass_through=True, allow_series=True)
-    if isinstance(known, (nw.DataFrame, nw.LazyFrame, nw.Series)) and known.implementation.is_pandas():
-        return given
-    if isinstance(known, nw.Series):
+    if isinstance(known, nw.Series) and not known.implementation.is_pandas():
         array = known.to_arrow()
-        return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
-    if isinstance(known, (nw.DataFrame, nw.LazyFrame)) or hasattr(given, "__arrow_c_stream__"):
+        return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+    if not pandas.accepts(given) and accepts(given):
         frame, names = opened(given)
         return _frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
     return given
@@ -173,21 +178,29 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     """Hold the columns of a table in a frame of pandas, under their positions."""
     import pandas as pd
 
-    return pd.DataFrame({position: _series(column) for position, column in enumerate(table.columns)}, copy=False)
+    columns = zip(table.columns, table.column_names, strict=True)
+    return pd.DataFrame({place: _series(*column) for place, column in enumerate(columns)}, copy=False)
 
 
-def _series(column: pa.ChunkedArray) -> pd.Series:
-    """Hold a column in pandas: without a copy, but for views of strings, and for dictionaries as categories."""
+def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
+    """Hold a column in pandas: without a copy, but for views of strings, and for dictionaries, which become categories.
+
+    `name` is for messages.
+    """
     import pandas as pd
     import pyarrow as pa
 
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _series(column.cast(kind.storage_type), name)
+    if pa.types.is_interval(kind):
+        raise InvalidEdgesError(f"column {name!r} holds {kind}, which pandas does not have. Cast it.")
     if pa.types.is_dictionary(kind):
         signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
         try:
             return pd.Series(column.cast(signed).to_pandas())
         except (ValueError, pa.ArrowException):  # repeated or null categories
-            return _series(column.cast(kind.value_type))
+            return _series(column.cast(kind.value_type), name)
     if pa.types.is_null(kind) and not len(column):
         return pd.Series([], dtype=object)
     if pa.types.is_string_view(kind):
@@ -207,11 +220,4 @@ def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
     import pyarrow as pa
 
     array = pa.array(column)
-    if field is None or array.type == field.type:
-        return array
-    if pa.types.is_dictionary(field.type):
-        kind = field.type
-        return pa.DictionaryArray.from_arrays(
-            array.indices.cast(kind.index_type), array.dictionary.cast(kind.value_type), ordered=kind.ordered
-        )
-    return array.cast(field.type)
+    return array if field is None else array.cast(field.type)
