@@ -33,15 +33,12 @@ def edges_of(graph: Any) -> dict[str, Any]:
     if graph.is_renumbered():
         # cuGraph joins the ids to its numbers, which leaves the rows in any order; it may be another in the next run.
         edges = edges.sort_values(list(edges.columns), ignore_index=True)
-    several = [name.removesuffix("_src") for name in edges.columns if name.endswith("_src")]
-    if several:  # a vertex of several columns: cuGraph names them 0_src, 1_src, ..., 0_dst, ...
-        names = graph.source_columns
-        edges = edges.rename(columns=dict(zip([f"{part}_src" for part in several], names, strict=True)))
-        vertices.columns = names
-    return {
-        "edges": edges,
-        "source": names if several else "src",
-        "destination": [f"{part}_dst" for part in several] if several else "dst",
-        "weight": "weight" if "weight" in edges.columns else None,
-        "vertices": vertices,
-    }
+    source: Any = "src"
+    destination: Any = "dst"
+    if source not in edges.columns:  # a vertex of several columns: 0_src, 1_src, ..., 0_dst, 1_dst, ...
+        source = list(graph.source_columns)
+        destination = [f"{part}_dst" for part in range(len(source))]
+        edges = edges.rename(columns={f"{part}_src": name for part, name in enumerate(source)})
+        vertices = vertices.rename(columns={f"{part}_vertex": name for part, name in enumerate(source)})
+    weight = "weight" if "weight" in edges.columns else None
+    return {"edges": edges, "source": source, "destination": destination, "weight": weight, "vertices": vertices}

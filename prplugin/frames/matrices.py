@@ -257,7 +257,7 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
     if given is None:
         return None
     if given.shape != (m,):
-        raise InvalidEdgesError(f"{label} has the shape {given.shape}, but there are {counted(m, 'edge')}.")
+        raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
     weights = _numbers(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights
 
