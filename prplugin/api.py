@@ -62,8 +62,9 @@ def pagerank(
 
     Parameters
     ----------
-    edges : cudf.DataFrame or pandas.DataFrame
-        One row an edge. It is not altered.
+    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame or another table
+        One row an edge. It is not altered. Tables of pyarrow and whatever else narwhals or Arrow's C interface knows go
+        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
         src/dst, source/destination, source/target, from/to.
@@ -110,9 +111,10 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges`, one row a vertex: the columns `vertex` (or the source's, where a vertex has several) and
-        `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row, source before
-        destination, then `vertices`.
+        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
+        what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's, where a vertex has
+        several) and `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row,
+        source before destination, then `vertices`.
 
     Raises
     ------
