@@ -12,12 +12,21 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import against_cugraph, against_scipy, cold_start, kernels, overlap, roofline, step_cost
+from benchmarks import (
+    against_cugraph,
+    against_networkx,
+    against_scipy,
+    cold_start,
+    kernels,
+    overlap,
+    roofline,
+    step_cost,
+)
 from conformance.circumstances import circumstances
 
 BENCHMARKS = {
-    "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "overlap": overlap,
-    "roofline": roofline, "scipy": against_scipy, "steps": step_cost,
+    "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "networkx": against_networkx,
+    "overlap": overlap, "roofline": roofline, "scipy": against_scipy, "steps": step_cost,
 }  # fmt: skip
 
 

@@ -16,7 +16,8 @@ __all__ = ["circumstances"]
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
+    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm",
+    "nx_cugraph",
 )  # fmt: skip
 
 

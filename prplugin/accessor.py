@@ -14,12 +14,15 @@ FRAME_TYPES = {
     "pandas": ("DataFrame",),
     "cudf": ("DataFrame",),
     "cudf.pandas._wrappers.pandas": ("DataFrame",),
+    "polars": ("DataFrame", "LazyFrame"),
+    "duckdb": ("DuckDBPyRelation",),
 }
-"""The frame types of each library that has an adapter in `prplugin.frames`.
+"""The frame types of each library that has an adapter in `prplugin.frames`, and that take another method.
 
-The last is where cudf.pandas makes its proxy of pandas.DataFrame. Where prplugin was imported before cudf.pandas took
-over, the hook on pandas has run, on pandas' own type; a proxy without the method itself would still find those of cuDF
-and pandas, but try the second where the first raises.
+`pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
+pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
+type; a proxy without the method itself would still find those of cuDF and pandas, but try the second where the first
+raises.
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from functools import partial
+from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -12,10 +13,10 @@ import numpy as np
 from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
-from prplugin.frames import adapter_for
+from prplugin.frames import adapter_for, cugraph, matrices
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
-from prplugin.graph.arrays import moved, namespace
+from prplugin.graph.arrays import gpu_of, moved, namespace
 from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.iterate import Outcome, iterate, step_budget
@@ -61,8 +62,9 @@ def pagerank(
 
     Parameters
     ----------
-    edges : cudf.DataFrame or pandas.DataFrame
-        One row an edge. It is not altered.
+    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame or another table
+        One row an edge. It is not altered. Tables of pyarrow and whatever else narwhals or Arrow's C interface knows go
+        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
         src/dst, source/destination, source/target, from/to.
@@ -109,9 +111,10 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges`, one row a vertex: the columns `vertex` (or the source's, where a vertex has several) and
-        `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row, source before
-        destination, then `vertices`.
+        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
+        what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's, where a vertex has
+        several) and `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row,
+        source before destination, then `vertices`.
 
     Raises
     ------
@@ -183,17 +186,89 @@ class Graph:
         if not isinstance(directed, (bool, np.bool_)):
             raise InvalidOptionError(f"directed must be True or False, not {directed!r}.")
         check_choice("duplicates", duplicates, ("sum", "first", "last", "error"))
-        self._adapter = adapter_for(edges)
-        columns = resolve(list(edges.columns), source, destination, weight)
-        with cuda.allocating(self._adapter.place):
-            if self._adapter.place == "device":
+        adapter = adapter_for(edges)
+        frame, labels = adapter.opened(edges)
+        columns = resolve(labels, source, destination, weight)
+        with cuda.allocating(adapter.place):
+            if adapter.place == "device":
                 compile_ahead(weighted=weight is not None)
             by_row = not directed or duplicates != "sum"
-            rows, self._vertices = self._adapter.read(edges, columns, vertices, by_row=by_row)
+            rows, known = adapter.read(frame, columns, vertices, by_row=by_row)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
-            self._adjacency = Adjacency(rows if directed else both_ways(rows))
-            self._check_out_weights(columns.weight_name)
+            self._hold(adapter, Adjacency(rows if directed else both_ways(rows)), known, f"column {weight!r}")
+
+    @classmethod
+    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Graph:
+        """Make a graph of arrays, or of a sparse matrix, whose vertices are 0..n-1: all of them, isolated ones too.
+
+        Rows are sources, as in adjacency matrices. Parallel entries are parallel edges, those of value 0 edges of
+        weight 0. What a graph needs of the arrays is copied: they may change later.
+
+        Parameters
+        ----------
+        offsets : array of n + 1 integers, or sparse matrix
+            The edges from vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or, alone, a square
+            matrix or array of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+        indices : array of m integers
+            Targets.
+        weights : array of m numbers, optional
+            Finite and at least 0. Not given, or all 1: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames. Arrays of CuPy stay on the GPU, and rankings have cuDF frames where cuDF
+            is loaded. `rank` takes arrays of n numbers as well for `personalization`, `dangling` and `nstart`.
+
+        Raises
+        ------
+        InvalidEdgesError
+            For lengths that do not agree, offsets that fall, indices out of range, a matrix that is not square, and
+            weights that are not finite numbers of at least 0.
+
+        Examples
+        --------
+        >>> import prplugin
+        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
+        >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
+        [0, 1, 2]
+        """
+        matrix = matrices.given_as(offsets, indices, weights)
+        graph = cls.__new__(cls)
+        with cuda.allocating(matrix.place, gpu_of(matrix.rows)):
+            adjacency, vertices = matrices.adjacency(matrix)
+            graph._hold(matrices, adjacency, vertices, matrix.names[2])
+        return graph
+
+    @classmethod
+    def from_cugraph(cls, graph: Any) -> Graph:
+        """Make a graph of a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU.
+
+        It has the edges that cuGraph ranks by: those of an undirected graph both ways, and of repeated pairs in a
+        `cugraph.Graph` the one that cuGraph kept; its weights, if it has any, and its isolated vertices.
+
+        Parameters
+        ----------
+        graph : cugraph.Graph
+            It is not altered.
+
+        Returns
+        -------
+        Graph
+            Its rankings have cuDF frames, with the ids that the graph was made with. Those that are not integers come
+            in the order of edges sorted by them.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If it is something else, or spread over several GPUs.
+        """
+        return cls(**cugraph.edges_of(graph))
+
+    def _hold(self, adapter: ModuleType, adjacency: Adjacency, vertices: Any, weights: str) -> None:
+        self._adapter, self._adjacency, self._vertices = adapter, adjacency, vertices
         self._timings: Kept = {}
+        self._check_out_weights(weights)
 
     @property
     def number_of_vertices(self) -> int:
@@ -301,13 +376,13 @@ class Graph:
             raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
         return vector
 
-    def _check_out_weights(self, weight: Hashable) -> None:
+    def _check_out_weights(self, weights: str) -> None:
         rows = self._adjacency.past_range()
         if rows.size:
             raise InvalidEdgesError(
-                f"column {weight!r}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
+                f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
                 f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
-                "Divide the column by its greatest value."
+                f"Divide {weights} by its greatest value."
             )
 
 

@@ -104,7 +104,7 @@ EDGE_CASES = {
     "weights that overflow when summed": (
         pd.DataFrame({"src": [7, 7, 8], "dst": [8, 9, 7], "w": [BIG, BIG, 1.0]}),
         {"weight": "w"},
-        "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide the column by its",
+        "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide column 'w' by its",
     ),
     "a pair twice": (
         pd.DataFrame({"src": [1, 2, 1, 1], "dst": [2, 1, 2, 2]}),
@@ -181,7 +181,9 @@ NOT_A_FRAME = [[(1, 2)], {"src": [1], "dst": [2]}, np.zeros((2, 2)), EDGES["src"
 
 @pytest.mark.parametrize("edges", NOT_A_FRAME, ids=lambda edges: type(edges).__name__)
 def test_things_that_are_no_frame(edges):
-    with pytest.raises(prplugin.InvalidEdgesError, match=r"edges must be a cuDF or pandas DataFrame, not \w+"):
+    with pytest.raises(
+        prplugin.InvalidEdgesError, match=r"edges must be a DataFrame of cuDF, pandas or polars, .*, not \w+"
+    ):
         prplugin.pagerank(edges)
 
 

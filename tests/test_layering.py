@@ -21,7 +21,7 @@ LAYERS = [
     {"measure"},
     {"api", "accessor"},
     {"__init__"},
-    {"files", "verify", "demo"},
+    {"files", "verify", "demo", "networkx"},
     {"cli"},
     {"__main__"},
 ]
@@ -79,7 +79,7 @@ def test_dataframe_libraries_stay_in_frames_and_the_command_line(path):
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
     }
-    assert not imported & {"pandas", "pyarrow", "cudf", "polars", "dask"}
+    assert not imported & {"pandas", "pyarrow", "cudf", "polars", "dask", "narwhals", "duckdb", "scipy", "cugraph"}
 
 
 def run(code: str) -> str:
@@ -100,6 +100,9 @@ def test_importing_prplugin_imports_no_library_that_the_user_has_not():
         "rich",
         "click",
         "networkx",
+        "narwhals",
+        "polars",
+        "duckdb",
         "matplotlib",
     ]
     assert run(f"import prplugin, sys; print([name for name in {heavy} if name in sys.modules])").strip() == "[]"

@@ -5,6 +5,7 @@ An adapter has
 - `place`: where its arrays lie, "host" or "device";
 - `accepts(frame)`: whether it is a frame of that library, found through `sys.modules`, so that nothing is imported
   that the user has not;
+- `opened(frame)`: the frame as `read` takes it, and the names of its columns;
 - `read(frame, columns, vertices, by_row=)`: the edges by position, and the vertices; `by_row` says whether rows will be
   worked on before edges are brought together by target;
 - `read_values(given, vertices, what)`: values given for some vertices, as a vector over all of them;
@@ -16,12 +17,12 @@ from __future__ import annotations
 from types import ModuleType
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import cudf, pandas, proxies
+from prplugin.frames import cudf, narwhals, pandas, proxies
 
 __all__ = ["adapter_for"]
 
-ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas)
-"""In this order: a frame of cudf.pandas is one of pandas, too."""
+ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, narwhals)
+"""In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
 
 
 def adapter_for(frame: object) -> ModuleType:
@@ -37,6 +38,7 @@ def adapter_for(frame: object) -> ModuleType:
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        f"edges must be a cuDF or pandas DataFrame, not {kind.__module__}.{kind.__qualname__}. "
+        "edges must be a DataFrame of cuDF, pandas or polars, or another table that narwhals or Arrow knows, not "
+        f"{kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

@@ -40,7 +40,9 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         if odd.size:
             refuse(odd, "that is not a number" if odd.size == 1 else "that are not numbers", "Cast or drop them.")
         floats = np.array([_float(value) for value in values], np.float64)
-    elif types.is_complex_dtype(dtype) or not (types.is_numeric_dtype(dtype) or str(dtype).startswith("decimal")):
+    elif types.is_complex_dtype(dtype) or not (
+        types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
+    ):
         raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with .astype('float64').")
     else:
         missing = np.flatnonzero(column.isna())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 
@@ -37,6 +37,17 @@ class Columns:
     def vertex_names(self) -> list[Hashable]:
         """How the result names its vertex columns: `vertex`, or the source's names where they are several."""
         return ["vertex"] if len(self.source) == 1 else self.source_names
+
+    def alone(self) -> tuple[list[int], Columns]:
+        """Give the positions of the columns in use, and where each is in a frame of those alone."""
+        used = sorted({*self.source, *self.destination, *([] if self.weight is None else [self.weight])})
+        at = {position: place for place, position in enumerate(used)}
+        return used, replace(
+            self,
+            source=[at[position] for position in self.source],
+            destination=[at[position] for position in self.destination],
+            weight=None if self.weight is None else at[self.weight],
+        )
 
 
 def resolve(labels: Sequence[Hashable], source: object, destination: object, weight: Hashable) -> Columns:

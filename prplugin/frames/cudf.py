@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from prplugin.graph.device_edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
 
 place = "device"
 
@@ -67,6 +67,11 @@ def accepts(frame: object) -> bool:
     """Say whether this is a cuDF frame."""
     frame_type = getattr(sys.modules.get("cudf"), "DataFrame", None)
     return frame_type is not None and isinstance(frame, frame_type)
+
+
+def opened(frame: cudf.DataFrame) -> tuple[cudf.DataFrame, list[Hashable]]:
+    """Give the frame, and the names of its columns."""
+    return frame, list(frame.columns)
 
 
 def read(

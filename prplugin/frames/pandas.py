@@ -21,6 +21,7 @@ __all__ = [
     "accepts",
     "id_columns",
     "ids_and_values",
+    "opened",
     "place",
     "positions_of",
     "read",
@@ -65,6 +66,11 @@ def accepts(frame: object) -> bool:
     """Say whether this is a pandas frame."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(frame, pandas.DataFrame)
+
+
+def opened(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
+    """Give the frame, and the names of its columns."""
+    return frame, list(frame.columns)
 
 
 def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:

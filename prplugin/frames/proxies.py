@@ -7,9 +7,9 @@ hold, objects for instance, cudf.pandas keeps on the host; so does prplugin.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -19,7 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = ["Vertices", "accepts", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
 
 place = "device"
 
@@ -60,23 +60,18 @@ def accepts(frame: object) -> bool:
     return "cudf.pandas" in sys.modules and (cudf.accepts(frame) or pandas.accepts(frame))
 
 
+def opened(frame: Any) -> tuple[Any, list[Hashable]]:
+    """Give the frame, and the names of its columns."""
+    return frame, list(frame.columns)
+
+
 def read(
     frame: Any, columns: Columns, vertices: object, *, by_row: bool = False
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Read the frame in the proxy, as its adapter does."""
     proxied = _is_proxy(frame)
     if proxied:
-        # No more than is needed, which may be all that the GPU can hold of it.
-        positions = sorted(
-            {*columns.source, *columns.destination, *([columns.weight] if columns.weight is not None else [])}
-        )
-        at = {position: place for place, position in enumerate(positions)}
-        columns = replace(
-            columns,
-            source=[at[position] for position in columns.source],
-            destination=[at[position] for position in columns.destination],
-            weight=None if columns.weight is None else at[columns.weight],
-        )
+        positions, columns = columns.alone()  # which may be all that the GPU can hold of it
         frame = _unwrapped(frame.iloc[:, positions], cudf)
     adapter = cudf if cudf.accepts(frame) else pandas
     vertices = _unwrapped(vertices, adapter)

@@ -1,0 +1,79 @@
+"""`nx.pagerank` of a graph object, as NetworkX runs it and through backends: ``python -m benchmarks networkx``.
+
+The same call on the same object. A first call reads the graph out of NetworkX's dicts; a second finds it in NetworkX's
+cache. nx-cugraph is measured where it is installed. CuPy is loaded then, so that prplugin ranks on the GPU, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+
+from benchmarks.generate import rmat, uniform, weighted
+from benchmarks.measure import alternately
+
+__all__ = ["COLUMNS", "rows"]
+
+COLUMNS = (
+    "graph", "nodes", "edges", "networkx s", "prplugin first s", "prplugin again s", "ratio first", "ratio again",
+    "nx-cugraph first s", "nx-cugraph again s", "L1 apart",
+)  # fmt: skip
+
+
+def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], nx.Graph]]]:
+    """Name the graphs, each with what makes it."""
+    yield "DiGraph, R-MAT 14", lambda: made(rmat(14), nx.DiGraph)
+    if quick:
+        return
+    edges = uniform(100_000, 1_000_000)
+    yield "DiGraph, uniform", lambda: made(edges, nx.DiGraph)
+    yield "DiGraph, uniform, weights", lambda: made(weighted(edges), nx.DiGraph)
+    yield "DiGraph, uniform, names", lambda: made(edges.astype(str), nx.DiGraph)
+    yield "Graph, uniform", lambda: made(edges[:500_000], nx.Graph)
+    yield "MultiDiGraph, uniform", lambda: made(edges, nx.MultiDiGraph)
+
+
+def made(edges: pd.DataFrame, kind: type[nx.Graph]) -> nx.Graph:
+    """Make a graph of a frame."""
+    return nx.from_pandas_edgelist(edges, "src", "dst", "weight" if "weight" in edges else None, create_using=kind)
+
+
+def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
+    """Time all on each graph, in turn, and take medians."""
+    nx.config.warnings_to_ignore.add("cache")
+    backends = ["prplugin", *(["cugraph"] if "cugraph" in nx.config.backends else [])]
+    for name, make in graphs(quick):
+        graph = make()
+
+        def first(backend: str, graph: nx.Graph = graph) -> dict[Any, float]:
+            graph.__networkx_cache__.clear()
+            return nx.pagerank(graph, backend=backend)
+
+        def again(backend: str, graph: nx.Graph = graph) -> dict[Any, float]:
+            return nx.pagerank(graph, backend=backend)
+
+        calls: dict[str, Callable[[], Any]] = {"networkx": lambda again=again: again("networkx")}
+        for backend in backends:
+            calls[f"{backend} first"] = lambda first=first, backend=backend: first(backend)
+            calls[f"{backend} again"] = lambda again=again, backend=backend: again(backend)
+        timed = dict(zip(calls, alternately(*calls.values(), runs=3), strict=True))
+        theirs, ours = timed["networkx"].result, timed["prplugin again"].result
+        seconds = {name: record.median for name, record in timed.items()}
+        yield {
+            "graph": name,
+            "nodes": graph.number_of_nodes(),
+            "edges": graph.number_of_edges(),
+            "networkx s": seconds["networkx"],
+            "prplugin first s": seconds["prplugin first"],
+            "prplugin again s": seconds["prplugin again"],
+            "ratio first": seconds["networkx"] / seconds["prplugin first"],
+            "ratio again": seconds["networkx"] / seconds["prplugin again"],
+            "nx-cugraph first s": seconds.get("cugraph first", "not installed"),
+            "nx-cugraph again s": seconds.get("cugraph again", "not installed"),
+            "L1 apart": sum(abs(ours[node] - theirs[node]) for node in graph),
+            "samples": {name: record.seconds for name, record in timed.items()},
+        }

@@ -1,0 +1,223 @@
+"""Frames of polars, tables of pyarrow, relations of DuckDB, and whatever else narwhals or Arrow's C interface knows.
+
+Their columns become Arrow-backed columns of pandas, which share their memory, and the pandas adapter does the rest; so
+ids mean the same, and errors read the same, as there. A lazy frame is collected, of the columns in use alone, into what
+narwhals collects it into: a `polars.LazyFrame` into a `polars.DataFrame`, a relation of DuckDB into a `pyarrow.Table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
+from prplugin.frames import pandas
+from prplugin.frames.columns import Columns
+from prplugin.graph.edges import Edges, Floats, Integers
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
+
+place = "host"
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The vertices as the pandas adapter has them.
+
+    Attributes
+    ----------
+    vertices : pandas.Vertices
+    fields : list of pyarrow.Field or None
+        How the result holds each column: as all ends do, or, where these differ, as their common type in pandas.
+    backend : narwhals.Implementation
+        The library of the result.
+    """
+
+    vertices: pandas.Vertices
+    fields: list[pa.Field | None]
+    backend: Any
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def described(self, rows: Integers) -> list[str]:
+        """Spell out the ids of some vertices for a message."""
+        return self.vertices.described(rows)
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a table that narwhals or Arrow knows. Dask's are not: they may be larger than the memory."""
+    import narwhals as nw  # light, and the other adapters have said no
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return True
+    known = nw.from_native(frame, pass_through=True, allow_series=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return known is not frame and not known.implementation.is_dask()
+    return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
+
+
+def opened(frame: Any) -> tuple[Any, list[Hashable]]:
+    """Give the frame as narwhals or pyarrow has it, and the names of its columns."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return known, list(known.collect_schema().names())
+    try:
+        table = pa.table(frame)
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        kind = type(frame)
+        raise InvalidEdgesError(f"edges of type {kind.__module__}.{kind.__qualname__} are no table: {error}") from error
+    return table, list(table.column_names)
+
+
+def read(frame: Any, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:
+    """Replace the ids of a frame by positions, as the pandas adapter does.
+
+    Parameters
+    ----------
+    frame : narwhals frame or pyarrow.Table
+        From `opened`.
+    """
+    used, columns = columns.alone()
+    table, backend = _table(frame, used)
+    vertices = _as_pandas(vertices, "vertices")
+    edges, known = pandas.read(_frame(table), columns, vertices, by_row=by_row)
+    fields = [
+        _common_field([table.field(end) for end in ends]) if vertices is None else None
+        for ends in zip(columns.source, columns.destination, strict=True)
+    ]
+    return edges, Vertices(known, fields, backend)
+
+
+def read_values(given: object, vertices: Vertices, what: str) -> Floats:
+    """Spread values given for some vertices over all of them, 0 for the others, as the pandas adapter does."""
+    import pandas as pd
+
+    as_given = given
+    given = _as_pandas(given, what)
+    if isinstance(given, pd.Series) and given is not as_given:
+        names = listed([repr(name) for name in [*vertices.vertices.names, "values"]])
+        raise InvalidOptionError(
+            f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
+            f"{names}."
+        )
+    return pandas.read_values(given, vertices.vertices, what)
+
+
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> Any:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    ids = vertices.vertices.columns
+    columns = [
+        _like(column if rows is None else column.take(rows), of)
+        for column, of in zip(ids, vertices.fields, strict=True)
+    ]
+    fields = [
+        pa.field(name, column.type, metadata=None if of is None else of.metadata)
+        for name, column, of in zip(vertices.vertices.names, columns, vertices.fields, strict=True)
+    ]
+    values = pa.array(ranks.copy())  # what a frame holds is its own
+    table = pa.table([*columns, values], schema=pa.schema([*fields, pa.field("pagerank", values.type)]))
+    return table if vertices.backend.is_pyarrow() else nw.from_arrow(table, backend=vertices.backend).to_native()
+
+
+def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
+    """Take some columns of a frame as Arrow has them; also say in which library the result is to come."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(frame, pa.Table):
+        return frame.select(list(positions)), nw.Implementation.PYARROW
+    schema = frame.collect_schema()
+    names = [schema.names()[position] for position in positions]
+    if objects := [name for name in names if schema[name] == nw.Object]:
+        raise InvalidEdgesError(
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Cast it, to strings "
+            "for instance."
+        )
+    frame = frame.select(*names)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    try:
+        return frame.to_arrow(), frame.implementation
+    except pa.ArrowException as error:
+        raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
+
+
+def _as_pandas(given: Any, what: str) -> Any:
+    """Give a frame and a column as those of pandas, and anything else, pandas' own included, as it is."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(given, pa.Array):
+        return _series(pa.chunked_array([given]), what)
+    known = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(known, nw.Series) and not known.implementation.is_pandas():
+        array = known.to_arrow()
+        return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+    if not pandas.accepts(given) and accepts(given):
+        frame, names = opened(given)
+        return _frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
+    return given
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Hold the columns of a table in a frame of pandas, under their positions."""
+    import pandas as pd
+
+    columns = zip(table.columns, table.column_names, strict=True)
+    return pd.DataFrame({place: _series(*column) for place, column in enumerate(columns)}, copy=False)
+
+
+def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
+    """Hold a column in pandas: without a copy, but for views of strings, and for dictionaries, which become categories.
+
+    `name` is for messages.
+    """
+    import pandas as pd
+    import pyarrow as pa
+
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _series(column.cast(kind.storage_type), name)
+    if pa.types.is_interval(kind):
+        raise InvalidEdgesError(f"column {name!r} holds {kind}, which pandas does not have. Cast it.")
+    if pa.types.is_dictionary(kind):
+        signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
+        try:
+            return pd.Series(column.cast(signed).to_pandas())
+        except (ValueError, pa.ArrowException):  # repeated or null categories
+            return _series(column.cast(kind.value_type), name)
+    if pa.types.is_null(kind) and not len(column):
+        return pd.Series([], dtype=object)
+    if pa.types.is_string_view(kind):
+        column = column.cast(pa.large_string())
+    elif pa.types.is_binary_view(kind):
+        column = column.cast(pa.large_binary())
+    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+
+
+def _common_field(fields: list[pa.Field]) -> pa.Field | None:
+    first = fields[0]
+    return first if all(field.type == first.type and field.metadata == first.metadata for field in fields) else None
+
+
+def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
+    """Give a column of pandas as one of Arrow, in the type of a field if there is one."""
+    import pyarrow as pa
+
+    array = pa.array(column)
+    return array if field is None else array.cast(field.type)

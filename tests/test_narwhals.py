@@ -1,0 +1,436 @@
+"""Frames of polars, tables of pyarrow, relations of DuckDB and Arrow's C interface: one suite, pandas the reference."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import uuid
+from decimal import Decimal
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import prplugin
+
+pl = pytest.importorskip("polars")
+
+duckdb = pytest.importorskip("duckdb") if find_spec("duckdb") else None
+
+
+class Capsule:
+    """A table that has nothing but Arrow's C interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+def chunked(table):
+    parts = [table.slice(row, 1) for row in range(table.num_rows)]
+    return pa.concat_tables(parts) if parts else table
+
+
+def sliced(table):
+    rows = table.num_rows
+    return pa.concat_tables([table, table, table]).combine_chunks().slice(rows, rows)
+
+
+class Library:
+    """How one library holds a table, and what it gives back."""
+
+    name = ""
+
+    def __init__(self, hold, result=pa.Table):
+        self.hold, self.result = hold, result
+
+
+LIBRARIES = {
+    "polars": Library(pl.from_arrow, pl.DataFrame),
+    "polars, in chunks": Library(lambda table: pl.from_arrow(chunked(table), rechunk=False), pl.DataFrame),
+    "polars, lazy": Library(lambda table: pl.from_arrow(table).lazy(), pl.DataFrame),
+    "pyarrow": Library(lambda table: table),
+    "pyarrow, in chunks": Library(chunked),
+    "pyarrow, sliced": Library(sliced),
+    "pyarrow, a reader": Library(lambda table: table.to_reader()),
+    "Arrow's C interface": Library(Capsule),
+    "duckdb": Library(lambda table: duckdb.from_arrow(table)),  # noqa: PLW0108  # it may not be there
+}
+NEEDS_DUCKDB = pytest.mark.skipif(duckdb is None, reason="duckdb is not installed: pip install duckdb")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[NEEDS_DUCKDB] if name == "duckdb" else []) for name in LIBRARIES])
+def library(request):
+    library = LIBRARIES[request.param]
+    library.name = request.param
+    return library
+
+
+def arrow(frame):
+    return frame.to_arrow() if isinstance(frame, pl.DataFrame) else frame
+
+
+def reference(table, *args, **options):
+    return table.to_pandas(types_mapper=pd.ArrowDtype).pagerank(*args, **options)
+
+
+def assert_same(ours, theirs, result):
+    """The frames hold the same ids and, to the bit, the same ranks; `result` is the type that ours is to be."""
+    assert type(ours) is result
+    table = arrow(ours)
+    assert table.column_names == list(theirs.columns)
+    for name in table.column_names:
+        assert table[name].to_pylist() == theirs[name].tolist()
+
+
+# Row by row: d-b, a-d, d-a, c-b.
+SOURCES, TARGETS = [3, 0, 3, 2], [1, 3, 0, 1]
+
+
+def edges_of(ids, **columns):
+    ends = {
+        name: pa.chunked_array([ids.slice(place, 1) for place in rows])
+        for name, rows in (("src", SOURCES), ("dst", TARGETS))
+    }
+    return pa.table({**ends, **columns}).combine_chunks()
+
+
+DAYS = [datetime.date(2026, 1, 1), datetime.date(2024, 2, 29), datetime.date(2025, 3, 1), datetime.date(1969, 7, 20)]
+NOONS = [datetime.datetime(day.year, day.month, day.day, 12, 30) for day in DAYS]
+STRINGS = ["x", "ä", "", "long " * 50]
+IDS = {
+    **{str(kind): pa.array([90, 100, 3, 126], kind) for kind in (
+        pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()
+    )},
+    "negative": pa.array([-5, 2**62, 0, -(2**63)]),
+    "past 2**63": pa.array([2**64 - 1, 2**63, 0, 1], pa.uint64()),
+    "string": pa.array(STRINGS),
+    "large_string": pa.array(STRINGS, pa.large_string()),
+    "string_view": pa.array(STRINGS, pa.string_view()),
+    "dictionary": pa.array(STRINGS).dictionary_encode(),
+    "dictionary of large strings": pa.array(STRINGS, pa.large_string()).cast(pa.dictionary(pa.uint32(), pa.large_string())),
+    "binary": pa.array([b"x", b"", b"y", b"\xff"]),
+    "date32": pa.array(DAYS),
+    "timestamp[us]": pa.array(NOONS, pa.timestamp("us")),
+    "timestamp[ns]": pa.array(NOONS, pa.timestamp("ns")),
+    "timestamp with a zone": pa.array(NOONS, pa.timestamp("us", "Europe/Berlin")),
+    "duration": pa.array([day - DAYS[0] for day in DAYS], pa.duration("ms")),
+    "time": pa.array([noon.time() for noon in NOONS[:1]] + [datetime.time(1), datetime.time(2), datetime.time(3)], pa.time64("ns")),
+    "decimal": pa.array([Decimal("1.50"), Decimal("2.25"), Decimal("-3.00"), Decimal("0.00")], pa.decimal128(9, 2)),
+}  # fmt: skip
+IDS["uuid"] = pa.ExtensionArray.from_storage(
+    pa.uuid(), pa.array([bytes([9 - i] * 16) for i in range(4)], pa.binary(16))
+)
+UNKNOWN = {("polars", "uuid"), ("duckdb", "uuid"), ("duckdb", "duration")}
+"""What a library holds as something else; a duration of DuckDB is months, days and nanoseconds."""
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_of_every_type_come_back_in_the_order_and_the_type_that_they_have(library, name):
+    if (library.name.partition(",")[0], name) in UNKNOWN:
+        pytest.skip(f"{library.name} holds {name} as something else")
+    table = edges_of(IDS[name], w=pa.array([1.0, 2.0, 0.5, 3.0]))
+    held = library.hold(table)
+    ours = prplugin.pagerank(held, weight="w", tol=1e-12)
+    plain = {
+        "string_view": pa.string(),
+        "dictionary": pa.string(),
+        "dictionary of large strings": pa.string(),
+        "uuid": pa.binary(16),
+    }.get(name)
+    theirs = reference(
+        edges_of(IDS[name] if plain is None else IDS[name].cast(plain), w=table["w"]), weight="w", tol=1e-12
+    )
+    if name == "uuid":
+        theirs["vertex"] = [uuid.UUID(bytes=vertex) for vertex in theirs["vertex"]]
+    assert_same(ours, theirs, library.result)
+    if library.result is pl.DataFrame:
+        assert ours.schema["vertex"] == held.lazy().collect_schema()["src"]
+    elif isinstance(held, pa.Table):
+        assert ours.schema.field("vertex").type == table.schema.field("src").type
+
+
+def test_bool_ids(library):
+    table = pa.table({"src": [True, False], "dst": [False, False]})
+    assert_same(prplugin.pagerank(library.hold(table)), reference(table), library.result)
+
+
+def test_enums_and_categoricals_of_polars():
+    for dtype in (pl.Enum(["z", "b", "a", "c"]), pl.Categorical):
+        edges = pl.DataFrame({"src": ["a", "b", "a"], "dst": ["b", "c", "c"]}, schema={"src": dtype, "dst": dtype})
+        ranks = edges.pagerank()
+        assert ranks["vertex"].to_list() == ["a", "b", "c"]
+        assert ranks.schema["vertex"] == dtype
+        assert edges.pagerank(top=1)["vertex"].to_list() == ["c"]
+        assert ranks["pagerank"].to_list() == edges.cast(pl.String).pagerank()["pagerank"].to_list()
+        # Of two types, or with more vertices, ids are what they hold.
+        assert edges.with_columns(pl.col("dst").cast(pl.String)).pagerank()["vertex"].to_list() == ["a", "b", "c"]
+        assert edges.pagerank(vertices=["new"])["vertex"].to_list() == ["a", "b", "c", "new"]
+
+
+def test_dictionaries_with_repeated_and_unused_values():
+    keys = pa.array([0, 1, 2], pa.int8())
+    repeated = pa.DictionaryArray.from_arrays(keys, pa.array(["a", "b", "a", "unused"]))
+    table = pa.table({"src": repeated, "dst": pa.array(["b", "c", "c"])})
+    assert prplugin.pagerank(table)["vertex"].to_pylist() == ["a", "b", "c"]
+
+
+def test_widths_need_not_agree(library):
+    table = pa.table({"src": pa.array([1, 2], pa.int8()), "dst": pa.array([300, 1], pa.uint16())})
+    assert_same(prplugin.pagerank(library.hold(table)), reference(table), library.result)
+
+
+WEIGHTS = [
+    pa.array([1, 2, 3, 4], kind) for kind in (
+        pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64()
+    )
+] + [pa.array([True, False, True, True]), pa.array([Decimal("1.5"), Decimal(2), Decimal(3), Decimal(4)], pa.decimal128(9, 2))]  # fmt: skip
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(weights.type))
+def test_weights_of_any_numeric_type(library, weights):
+    table = edges_of(pa.array([4, 3, 2, 1]), w=weights)
+    ours = prplugin.pagerank(library.hold(table), weight="w")
+    assert_same(ours, reference(table, weight="w"), library.result)
+
+
+OPTIONS = {
+    "vertices": {"vertices": ["z", "x"]},
+    "both ways": {"directed": False},
+    "one edge a pair": {"duplicates": "last", "weight": "w"},
+    "top": {"top": 2},
+    "float32": {"dtype": "float32"},
+    "personalization": {"personalization": {"x": 1, "": 2}, "dangling": {"x": 1}, "nstart": {"ä": 1}, "scale": "n"},
+    "no names": {"source": "src", "destination": "dst"},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(library, name):
+    table = edges_of(IDS["string"], w=pa.array([1.0, 2.0, 0.5, 3.0]))
+    ours = prplugin.pagerank(library.hold(table), **OPTIONS[name])
+    assert_same(ours, reference(table, **OPTIONS[name]), library.result)
+
+
+def test_vertices_of_several_columns(library):
+    table = pa.table({"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2]})
+    ends, more = (["ns", "from"], ["to_ns", "to"]), pa.table({"from": [9], "ns": ["z"]})
+    held = library.hold(table)
+    if not isinstance(held, pa.RecordBatchReader):  # which can be read once
+        assert_same(prplugin.pagerank(held, *ends), reference(table, *ends), library.result)
+    graph = prplugin.Graph(library.hold(table), *ends, vertices=library.hold(more))
+    expected = prplugin.Graph(table.to_pandas(types_mapper=pd.ArrowDtype), *ends, vertices=[("z", 9)])
+    assert_same(graph.rank().frame, expected.rank().frame, library.result)
+    values = pa.table({"ns": ["z", "x"], "from": [9, 2], "values": [1, 3]})
+    ours = graph.rank(personalization=library.hold(values)).frame
+    assert_same(ours, expected.rank(personalization={("z", 9): 1, ("x", 2): 3}).frame, library.result)
+
+
+@pytest.mark.parametrize("ids", ["string", "int64", "date32", "dictionary"])
+def test_values_by_vertex_in_frames_of_any_library(library, ids):
+    table = edges_of(IDS[ids])
+    graph = prplugin.Graph(table)
+    seed = pa.table({"vertex": IDS[ids].take(pa.array([2, 0])), "values": [1.0, 3.0]})
+    expected = graph.rank(personalization=dict(zip(seed["vertex"].to_pylist(), [1.0, 3.0], strict=True)))
+    for given in (library.hold(seed), seed.to_pandas()):
+        ranking = graph.rank(personalization=given)
+        assert ranking.ranks.tolist() == expected.ranks.tolist()
+    vertices = library.hold(seed.select(["vertex"]))
+    assert prplugin.Graph(table, vertices=vertices).number_of_vertices == 4
+
+
+@pytest.mark.parametrize("more", [
+    pl.Series([3, 9]), pa.array([3, 9]), pa.chunked_array([[3], [9]]), [3, 9], np.array([3, 9]), pd.Series([3, 9]), pd.Index([3, 9]),
+], ids=lambda more: f"{type(more).__module__}.{type(more).__name__}")  # fmt: skip
+def test_more_vertices_from_any_container(more):
+    assert pl.DataFrame({"src": [1], "dst": [2]}).pagerank(vertices=more)["vertex"].to_list() == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pl.Series([1.0, 2.0]), pa.array([1.0, 2.0]), pa.chunked_array([[1.0, 2.0]])],
+    ids=lambda c: type(c).__name__,
+)
+def test_columns_without_an_index_are_no_values_by_vertex(column):
+    with pytest.raises(prplugin.InvalidOptionError, match="personalization is a column without an index"):
+        pl.DataFrame({"src": [0], "dst": [1]}).pagerank(personalization=column)
+
+
+class TestBadInput:
+    """The messages are those of the pandas adapter."""
+
+    def refusal(self, library, table, **options):
+        with pytest.raises(prplugin.PageRankError) as ours:
+            prplugin.pagerank(library.hold(table), **options)
+        with pytest.raises(type(ours.value)) as theirs:
+            reference(table, **options)
+        assert str(ours.value).replace("large_string", "string") == str(theirs.value)  # polars has no other
+        return str(ours.value)
+
+    @pytest.mark.parametrize("ids", [[1, None, 3, None], ["a", None, "b", None], [None] * 4])
+    def test_nulls(self, library, ids):
+        table = pa.table({"src": pa.array(ids), "dst": [1, 1, 1, 1] if ids[0] == 1 else ["a"] * 4})
+        assert "column 'src' has" in self.refusal(library, table)
+        assert "(counted from 0): a vertex needs an id" in self.refusal(library, table)
+
+    @pytest.mark.parametrize(
+        "weights", [[1.0, None, 2.0], [1.0, float("nan"), 2.0], [1, -1, -2], [1.0, float("inf"), 0.0]]
+    )
+    def test_weights(self, library, weights):
+        table = pa.table({"src": [1, 2, 3], "dst": [2, 3, 1], "w": weights})
+        assert "column 'w' has" in self.refusal(library, table, weight="w")
+
+    def test_weights_that_are_no_numbers(self, library):
+        table = pa.table({"src": [1], "dst": [2], "w": ["heavy"]})
+        assert "column 'w' holds" in self.refusal(library, table, weight="w")
+
+    @pytest.mark.parametrize(
+        "kind", [pa.float32(), pa.float64(), pa.list_(pa.int64()), pa.struct({"a": pa.int64()})], ids=str
+    )
+    def test_ids_of_types_that_are_none(self, library, kind):
+        values = (
+            [[1], [2]] if pa.types.is_list(kind) else [{"a": 1}, {"a": 2}] if pa.types.is_struct(kind) else [1.0, 2.0]
+        )
+        column = pa.array(values, kind)
+        with pytest.raises(prplugin.InvalidEdgesError, match="column 'src' holds"):
+            prplugin.pagerank(library.hold(pa.table({"src": column, "dst": column})))
+
+    def test_mixed_kinds(self, library):
+        assert "kind string" in self.refusal(library, pa.table({"src": [1], "dst": ["a"]}))
+
+    def test_columns_that_are_not_there(self, library):
+        table = pa.table({"a": [1], "b": [2]})
+        assert "Its columns are 'a', 'b'." in self.refusal(library, table)
+        assert "no column 'w'" in self.refusal(library, table, source="a", destination="b", weight="w")
+
+    def test_unknown_vertices(self, library):
+        table = edges_of(IDS["string"])
+        message = self.refusal(library, table, personalization={"nobody": 1})
+        assert "not in the graph: 'nobody'" in message
+
+    def test_repeated_names_of_columns(self):
+        table = pa.Table.from_arrays([pa.array([1])] * 3, names=["src", "dst", "src"])
+        with pytest.raises(prplugin.InvalidEdgesError, match="column 'src' is in the frame 2 times"):
+            prplugin.pagerank(table)
+        assert (
+            prplugin.pagerank(pa.Table.from_arrays([pa.array([1])] * 4, names=["src", "dst", "x", "x"])).num_rows == 1
+        )
+
+    def test_objects_of_python_in_polars(self):
+        edges = pl.DataFrame({"src": [object()], "dst": [object()]}, schema={"src": pl.Object, "dst": pl.Object})
+        with pytest.raises(
+            prplugin.InvalidEdgesError, match="column 'src' is of type Object, which Arrow does not have"
+        ):
+            edges.pagerank()
+
+    @NEEDS_DUCKDB
+    def test_intervals(self):
+        with pytest.raises(prplugin.InvalidEdgesError, match="column 'src' holds month_day_nano_interval"):
+            prplugin.pagerank(duckdb.sql("select interval 1 day as src, interval 1 day as dst"))
+
+    @pytest.mark.parametrize("dtype", [pl.Int128, pl.UInt128], ids=str)
+    def test_integers_of_128_bits(self, dtype):
+        edges = pl.DataFrame({"src": [1], "dst": [2]}, schema={"src": dtype, "dst": dtype})
+        with pytest.raises(prplugin.InvalidEdgesError, match="cannot be held by Arrow"):
+            edges.pagerank()
+
+    @pytest.mark.parametrize("edges", [pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), pa.schema([]), 7, [1]])
+    def test_what_is_no_table(self, edges):
+        with pytest.raises(prplugin.InvalidEdgesError, match="edges must be a DataFrame of cuDF, pandas or polars"):
+            prplugin.pagerank(edges)
+
+    def test_a_stream_that_is_no_table(self):
+        with pytest.raises(prplugin.InvalidEdgesError, match="Capsule are no table"):
+            prplugin.pagerank(Capsule(pa.chunked_array([[1]])))
+
+
+class TestShapes:
+    @pytest.mark.parametrize("kind", [pa.int32(), pa.string(), pa.null(), pa.float64(), pa.date32()], ids=str)
+    def test_no_rows(self, library, kind):
+        table = pa.table({"src": pa.array([], kind), "dst": pa.array([], kind)})
+        ranks = arrow(prplugin.pagerank(library.hold(table)))
+        assert ranks.num_rows == 0
+        assert ranks.column_names == ["vertex", "pagerank"]
+        assert ranks.schema.field("pagerank").type == pa.float64()
+        if kind in (pa.int32(), pa.date32()):
+            assert ranks.schema.field("vertex").type == kind
+        if kind != pa.date32():
+            more = prplugin.pagerank(library.hold(table), vertices=["b", "a"] if kind == pa.string() else [2, 1])
+            assert arrow(more)["pagerank"].to_pylist() == [0.5, 0.5]
+
+    def test_a_row(self, library):
+        ranks = arrow(prplugin.pagerank(library.hold(pa.table({"src": ["a"], "dst": ["a"]}))))
+        assert ranks.to_pydict() == {"vertex": ["a"], "pagerank": [1.0]}
+
+
+@pytest.mark.parametrize("name", ["polars", "pyarrow"])
+def test_many_rows(name):
+    random = np.random.default_rng(1)
+    table = pa.table(
+        {"src": random.integers(0, 5000, 40_000), "dst": random.integers(0, 5000, 40_000), "w": random.random(40_000)}
+    )
+    library = LIBRARIES[name]
+    assert_same(prplugin.pagerank(library.hold(table), weight="w"), reference(table, weight="w"), library.result)
+
+
+def test_the_method_of_the_frame():
+    edges = pl.DataFrame({"src": ["a", "b"], "dst": ["b", "a"]})
+    assert pl.DataFrame.pagerank is prplugin.pagerank
+    assert edges.pagerank().equals(edges.lazy().pagerank())
+    assert edges.lazy().select("src", "dst", pl.lit(1).alias("w")).pagerank(weight="w").height == 2
+    if duckdb is not None:
+        assert duckdb.sql("select 1 as src, 2 as dst").pagerank().num_rows == 2
+
+
+def test_a_lazy_frame_is_read_of_the_columns_in_use_alone():
+    def fail(column):
+        raise AssertionError("read")
+
+    lazy = pl.LazyFrame({"src": [1], "dst": [2], "other": [3]}).with_columns(
+        pl.col("other").map_batches(fail, return_dtype=pl.Int64)
+    )
+    assert lazy.pagerank().height == 2
+
+
+def test_plain_columns_are_not_copied():
+    """What the pandas adapter numbers is the very memory of the column."""
+    from prplugin.frames import _pandas_ids, narwhals
+
+    for column in (pl.Series(range(100)), pa.array(range(100))):
+        frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})
+        table, _ = narwhals._table(narwhals.opened(frame)[0], [0])
+        assert np.shares_memory(_pandas_ids.integers(narwhals._frame(table)[0], ""), column.to_numpy())
+
+
+def test_the_frame_is_never_changed():
+    edges = pl.DataFrame({"src": [3, 1], "dst": [1, 2], "w": [1.5, 2.5]})
+    before = edges.clone()
+    graph = prplugin.Graph(edges, weight="w", directed=False, vertices=[9])
+    ranking = graph.rank(personalization=pl.DataFrame({"vertex": [1], "values": [2.0]}))
+    assert edges.equals(before)
+    kept = ranking.frame.clone()
+    ranking.ranks[:] = 0
+    assert ranking.frame.equals(kept)
+
+
+def test_nothing_is_imported_that_the_user_has_not():
+    code = (
+        "import pyarrow as pa, prplugin, sys\n"
+        "assert 'narwhals' not in sys.modules\n"
+        "prplugin.pagerank(pa.table({'src': [1, 2], 'dst': [2, 1]}))\n"
+        "print([name for name in ('polars', 'duckdb', 'numba', 'modin') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("order", ["import polars, prplugin", "import prplugin, polars"])
+def test_the_order_of_imports_does_not_matter(order):
+    code = f"{order}\nprint(polars.DataFrame.pagerank is polars.LazyFrame.pagerank is prplugin.pagerank)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

@@ -1,0 +1,319 @@
+"""The backend of NetworkX: NetworkX's own tests, and its own answers and exceptions on every kind of graph."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from running import METHODS
+
+networkx = pytest.importorskip("networkx")
+pytest.importorskip("scipy")  # NetworkX's own PageRank needs it
+
+KINDS = [networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDiGraph]
+
+
+@pytest.fixture(autouse=True)
+def plain_configuration():
+    if "prplugin" not in networkx.config.backends:
+        pytest.fail("NetworkX does not know the backend: install prplugin again, which writes its entry points")
+    with networkx.config(warnings_to_ignore={"cache"}):
+        yield
+
+
+def sample(kind, *, seed=0, weights=True, n=60, m=200):
+    """A graph with self-loops, repeated pairs, isolated and dangling nodes, and names of several types."""
+    random = np.random.default_rng(seed)
+    names = [*range(n // 2), *(f"n{i}" for i in range(n // 2, n))]
+    graph = kind()
+    graph.add_nodes_from(names[::-1])
+    for tail, head, weight in zip(*random.integers(0, n - 5, (2, m)).tolist(), random.random(m).tolist(), strict=True):
+        if weights and weight > 0.2:  # the rest have none, which counts 1
+            graph.add_edge(names[tail], names[head], weight=weight, other=weight * 3)
+        else:
+            graph.add_edge(names[tail], names[head])
+    return graph
+
+
+def outcome(graph, backend, **options):
+    """What a call gives: its ranks, or the exception."""
+    try:
+        return networkx.pagerank(graph, backend=backend, **options)
+    except Exception as error:
+        return error
+
+
+def assert_alike(graph, **options):
+    theirs = outcome(graph, "networkx", **options)
+    for _ in range(2):  # the second time from NetworkX's cache
+        ours = outcome(graph, "prplugin", **options)
+        if isinstance(theirs, Exception):
+            assert type(ours) is type(theirs), (ours, theirs)
+            assert str(ours) == str(theirs)
+            continue
+        assert list(ours) == list(theirs)
+        assert {type(rank) for rank in ours.values()} <= {float}
+        assert math.fsum(abs(ours[node] - theirs[node]) for node in ours) < 1e-12
+
+
+OPTIONS = {
+    "nothing": {},
+    "alpha": {"alpha": 0.5},
+    "alpha of 0": {"alpha": 0},
+    "a small tolerance": {"tol": 1e-14, "max_iter": 1000},
+    "an infinite tolerance": {"tol": math.inf},
+    "too few steps": {"max_iter": 2, "tol": 1e-10},
+    "no steps": {"max_iter": 0},
+    "fewer than none": {"max_iter": -3},
+    "steps that are no integer": {"max_iter": 3.0},
+    "a tolerance of 0": {"tol": 0},
+    "a negative tolerance": {"tol": -1.0},
+    "a tolerance that is NaN": {"tol": math.nan},
+    "no weights": {"weight": None},
+    "another attribute": {"weight": "other"},
+    "an attribute that no edge has": {"weight": "absent"},
+    "personalization": {"personalization": {1: 2, "n40": 3, 7: 0}},
+    "personalization with unknown nodes": {"personalization": {1: 2, "nobody": 3}},
+    "personalization of unknown nodes": {"personalization": {"nobody": 3}},
+    "empty personalization": {"personalization": {}},
+    "personalization of 0": {"personalization": {1: 0.0}},
+    "personalization that is no number": {"personalization": {1: "x"}},
+    "nstart": {"nstart": {1: 0.5, "n33": 0.25, "nobody": 1}, "max_iter": 3, "tol": 0.01},
+    "nstart of 0": {"nstart": {1: 0}},
+    "dangling": {"dangling": {5: 1, 6: 3, "nobody": 2}},
+    "dangling of 0": {"dangling": {"nobody": 1}},
+    "all of them": {
+        "alpha": 0.9, "personalization": {1: 2, 2: 1}, "nstart": {4: 1}, "dangling": {"n50": 1}, "weight": None, "tol": 1e-9,
+    },
+    "dangling of 0 and personalization of 0": {"dangling": {}, "personalization": {1: 0}},
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NetworkX divides by 0
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_ranks_and_exceptions_are_those_of_networkx(kind, name):
+    assert_alike(sample(kind), **OPTIONS[name])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("seed", range(5))
+def test_graphs_of_many_shapes(kind, seed):
+    assert_alike(sample(kind, seed=seed, n=10 << seed, m=8 << 2 * seed), tol=1e-12, max_iter=200)
+    assert_alike(sample(kind, seed=seed, weights=False))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_odd_graphs(kind):
+    assert networkx.pagerank(kind(), backend="prplugin") == {}
+    for edges in ([], [(1, 1)], [(0, 1)], [(1, 0), (0, 1)], [(True, 2), (2, 1.0)], [((1, 2), frozenset([3]))]):
+        graph = kind(edges)
+        graph.add_node(None) if isinstance(graph, dict) else graph.add_node("alone")
+        assert_alike(graph)
+    numbered = kind(networkx.path_graph(5))
+    assert_alike(numbered)
+
+
+@pytest.mark.parametrize("weight", [True, 0, 0.0, 5, np.float32(3), np.int64(2)])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_weights_of_many_types(kind, weight):
+    graph = kind([(1, 2, {"weight": weight}), (2, 3, {"weight": 1.5}), (2, 1), (3, 3, {"weight": weight})])
+    assert_alike(graph)
+
+
+@pytest.mark.parametrize("weight", ["x", [1]])
+def test_weights_that_are_no_numbers_are_refused_as_networkx_refuses_them(weight):
+    graph = networkx.DiGraph([(1, 2, {"weight": weight}), (2, 1)])
+    for _ in range(2):
+        ours, theirs = (outcome(graph, backend) for backend in ("prplugin", "networkx"))
+        assert isinstance(ours, type(theirs))
+        assert isinstance(ours, (TypeError, ValueError))
+    assert len(networkx.pagerank(graph, weight=None, backend="prplugin")) == 2
+
+
+@pytest.mark.parametrize("weight", [-1, math.nan, math.inf])
+def test_what_prplugin_refuses_is_left_to_networkx(weight):
+    graph = networkx.DiGraph([(1, 2, {"weight": weight}), (2, 1), (2, 3)])
+    with pytest.raises(NotImplementedError) as raised:
+        networkx.pagerank(graph, backend="prplugin")
+    assert "attribute 'weight' of the edges" in str(raised.value.__cause__)
+    with networkx.config.backend_priority(algos=["prplugin"]), np.errstate(all="ignore"):
+        ours, theirs = outcome(graph, None), outcome(graph, "networkx")
+        assert ours == theirs if isinstance(theirs, dict) else type(ours) is type(theirs)
+
+
+REFUSED = [
+    {"alpha": 1.0}, {"alpha": 1.5, "max_iter": 1}, {"weight": len}, {"personalization": {1: -1, 2: 3}},
+    {"nstart": {1: math.inf}}, {"dangling": {1: math.nan}}, {"alpha": "x"},
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("options", REFUSED, ids=str)
+def test_arguments_that_prplugin_refuses_are_left_to_networkx(options):
+    graph = sample(networkx.DiGraph)
+    with pytest.raises(NotImplementedError):
+        networkx.pagerank(graph, backend="prplugin", **options)
+    with networkx.config.backend_priority(algos=["prplugin"]):
+        ours, theirs = outcome(graph, None, **options), outcome(graph, "networkx", **options)
+    assert ours == theirs if isinstance(theirs, dict) else type(ours) is type(theirs)
+
+
+def test_views_and_subgraphs():
+    graph = sample(networkx.DiGraph)
+    for view in (
+        graph.reverse(copy=False),
+        graph.subgraph(list(graph)[5:40]),
+        graph.to_undirected(as_view=True),
+        networkx.subgraph_view(graph, filter_edge=lambda tail, head: tail != head),
+        networkx.freeze(graph.copy()),
+        sample(networkx.MultiDiGraph).to_undirected(as_view=True),
+        sample(networkx.MultiGraph).to_directed(as_view=True),
+    ):
+        assert_alike(view)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_by_name(method):
+    graph = sample(networkx.DiGraph)
+    ours = networkx.pagerank(graph, backend="prplugin", method=method, tol=1e-10)
+    theirs = networkx.pagerank(graph, backend="networkx", tol=1e-10)
+    assert math.fsum(abs(ours[node] - theirs[node]) for node in graph) < 2 * len(graph) * 1e-10
+
+
+def test_options_of_a_method():
+    graph = sample(networkx.DiGraph)
+    one, other = (networkx.pagerank(graph, backend="prplugin", method="numba", threads=k) for k in (1, 2))
+    assert one == other
+
+
+class TestTheCache:
+    def test_a_graph_is_converted_once_for_each_attribute_and_again_when_it_has_changed(self, monkeypatch):
+        from prplugin import networkx as ours
+
+        read = []
+        convert = ours.convert_from_nx
+        monkeypatch.setattr(
+            ours, "convert_from_nx", lambda graph, **options: read.append(options["edge_attrs"]) or convert(graph, **options)
+        )  # fmt: skip
+        graph = sample(networkx.MultiGraph)
+        before = networkx.pagerank(graph, backend="prplugin")
+        assert networkx.pagerank(graph, backend="prplugin", alpha=0.5) != before
+        assert networkx.pagerank(graph, backend="prplugin") == before
+        assert read == [{"weight": 1}]
+        assert_alike(graph, weight=None)  # what is there is enough
+        assert read == [{"weight": 1}]
+        assert_alike(graph, weight="other")
+        assert read == [{"weight": 1}, {"other": 1}]
+        graph.add_edge(1, 2, weight=100.0)
+        assert_alike(graph)
+        assert read == [{"weight": 1}, {"other": 1}, {"weight": 1}]
+        with networkx.config(cache_converted_graphs=False):
+            networkx.pagerank(graph, backend="prplugin")
+            networkx.pagerank(graph, backend="prplugin")
+        assert len(read) == 5
+
+    def test_the_graph_is_not_altered(self):
+        graph = sample(networkx.MultiDiGraph)
+        before = graph.copy()
+        networkx.pagerank(graph, backend="prplugin")
+        assert networkx.utils.graphs_equal(graph, before)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
+    from prplugin.networkx import convert_from_nx, convert_to_nx, pagerank
+
+    graph = sample(kind)
+    converted = convert_from_nx(graph, edge_attrs={"weight": 1})
+    assert networkx.pagerank(converted) == networkx.pagerank(graph, backend="prplugin") == pagerank(graph)
+    back = convert_to_nx(converted)
+    assert type(back) is kind
+    assert list(back) == list(graph)
+    assert back.number_of_edges() == graph.number_of_edges()
+    assert math.isclose(back.size("weight"), graph.size("weight"))
+    assert_alike(back)
+    assert convert_to_nx({1: 0.5}) == {1: 0.5}
+    with pytest.raises(NotImplementedError, match="no other attributes"):
+        convert_from_nx(graph, preserve_edge_attrs=True)
+
+
+def test_large_graphs_go_to_the_gpu_where_cupy_is_loaded(monkeypatch):
+    from prplugin import networkx as ours
+
+    monkeypatch.setattr("prplugin.cuda.missing", lambda: None)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    assert not ours._worth_the_gpu(10**7)
+    monkeypatch.setitem(sys.modules, "cupy", object())
+    assert ours._worth_the_gpu(10**7)
+    assert not ours._worth_the_gpu(1000)
+    monkeypatch.setattr("prplugin.cuda.missing", lambda: "none")
+    assert not ours._worth_the_gpu(10**7)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weight", ["weight", None])
+def test_a_graph_on_the_gpu(monkeypatch, weight):
+    cuda = pytest.importorskip("prplugin.cuda")
+    if reason := cuda.missing():
+        pytest.skip(reason)
+    import cupy  # noqa: F401
+
+    monkeypatch.setattr("prplugin.networkx.COMPILED_FROM", 1)
+    for kind in KINDS:
+        graph = sample(kind)
+        assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})
+
+
+COUNTED = """
+import logging, sys, pytest
+count = 0
+class Count(logging.Handler):
+    def emit(self, record):
+        global count
+        count += record.getMessage().startswith("Using backend 'prplugin' for call to 'pagerank'")
+logger = logging.getLogger("networkx.utils.backends")
+logger.setLevel(logging.DEBUG)
+logger.addHandler(Count())
+status = pytest.main(["-q", "-p", "no:cacheprovider", "--pyargs", "networkx.algorithms.link_analysis.tests.test_pagerank"])
+print("status", int(status), "calls", count)
+"""
+
+
+def run(code, tmp_path, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_networkx_own_tests_pass_and_run_here(tmp_path):
+    """With the backend for every dispatched call; what it does not have, NetworkX's matrices, falls back."""
+    output = run(COUNTED, tmp_path, NETWORKX_TEST_BACKEND="prplugin", NETWORKX_FALLBACK_TO_NX="1")
+    status, calls = output.splitlines()[-1].split()[1::2]
+    assert status == "0", output
+    assert "xfailed" not in output
+    assert int(calls) >= 20  # a call or two in each test of nx.pagerank
+
+
+def test_automatic_dispatch(tmp_path):
+    code = """
+import sys, networkx as nx
+assert "prplugin" not in sys.modules and "numpy" not in sys.modules  # NetworkX stays as light as it was
+import logging
+logging.basicConfig(stream=sys.stdout, level=logging.DEBUG)
+graph = nx.path_graph(300)
+nx.pagerank(graph)
+assert "prplugin" in sys.modules and "pandas" not in sys.modules and "scipy" not in sys.modules
+assert nx.config.backend_priority.algos == ["prplugin"]
+assert "prplugin" in nx.pagerank.__doc__
+"""
+    assert "Using backend 'prplugin' for call to 'pagerank'" in run(
+        code, tmp_path, NETWORKX_BACKEND_PRIORITY="prplugin"
+    )
