@@ -16,7 +16,8 @@ __all__ = ["circumstances"]
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
+    "numpy", "pandas", "pyarrow", "numba", "networkx", "scipy", "graphblas", "suitesparse_graphblas", "networkit", "igraph",
+    "sknetwork", "graph_mate", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
 )  # fmt: skip
 
 
