@@ -26,7 +26,7 @@ BENCHMARKS = {
 @click.option(
     "--data",
     type=click.Path(path_type=Path),
-    help="Folder of real graphs; else PRPLUGIN_DATA, else shared/data beside the repository, else none.",
+    help="Folder of real graphs; else PRPLUGIN_DATA, else shared/data beside the repository.",
 )
 @click.option(
     "--output", type=click.Path(path_type=Path), default=Path(__file__).parent / "results", show_default="results/"
@@ -52,7 +52,7 @@ def main(name: str, data: Path | None, output: Path, quick: bool, split: int | N
         console.log("  ".join(_shown(row[column]) for column in _tables(benchmark)[row.get("table", "")]))
         results.append(row)
         # By now all is loaded whose versions are asked for; and what is written stays if the run is interrupted.
-        about = about or circumstances(f"python -m benchmarks {' '.join(words)}")
+        about = about or circumstances(f"python -m benchmarks {' '.join(words)}", getattr(benchmark, "PACKAGES", ()))
         _save(output, name, about, results)
     for title, columns in _tables(benchmark).items():
         table = Table(*columns, title=title or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,15 @@ __all__ = ["circumstances"]
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
-    "numpy", "pandas", "pyarrow", "numba", "networkx", "scipy", "graphblas", "suitesparse_graphblas", "networkit", "igraph",
-    "sknetwork", "graph_mate", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
+    "numpy", "pandas", "numba", "networkx", "scipy", "cupy", "cudf", "pylibcudf", "cugraph", "pylibcugraph", "rmm"
 )  # fmt: skip
 
 
-def circumstances(command: str) -> dict[str, Any]:
-    """Say what ran on what, and by which command: no host names, no paths."""
+def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
+    """Say what ran on what, and by which command: no host names, no paths; `packages` are more to give versions of."""
     versions = {"python": platform.python_version(), "prplugin": prplugin.__version__}
     distributions = packages_distributions()
-    for package in PACKAGES:
+    for package in (*PACKAGES, *packages):
         if found := _version(package, [package, *distributions.get(package, [])]):
             versions[package] = found
     return {

@@ -23,7 +23,10 @@ from benchmarks.peers._figure import figure
 from benchmarks.peers._fit import Fitted, Posed, fitted, posed
 from benchmarks.peers._sides import PEERS, ours, peer
 
-__all__ = ["TABLES", "figure", "rows"]
+__all__ = ["PACKAGES", "TABLES", "figure", "rows"]
+
+PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph", "sknetwork", "graph_mate"
+"""Of the peers, and what numbers ids for them."""
 
 TABLES = {table.TITLE: table.COLUMNS for table in (_times, _threads, _busy)}
 

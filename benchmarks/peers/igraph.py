@@ -1,7 +1,7 @@
 """igraph's own PageRank: PRPACK, which solves to the last digits of float64 and has no tolerance.
 
-Pairs of Python integers, sorted, are what igraph reads fastest (R-MAT 18: 1.2 s; as they come 3.3, as a NumPy array 7.5;
-parallel edges summed into weights first 2.2).
+Pairs of Python integers, sorted, are what igraph reads fastest (R-MAT 18: 1.2 s; as they come 3.3, as a NumPy array
+7.5; with parallel edges summed into weights 2.2).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """NetworKit's own PageRank, on all cores.
 
-`NoSinkHandling` leads to the same ranks in four to nine times the iterations. Ids must be int64: int32 ends the process.
+`NoSinkHandling` leads to the same ranks in four to nine times the iterations where there are sinks. Ids must be int64:
+int32 ends the process.
 """
 
 from __future__ import annotations

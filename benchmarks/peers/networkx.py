@@ -1,4 +1,4 @@
-"""NetworkX: its PageRank is a SciPy loop, its graph one of Python's dictionaries, and so only small ones are asked of it.
+"""NetworkX, of small graphs alone: its PageRank is a SciPy loop, its graph one of Python's dictionaries.
 
 Parallel edges are summed into weights first: a third of the time of a `MultiDiGraph`.
 """
