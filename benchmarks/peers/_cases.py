@@ -62,7 +62,7 @@ class Case:
             return scattered(dense)
         # As a reader of files gives them: one object for each string of a column.
         n = int(dense.to_numpy().max()) + 1
-        named = pd.DataFrame({name: self._spelt(n)[dense[name].to_numpy()] for name in dense})
+        named = pd.DataFrame({name: self._spelt(n)[dense[name].to_numpy()] for name in dense}, dtype=object)
         return named if self.ids == "object strings" else named.astype("str")
 
     def exact(self, dense: pd.DataFrame) -> pd.Series:
