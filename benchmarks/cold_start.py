@@ -1,4 +1,8 @@
-"""The first call in a fresh process, with no compiled kernels on disk and with them: ``python -m benchmarks cold``."""
+"""The first call in a fresh process, with kernels on disk and without, beside SciPy: ``python -m benchmarks cold``.
+
+SciPy is the loop that one writes by hand, as in `peers`; both stop at an error of 1e-6 by their own rules. Imports are
+those after pandas, and the ratio is of import and first call together.
+"""
 
 from __future__ import annotations
 
@@ -14,50 +18,67 @@ from typing import Any
 
 __all__ = ["COLUMNS", "rows"]
 
-COLUMNS = ("edges", "kernels on disk", "import after pandas s", "first call s", "second call s")
+COLUMNS = (
+    "edges", "kernels on disk", "import s", "first call s", "second call s", "SciPy import s", "SciPy first call s",
+    "SciPy second call s", "ratio",
+)  # fmt: skip
 
 SCRIPT = """
 import json, sys, time
 import numpy as np
 import pandas as pd
-m = int(sys.argv[1])
+m = int(sys.argv[2])
 random = np.random.default_rng(0)
 ids = random.integers(-2**61, 2**61, max(34, m // 5))
 edges = pd.DataFrame({"src": random.choice(ids, m), "dst": random.choice(ids, m)})
-times = [time.perf_counter()]
-import prplugin
-times.append(time.perf_counter())
-edges.pagerank()
-times.append(time.perf_counter())
-edges.pagerank()
-times.append(time.perf_counter())
-print(json.dumps([after - before for before, after in zip(times, times[1:])]))
+seconds = []
+def timed(do):
+    began = time.perf_counter()
+    do()
+    seconds.append(time.perf_counter() - began)
+if sys.argv[1] == "ours":
+    timed(lambda: __import__("prplugin"))
+    call = edges.pagerank
+else:
+    timed(lambda: __import__("scipy.sparse"))
+    from benchmarks.peers.scipy_by_hand import build, rank
+    def call():
+        ids, matrix = build(edges)
+        return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
+timed(call)
+timed(call)
+print(json.dumps(seconds))
 """
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Start processes, each case three times, and take medians."""
+    """Start processes in turn, each case three times, and take medians."""
     for m in (34, 100_000, 1_000_000) if quick else (34, 100_000, 1_000_000, 16_000_000):
-        samples: dict[bool, list[list[float]]] = {False: [], True: []}
+        samples: dict[str, list[list[float]]] = {"no": [], "yes": [], "SciPy": []}
         for _ in range(3):
             with tempfile.TemporaryDirectory() as cache:
-                for cached in (False, True):
-                    samples[cached].append(_run(m, cache))
-        for cached, runs in samples.items():
-            imported, first, second = (statistics.median(column) for column in zip(*runs, strict=True))
+                samples["no"].append(_run("ours", m, cache))
+                samples["yes"].append(_run("ours", m, cache))
+                samples["SciPy"].append(_run("SciPy", m, cache))
+        scipy = _medians(samples["SciPy"])
+        for on_disk in ("no", "yes"):
+            own = _medians(samples[on_disk])
             yield {
                 "edges": m,
-                "kernels on disk": "yes" if cached else "no",
-                "import after pandas s": imported,
-                "first call s": first,
-                "second call s": second,
-                "samples": runs,
+                "kernels on disk": on_disk,
+                **dict(zip(COLUMNS[2:8], own + scipy, strict=True)),
+                "ratio": sum(scipy[:2]) / sum(own[:2]),
+                "samples": {"ours": samples[on_disk], "SciPy": samples["SciPy"]},
             }
 
 
-def _run(m: int, cache: str) -> list[float]:
+def _medians(runs: list[list[float]]) -> list[float]:
+    return [statistics.median(column) for column in zip(*runs, strict=True)]
+
+
+def _run(whose: str, m: int, cache: str) -> list[float]:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(m)],
+        [sys.executable, "-c", SCRIPT, whose, str(m)],
         env={**os.environ, "NUMBA_CACHE_DIR": cache},
         capture_output=True,
         text=True,

@@ -24,10 +24,10 @@ class Timed:
         return statistics.median(self.seconds)
 
 
-def alternately(*things: Callable[[], Any], runs: int) -> list[Timed]:
-    """Time things in turn, A B A B ..., after one round that is not counted."""
+def alternately(*things: Callable[[], Any], runs: int, warm: bool = False) -> list[Timed]:
+    """Time things in turn, A B A B ..., after one round that is not counted unless they are warm already."""
     timed = [Timed() for _ in things]
-    for run in range(runs + 1):
+    for run in range(warm, runs + 1):
         for thing, record in zip(things, timed, strict=True):
             began = time.perf_counter()
             record.result = thing()

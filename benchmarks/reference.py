@@ -1,14 +1,17 @@
-"""Ranks in float64 by a plain power iteration with cuSPARSE, which shares no code with prplugin."""
+"""Ranks in float64 by a plain power iteration with SciPy or cuSPARSE, which shares no code with prplugin."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
+from prplugin.graph.arrays import namespace
+
 __all__ = ["reference"]
 
-TOL = 1e-12
+TOL = 1e-13
 """Proved of exact steps, where rounding lets a step change so little."""
 
 STEPS = 10
@@ -16,7 +19,7 @@ STEPS = 10
 
 
 def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> Any:
-    """Rank the vertices of a cuDF frame of ids from 0 on.
+    """Rank the vertices of a frame of ids from 0 on, where it lies: by SciPy on the CPU, by cuSPARSE on the GPU.
 
     Parameters
     ----------
@@ -25,38 +28,37 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
 
     Returns
     -------
-    CuPy array
+    NumPy or CuPy array
         By id; 0 where no edge has it.
     """
-    import cupy
-    from cupyx.scipy.sparse import csr_matrix
-
     source, target = edges["src"].values, edges["dst"].values
+    xp = namespace(source)
+    csr_matrix = importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse").csr_matrix
     n = int(max(source.max(), target.max())) + 1
     if multi:
-        order = cupy.argsort(target)
+        order = xp.argsort(target)
         columns = source[order]
-        weights = cupy.ones(source.size) if weight is None else edges[weight].values[order]
+        weights = xp.ones(source.size) if weight is None else edges[weight].values[order]
         del order
     else:
-        pairs = cupy.unique(target.astype(np.int64) * n + source)
-        target, columns, weights = pairs // n, pairs % n, cupy.ones(pairs.size)
+        pairs = xp.unique(target.astype(np.int64) * n + source)
+        target, columns, weights = pairs // n, pairs % n, xp.ones(pairs.size)
         del pairs
     columns = columns.astype(np.int32)
-    offsets = cupy.zeros(n + 1, np.int32)
-    cupy.cumsum(cupy.bincount(target, minlength=n), dtype=np.int32, out=offsets[1:])
+    offsets = xp.zeros(n + 1, np.int32)
+    xp.cumsum(xp.bincount(target, minlength=n), dtype=np.int32, out=offsets[1:])
     matrix = csr_matrix((weights, columns, offsets), shape=(n, n))
 
-    out = cupy.bincount(columns, weights, minlength=n)
+    out = xp.bincount(columns, weights, minlength=n)
     present = (out > 0) | (offsets[1:] > offsets[:-1])
     present[columns] = True  # those of weight 0, too
     v = present / present.sum()
-    share, dangling = cupy.where(out > 0, 1 / cupy.maximum(out, np.finfo(float).tiny), 0.0), out == 0
+    share, dangling = xp.where(out > 0, 1 / xp.maximum(out, np.finfo(float).tiny), 0.0), out == 0
 
     x, change = v, np.inf
     while True:
         for _ in range(STEPS):
             before, x = x, alpha * (matrix @ (x * share) + (x * dangling).sum() * v) + (1 - alpha) * v
-        last, change = change, float(cupy.abs(x - before).sum())
+        last, change = change, float(xp.abs(x - before).sum())
         if alpha / (1 - alpha) * change <= TOL or change >= last:  # at the end, or at that of float64
             return x

@@ -1,0 +1,76 @@
+"""The benchmark beside other libraries: what it asks is what it says, and nothing is left out without a word."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import peers
+from benchmarks.__main__ import main
+from benchmarks.peers._cases import cases
+from benchmarks.peers._fit import Fit, _loosest
+from benchmarks.peers._memory import peak_bytes
+from benchmarks.peers._sides import PEERS
+
+
+def test_rows_are_at_the_error_asked():
+    rows = list(peers.rows(None, quick=True, only=("grid", "strings ids, SciPy loop", "str ids, SciPy loop")))
+    assert {row["peer"] for row in rows} == set(PEERS)
+    timed = [row for row in rows if row["ratio"] != ""]
+    assert {row["peer"] for row in timed} >= {"SciPy loop", "SciPy loop, tuned", "NetworkX"}
+    assert len({row["graph"] for row in timed}) == 3
+    for row in timed:
+        assert max(row["peer error"], row["our error"]) <= row["error asked"]
+        assert row["ratio"] == row["peer s"] / row["ours s"]
+    assert all(row["note"] for row in rows if row["ratio"] == "")
+
+
+def test_all_tables_are_written(tmp_path):
+    only = [f"int64 ids, SciPy loop, tuned, {way}" for way in ("frame", "threads", "busy core")]
+    words = ["peers", "--quick", "--output", str(tmp_path), *(word for name in only for word in ("--only", name))]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    written = json.loads((tmp_path / "peers.json").read_text())["rows"]
+    assert {row["table"] for row in written} == set(peers.TABLES)
+    text = (tmp_path / "peers.md").read_text()
+    assert all(f"## {title}\n" in text for title in peers.TABLES)
+    assert (tmp_path / "peers.png").stat().st_size > 0
+
+
+def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    monkeypatch.delitem(sys.modules, "benchmarks.peers.networkx", raising=False)
+    [row] = peers.rows(None, quick=True, only=("grid 30 x 30, local ids, NetworkX, compute",))
+    assert row["peer"] == "NetworkX"
+    assert "pip install" in row["note"]
+    [row] = peers.rows(None, quick=False, only=("web-NotreDame",))
+    assert "PRPLUGIN_DATA" in row["note"]
+
+
+def test_strings_are_those_of_the_sparse_ids():
+    sparse, strings, arrow, _ = cases(None, quick=True)
+    dense = sparse.dense()
+    spelt = sparse.frame(dense).astype(str).astype(object)
+    pd.testing.assert_frame_equal(strings.frame(dense), spelt, check_dtype=False)
+    assert strings.frame(dense).dtypes.eq(object).all()
+    assert not arrow.frame(dense).dtypes.eq(object).any()
+
+
+@pytest.mark.parametrize(("factor", "tol"), [(0.3, 2e-6), (1.0, 1e-6), (30.0, 2**-5 * 1e-6)])
+def test_the_loosest_tolerance_is_found_by_doubling_and_halving(factor, tol):
+    found = _loosest(lambda tol: Fit(tol, 1, tol * factor), 1e-6, heeded=True)
+    assert found == Fit(tol, 1, tol * factor)
+
+
+def test_a_floor_ends_the_search():
+    found = _loosest(lambda tol: Fit(tol, 1, max(tol, 3e-7)), 1e-10, heeded=True)
+    assert found.error == 3e-7
+
+
+def test_peaks_count_numpy():
+    assert 8e6 <= peak_bytes(lambda: np.ones(1_000_000).sum()) < 9e6
