@@ -1,10 +1,11 @@
-"""Run a benchmark by name, print its table, and keep it with all that is needed to run it again."""
+"""Run a benchmark by name, print its tables and keep them with all that is needed to run it again; compare two runs."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,79 +13,104 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import against_cugraph, against_scipy, cold_start, kernels, overlap, step_cost
-from conformance.circumstances import circumstances
+from benchmarks import against_cugraph, against_scipy, cold_start, compare, kernels, overlap, report, step_cost
+from benchmarks.papers import bowen, kim, kumar, swaroop, wu
+from benchmarks.run import run
+
+PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "overlap": overlap, "scipy": against_scipy,
-    "steps": step_cost,
+    **PAPERS, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "overlap": overlap,
+    "scipy": against_scipy, "steps": step_cost,
 }  # fmt: skip
 
+ALL = tuple(PAPERS)
+"""What ``python -m benchmarks all`` runs."""
 
-@click.command()
-@click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of real graphs; else PRPLUGIN_DATA, else none.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), default=Path(__file__).parent / "results", show_default="results/"
-)
-@click.option("--quick", is_flag=True, help="Only the small graphs.")
-@click.option("--split", type=click.IntRange(0), help="Of overlap: the N whose timeline is drawn.")
-@click.option("--only", multiple=True, help="Of cugraph: cases in whose name this occurs; may be repeated.")
-def main(name: str, data: Path | None, output: Path, quick: bool, split: int | None, only: tuple[str, ...]) -> None:
-    """Run benchmark NAME; write its table as Markdown and JSON, and its figure if it has one."""
-    benchmark = BENCHMARKS[name]
-    if split is not None and benchmark is not overlap:
-        raise click.UsageError("--split is an option of overlap alone.")
-    if only and benchmark is not against_cugraph:
-        raise click.UsageError("--only is an option of cugraph alone.")
-    options: dict[str, Any] = ({} if split is None else {"split": split}) | ({"only": only} if only else {})
-    words = [name, *["--quick"] * quick, *([] if split is None else [f"--split {split}"])]
-    words += [f"--only {shlex.quote(word)}" for word in only]
-    data = data or (Path(os.environ["PRPLUGIN_DATA"]) if "PRPLUGIN_DATA" in os.environ else None)
-    console = Console(width=160)
-    about: dict[str, Any] = {}
-    results = []
-    for row in benchmark.rows(data, quick, **options):
-        console.log("  ".join(_shown(row[column]) for column in benchmark.COLUMNS))
-        results.append(row)
-        # By now all is loaded whose versions are asked for; and what is written stays if the run is interrupted.
-        about = about or circumstances(f"python -m benchmarks {' '.join(words)}")
-        _save(output, name, about, results)
-    table = Table(*benchmark.COLUMNS)
-    for row in results:
-        table.add_row(*(_shown(row[column]) for column in benchmark.COLUMNS))
-    console.print(table)
-    if hasattr(benchmark, "figure"):
-        benchmark.figure(results).savefig(output / f"{name}.png", dpi=150)
+OPTIONS = {
+    "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
+    "cugraph": click.option("--only", multiple=True, help="Cases in whose name this occurs; may be repeated."),
+}
+"""Of one benchmark alone."""
 
 
-def _save(output: Path, name: str, about: dict[str, Any], results: list[dict[str, Any]]) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
-    (output / f"{name}.md").write_text(_markdown(BENCHMARKS[name], about, results))
+@click.group()
+def main() -> None:
+    """Run a benchmark; write its tables as Markdown and JSON, and its figures as SVG and PNG."""
 
 
-def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]]) -> str:
-    machine, versions = about["machine"], about["versions"]
-    lines = [
-        f"# {benchmark.__doc__.splitlines()[0]}",
-        "",
-        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
-        + (f", {machine['device']}; " if machine["device"] else "; ")
-        + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + ". Medians; every sample is in the JSON file beside this one.",
-        "",
-        "| " + " | ".join(benchmark.COLUMNS) + " |",
-        "|" + "---|" * len(benchmark.COLUMNS),
-        *("| " + " | ".join(_shown(row[column]) for column in benchmark.COLUMNS) + " |" for row in results),
+def _running(names: tuple[str, ...]) -> Callable[..., None]:
+    def command(data: Path | None, output: Path, quick: bool, **options: Any) -> None:
+        options = {name: value for name, value in options.items() if value not in (None, ())}
+        words = ["--quick"] * quick + ["--data DIR"] * (data is not None)
+        for name, value in options.items():
+            words += [f"--{name} {shlex.quote(str(one))}" for one in (value if isinstance(value, tuple) else (value,))]
+        failed = []
+        for name in names:
+            line = " ".join(["python -m benchmarks", name, *words])
+            try:
+                run(name, BENCHMARKS[name], data or _real_graphs(), quick, options, output, line)
+            except Exception:  # the others go on
+                if len(names) == 1:
+                    raise
+                traceback.print_exc()
+                failed.append(name)
+        if failed:
+            raise click.ClickException(f"{', '.join(failed)} failed; the others are done.")
+
+    return command
+
+
+def _real_graphs() -> Path | None:
+    """Find the folder of real graphs: PRPLUGIN_DATA, else shared/data beside the repository."""
+    places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    return next((Path(place) for place in places if place and (Path(place) / "graphs").is_dir()), None)
+
+
+def _add(name: str, names: tuple[str, ...], help_: str) -> None:
+    decorators = [
+        click.option(
+            "--data",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Folder of real graphs, by their usual names, as SNAP text, Matrix Market or Parquet; "
+            "else PRPLUGIN_DATA, else shared/data beside the repository.",
+        ),
+        click.option(
+            "--output",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path(__file__).parent / "results",
+            show_default="results/",
+        ),
+        click.option("--quick", is_flag=True, help="Only small graphs."),
+        *([OPTIONS[name]] if name in OPTIONS else []),
     ]
-    return "\n".join(lines) + "\n"
+    command: Any = _running(names)
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    main.command(name, help=help_, short_help=help_.partition("\n")[0])(command)
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+for _name, _module in BENCHMARKS.items():
+    _add(_name, (_name,), _module.__doc__)
+_add("all", ALL, f"Run {', '.join(ALL)}, one after the other.")
+
+
+@main.command("compare", help=compare.__doc__)
+@click.argument("first", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("second", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--every", is_flag=True, help="What is the same, too.")
+def _compare(first: Path, second: Path, every: bool) -> None:
+    console = Console(width=160)
+    differences, rows = compare.compared(first, second)
+    for difference in differences:
+        console.print(difference, highlight=False, markup=False)
+    shown = [row for row in rows if every or row["verdict"] != "same"]
+    table = Table(*compare.COLUMNS)
+    for row in shown:
+        table.add_row(*(report.shown(row[column]) for column in compare.COLUMNS))
+    console.print(table)
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
 
 
 if __name__ == "__main__":

@@ -107,8 +107,8 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
     """Draw vertices, the first ones most often; takes 2 * `count` random numbers.
 
     A draw is from all n at first, and goes on to the first 2**-shift of those with odds of q = 1 - 2**-bits, again and
-    again as long as these are `hubs` at least. So vertex i is drawn about as often as i**-s, s = 1 + log2(q) / shift, and degrees k are as frequent as
-    k**-(1 + 1 / s).
+    again as long as these are `hubs` at least. So vertex i is drawn about as often as i**-s, s = 1 + log2(q) / shift,
+    and degrees k are as frequent as k**-(1 + 1 / s).
     """
     coins = _random(xp, first, count, seed)
     size, on = xp.full(count, n, np.uint64), xp.ones(count, bool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ PACKAGES = (
 )  # fmt: skip
 
 
-def circumstances(command: str) -> dict[str, Any]:
-    """Say what ran on what, and by which command: no host names, no paths."""
+def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
+    """Say what ran on what, and by which command: no host names, no paths; `packages` are more to give versions of."""
     versions = {"python": platform.python_version(), "prplugin": prplugin.__version__}
     distributions = packages_distributions()
-    for package in PACKAGES:
+    for package in (*PACKAGES, *packages):
         if found := _version(package, [package, *distributions.get(package, [])]):
             versions[package] = found
     return {

@@ -1,0 +1,97 @@
+"""Rows of the papers' tables, and what has become of the papers' claims."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.report import shown
+from benchmarks.run import Row
+
+__all__ = ["Claim", "absent_together", "or_why", "row", "verdicts"]
+
+
+def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
+    """Put what is known into the columns of a table; what is known beyond them, only the JSON file keeps."""
+    return {"table": table} | dict.fromkeys(columns, "") | known
+
+
+def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    """Give rows, and one with the reason where something stops them: the others go on."""
+    try:
+        yield from find()
+    except ModuleNotFoundError as error:
+        yield known | {"note": f"{error.name} is not here"}
+    except Exception as error:  # of many libraries, and of many types
+        yield known | {"note": " ".join(str(error).split())[:300] or type(error).__name__}
+    gc.collect()  # what the GPU held is free for the next
+
+
+def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
+    """Give rows; of those that were not timed, for one and the same reason, one at the end that names them all."""
+    absent: dict[str, Row] = {}
+    for found in rows:
+        if "samples" in found:
+            yield found
+        elif found["note"] in absent:
+            absent[found["note"]]["what"] += f"; {found['what']}"
+        else:
+            absent[found["note"]] = found
+    yield from absent.values()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """That one thing is ahead of another.
+
+    Attributes
+    ----------
+    what : str
+    paper : float, optional
+        How many times as well it does; None where the paper only says, or draws, that it is ahead.
+    where : str
+        The section, table or figure that says so.
+    found : function
+        Gives the same of the rows here; None if they do not have it.
+    why : str
+        What decides it on the hardware of today.
+    """
+
+    what: str
+    paper: float | None
+    where: str
+    found: Callable[[list[Row]], float | None]
+    why: str
+
+
+def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dict[str, Any]]]:
+    """Say of each claim whether it holds, or whether the other thing is ahead today."""
+    rows = []
+    for claim in claims:
+        found = claim.found(results)
+        if found is None:
+            verdict = "not seen here"
+        else:
+            verdict = "holds" if found > 1 else "TURNED ROUND"
+        rows.append(
+            {
+                "the claim": claim.what,
+                "paper": "ahead" if claim.paper is None else claim.paper,
+                "where": claim.where,
+                "found": "" if found is None else found,
+                "verdict": verdict,
+                "why": claim.why,
+            }
+        )
+    seen = [line for line in rows if line["found"] != ""]
+    turned = [line for line in seen if line["verdict"] != "holds"]
+    words = f"Of {len(rows)} claims {len(seen)} could be looked at here, and {len(seen) - len(turned)} hold."
+    if turned:
+        told = [
+            f"{line['the claim']} ({shown(line['paper'])} in the paper, {line['found']:.3g} here): {line['why']}"
+            for line in turned
+        ]
+        words += " Turned round: " + " ".join(told)
+    return words, rows
