@@ -30,15 +30,17 @@ def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
 
 
 def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
-    """Give rows; of those that were not timed, for one and the same reason, one at the end that names them all."""
+    """Give rows; of those that were not timed and differ by no more than "what", one at the end that names them all."""
     absent: dict[str, Row] = {}
     for found in rows:
         if "samples" in found:
             yield found
-        elif found["note"] in absent:
-            absent[found["note"]]["what"] += f"; {found['what']}"
+            continue
+        others = repr({column: value for column, value in found.items() if column != "what"})
+        if others in absent:
+            absent[others]["what"] += f"; {found['what']}"
         else:
-            absent[found["note"]] = found
+            absent[others] = found
     yield from absent.values()
 
 
@@ -87,7 +89,9 @@ def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dic
         )
     seen = [line for line in rows if line["found"] != ""]
     turned = [line for line in seen if line["verdict"] != "holds"]
-    words = f"Of {len(rows)} claims {len(seen)} could be looked at here, and {len(seen) - len(turned)} hold."
+    if not seen:
+        return f"None of the paper's {len(rows)} claims could be looked at here.", rows
+    words = f"Of the paper's {len(rows)} claims {len(seen)} were looked at here, and {len(seen) - len(turned)} hold."
     if turned:
         told = [
             f"{line['the claim']} ({shown(line['paper'])} in the paper, {line['found']:.3g} here): {line['why']}"
