@@ -91,10 +91,9 @@ def run(
             for row in part.rows():
                 results.append({**row, "part": part.name})
                 console.log(report.line(benchmark, row))
-                # By now all is loaded whose versions are asked for.
-                about |= circumstances(command, packages)
                 _save(file, benchmark, about, results, done, finished=False)
             done.append(part.name)
+            about |= circumstances(command, packages)  # by now all is loaded whose versions are asked for
             bar.advance(task, part.size)
     _save(file, benchmark, about, results, done, finished=True)
     figures = report.figures(benchmark, results)

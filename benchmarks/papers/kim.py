@@ -63,8 +63,8 @@ SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
 RUNS, LIMIT = 5, 10.0
 
-ONE, ALL, NODE, EDGE = "one CPU version: numba, 1 thread", "numba, all CPU threads", "node", "edge"
-BEST, HAND, SPARSE, PEER = "ours: auto", "SciPy by hand, 1 thread", "cuSPARSE by hand (CuPy)", "cuGraph"
+ONE, ALL, NODE, EDGE = sides.ONE.label, sides.ALL_THREADS.label, "node", "edge"
+BEST, HAND, SPARSE, PEER = sides.OURS.label, sides.SCIPY.label, sides.CUSPARSE.label, sides.CUGRAPH.label
 
 
 class Ran(NamedTuple):

@@ -21,6 +21,7 @@ from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
+from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods._heads import falling
 from prplugin.methods._split_choice import works
@@ -74,7 +75,7 @@ def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
     if (file := real(data, name, n, m)) is not None and (m < 5_000_000 or not quick):
         return file
     n, m = (n // 100, m // 100) if quick else (n, m)
-    return generated(f"web {n:,} x {m:,} for {name}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,} in place of {name}", n, m, lambda place: web(n, m, place=place))
 
 
 def _of_graph(graph: Named) -> Iterator[Row]:
@@ -113,7 +114,11 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
             "% of the edges": 100 * work.tail_edges / adjacency.m,
             "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
         }
-        yield from or_why(row(SPLIT, TABLES[SPLIT], known), partial(_timed, adjacency, known, n))
+        line = row(SPLIT, TABLES[SPLIT], known)
+        if cuda.missing():  # the sides have said so
+            yield line
+        else:
+            yield from or_why(line, partial(_timed, adjacency, line, n))
 
 
 def _by_itself(adjacency: Adjacency) -> tuple[int | str | None, dict[int | str, tuple[float, float]]]:
@@ -124,9 +129,9 @@ def _by_itself(adjacency: Adjacency) -> tuple[int | str | None, dict[int | str, 
     return None, {}
 
 
-def _timed(adjacency: Adjacency, known: Row, n: int | str) -> Iterator[Row]:
+def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
     samples = sides.iteration(sides.prepared("cpu-split", adjacency, split=n), adjacency.n)
-    yield row(SPLIT, TABLES[SPLIT], known | {"ms an iteration": statistics.median(samples) * 1e3, "samples": samples})
+    yield line | {"ms an iteration": statistics.median(samples) * 1e3, "samples": samples}
 
 
 # --- what the paper says ------------------------------------------------------------------------------------------

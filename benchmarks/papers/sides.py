@@ -118,16 +118,16 @@ class ByHand:
     offsets, sources : arrays
         The in-edges by target, in one place.
     out_degrees : array of n float64
-    dtype : str
-        Of matrix and vectors.
+        All in float64 on the CPU, as ours are there, and in float32 on the GPU.
     """
 
-    def __init__(self, offsets: Any, sources: Any, out_degrees: Any, dtype: str = "float32") -> None:
+    def __init__(self, offsets: Any, sources: Any, out_degrees: Any) -> None:
         xp = namespace(offsets)
+        dtype = "float64" if xp is np else "float32"
         csr_matrix = importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse").csr_matrix
         n = out_degrees.size
         self.matrix = csr_matrix((xp.ones(sources.size, dtype), sources, offsets), shape=(n, n))
-        self._shares = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1), 0).astype(dtype)
+        self._shares = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
         self._dangling = xp.flatnonzero(out_degrees == 0)
         self.ranks = xp.full(n, 1 / n, dtype)
 
@@ -174,7 +174,7 @@ def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
 
 
 ONE = method("one CPU version: numba, 1 thread", "numba", threads=1)
-ALL_THREADS = method(f"numba, all {this_machine().threads} CPU threads", "numba")
+ALL_THREADS = method("numba, all CPU threads", "numba")
 SCIPY = Side("SciPy by hand, 1 thread", partial(_by_hand, "host"))
 OURS = Side("ours on the GPU: auto", partial(_auto, "device"))
 CUSPARSE = Side("cuSPARSE by hand (CuPy)", partial(_by_hand, "device"))

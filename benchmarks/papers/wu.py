@@ -134,7 +134,7 @@ def _graph(data: Path | None, known: Dataset, quick: bool) -> Named:
     if not quick and (file := real(data, known.name, known.rows, known.non_zeros, files=known.files)) is not None:
         return file
     n, m = (known.rows // 20, known.non_zeros // 20) if quick else (known.rows, known.non_zeros)
-    return generated(f"web {n:,} x {m:,} for {known.name}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,} in place of {known.name}", n, m, lambda place: web(n, m, place=place))
 
 
 def _of_set(known: Dataset | None, graph: Named) -> Iterator[Row]:
@@ -404,6 +404,12 @@ def _quotient(one: str, other: str) -> Callable[[Row], float | None]:
     return lambda line: line[one] / line[other] if line[one] != "" and line[other] != "" else None
 
 
+def _beside_the_rest(line: Row) -> float | None:
+    if line["SpMV ms"] == "" or line["round ms"] == "":
+        return None
+    return line["SpMV ms"] / max(line["round ms"] - line["SpMV ms"], 1e-9)
+
+
 CLAIMS = (
     Claim(
         what="the GPU beside one CPU version for 500 rounds, at best",
@@ -437,15 +443,11 @@ CLAIMS = (
         why="the GPU's memory has become faster by more than the bus.",
     ),
     Claim(
-        what="SpMV as a share of a round, times two",
-        paper=1.84,
-        where="Section V: more than 92 % of the time",
-        found=lambda results: _best_of(
-            results,
-            ROUND,
-            lambda line: None if (share := _quotient("SpMV ms", "round ms")(line)) is None else 2 * share,
-        ),
-        why="vector operations and the look at the end are one launch more.",
+        what="SpMV beside the rest of a round, at best",
+        paper=92 / 8,
+        where="Section III.A: 92 to 95 % of the time",
+        found=lambda results: _best_of(results, ROUND, _beside_the_rest),
+        why="on small graphs launches and the look at the end take as long as SpMV; on large ones they do not.",
     ),
 )
 
