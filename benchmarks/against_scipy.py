@@ -18,7 +18,9 @@ import prplugin
 from benchmarks.generate import grid, rmat, scattered, uniform
 from benchmarks.measure import alternately
 
-__all__ = ["COLUMNS", "rows"]
+__all__ = ["COLUMNS", "KEYS", "rows"]
+
+KEYS = ("graph", "tol")
 
 COLUMNS = ("graph", "edges", "tol", "scipy s", "prplugin s", "ratio", "method", "scipy error", "prplugin error")
 

@@ -55,6 +55,10 @@ RUNS, LIMIT = 5, 20.0
 
 SCALES = 20, 22
 DEGREE = 16
+NAME = f"Kronecker {{}}, degree {DEGREE}"
+PAPER_GRAPH = NAME.format(20)
+"""Section 2.2: scale 20, degree 16."""
+
 SEGMENTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 BEST = 24
 """Section 4: what the paper found best."""
@@ -108,7 +112,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
 
 def _kronecker(scale: int) -> Named:
     return generated(
-        f"Kronecker {scale}, degree {DEGREE}",
+        NAME.format(scale),
         1 << scale,
         DEGREE << scale,
         lambda place: rmat(scale, DEGREE, place=place),
@@ -200,7 +204,8 @@ def _times_one(what: str, results: list[Row]) -> float | None:
         (
             line["x one CPU version"]
             for line in results
-            if line["table"] == FULL and line.get("what") == what and line["x one CPU version"] != ""
+            if line["table"] == FULL and line["graph"] == PAPER_GRAPH and line["what"] == what
+            if line["x one CPU version"] != ""
         ),
         None,
     )
@@ -213,7 +218,8 @@ def _over(what: str, other: str, results: list[Row]) -> float | None:
 
 def _of_segments(results: list[Row]) -> float | None:
     """Give how much the paper's 24 segments gain over one."""
-    ms = {line["segments"]: line["ms an iteration"] for line in results if line["table"] == SWEEP}
+    swept = [line for line in results if line["table"] == SWEEP and line["graph"] == PAPER_GRAPH]
+    ms = {line["segments"]: line["ms an iteration"] for line in swept if line["segments"] != ""}
     return ms[1] / ms[BEST] if BEST in ms and 1 in ms else None
 
 

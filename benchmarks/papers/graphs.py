@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -56,10 +56,6 @@ class Named:
         for side in {"host", self.place}:  # the methods of the CPU need it there
             require(needed, side, self.name)  # type: ignore[arg-type]
         return self.make()
-
-    def called(self, name: str) -> Named:
-        """Give it another name."""
-        return replace(self, name=name)
 
 
 def place() -> Place:

@@ -74,8 +74,9 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
 def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
     if (file := real(data, name, n, m)) is not None and (m < 5_000_000 or not quick):
         return file
+    instead = "" if quick else f" in place of {name}"
     n, m = (n // 100, m // 100) if quick else (n, m)
-    return generated(f"web {n:,} x {m:,} in place of {name}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
 
 
 def _of_graph(graph: Named) -> Iterator[Row]:
@@ -156,8 +157,8 @@ def _ratio(results: list[Row], graph: str, slow: str, fast: str) -> float | None
 def _shared(results: list[Row]) -> float | None:
     """Give how much the CPU's help gains, at the N that is best with it, on any graph."""
     gains = []
-    for graph in dict.fromkeys(line["graph"] for line in results):
-        of_it = [line for line in results if line["graph"] == graph and line["table"] == SPLIT]
+    for graph, _, _ in GRAPHS:
+        of_it = [line for line in results if graph in line["graph"] and line["table"] == SPLIT]
         timed = {line["N"]: line["ms an iteration"] for line in of_it if line["ms an iteration"] != ""}
         if "all" in timed and len(timed) > 1:
             gains.append(timed["all"] / min(ms for n, ms in timed.items() if n != "all"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,10 @@ def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
     yield from absent.values()
 
 
+LEVEL = 0.03
+"""Logarithm of a ratio within which two things are level."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """That one thing is ahead of another.
@@ -76,7 +81,7 @@ def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dic
         if found is None:
             verdict = "not seen here"
         else:
-            verdict = "holds" if found > 1 else "TURNED ROUND"
+            verdict = "no difference" if abs(math.log(found)) < LEVEL else "holds" if found > 1 else "TURNED ROUND"
         rows.append(
             {
                 "the claim": claim.what,
@@ -88,10 +93,11 @@ def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dic
             }
         )
     seen = [line for line in rows if line["found"] != ""]
-    turned = [line for line in seen if line["verdict"] != "holds"]
+    turned = [line for line in seen if line["verdict"] == "TURNED ROUND"]
     if not seen:
         return f"None of the paper's {len(rows)} claims could be looked at here.", rows
-    words = f"Of the paper's {len(rows)} claims {len(seen)} were looked at here, and {len(seen) - len(turned)} hold."
+    holding = sum(line["verdict"] == "holds" for line in seen)
+    words = f"Of the paper's {len(rows)} claims, {len(seen)} looked at here; holding today: {holding}."
     if turned:
         told = [
             f"{line['the claim']} ({shown(line['paper'])} in the paper, {line['found']:.3g} here): {line['why']}"
