@@ -12,6 +12,7 @@ A benchmark is a module with
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterable
@@ -92,6 +93,7 @@ def run(
                 results.append({**row, "part": part.name})
                 console.log(report.line(benchmark, row))
                 _save(file, benchmark, about, results, done, finished=False)
+            gc.collect()  # what it held is free for the next
             done.append(part.name)
             about |= circumstances(command, packages)  # by now all is loaded whose versions are asked for
             bar.advance(task, part.size)

@@ -80,6 +80,6 @@ class GpuRounds:
         """Take a round; give the change in the 1-norm."""
         n = self.ranks.size
         self._before[:] = self.ranks
-        launch = cuda.kernel(FILE, "google_multiply")
+        launch = cuda.kernel(FILE, "google_multiply", real_t="float")
         launch((-(-n // self._threads),), (self._threads,), (n, self._matrix, self._before, self.ranks))
         return float(abs(self._before - self.ranks).sum())

@@ -29,7 +29,6 @@ from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import settle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -170,7 +169,6 @@ def _each_width(n: int, known: Row) -> Iterator[Row]:
         samples = {"paper's kernel ms": _paper_kernel(adjacency, threads)[0]}
         if threads % 32 == 0:
             samples["dense ms"] = sides.iteration(sides.prepared("dense", adjacency, threads=threads), adjacency.n)
-        settle("device")
         medians = {column: statistics.median(seconds) * 1e3 for column, seconds in samples.items()}
         yield line | medians | {"samples": samples, "note": "" if threads % 32 == 0 else "dense takes multiples of 32"}
 

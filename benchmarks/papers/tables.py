@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
         yield known | {"note": f"{error.name} is not here"}
     except Exception as error:  # of many libraries, and of many types
         yield known | {"note": " ".join(str(error).split())[:300] or type(error).__name__}
-    gc.collect()  # what the GPU held is free for the next
 
 
 def absent_together(rows: Iterable[Row]) -> Iterator[Row]:

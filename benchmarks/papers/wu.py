@@ -284,7 +284,7 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
         if side is sides.OURS and "samples" in found:
             line["auto"] = found["note"]
     if line["round ms"] != "":
-        preparing = repeatedly(partial(_prepared, adjacency.on("device")), runs=3, limit=LIMIT)
+        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=LIMIT)
         samples["prep. ms"] = preparing
         line |= {"prep. ms": statistics.median(preparing) * 1e3, "SpMV ms": spmv_ms or ""}
         line["x for 500"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
@@ -292,7 +292,8 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
 
 
 def _prepared(adjacency: Adjacency) -> None:
-    BinnedPull(adjacency, THRESHOLDS)
+    """Sort rows into bins; in-edges by target are on the GPU since the first time."""
+    BinnedPull(adjacency.on("device"), THRESHOLDS)
     settle("device")
 
 
