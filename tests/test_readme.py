@@ -37,6 +37,16 @@ def test_the_other_examples_run():
         exec(block, {"edges": edges, "prplugin": prplugin})
 
 
+def test_tweetrank_runs(capsys):
+    names = {}
+    for block in re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs/tweetrank.md").read_text(), re.DOTALL | re.MULTILINE
+    ):
+        exec(block, names)
+    assert names["ranking"].converged
+    assert "cat" in capsys.readouterr().out
+
+
 def test_ci_runs_the_command_that_the_readme_gives():
     command = next(block for block in blocks("sh") if "pytest" in block)
     assert command in (ROOT / ".ci" / "run").read_text()
@@ -46,7 +56,9 @@ def test_the_table_lists_every_method():
     assert sorted(re.findall(r"^\| `([\w-]+)` \|", README, re.MULTILINE)) == sorted(methods())
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/cpu-split.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/cpu-split.md", "docs/tweetrank.md"]
+)
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for link in re.findall(r"\]\(([^)#]+)", text):

@@ -1,7 +1,7 @@
 // The matrix-vector product of Swaroop 2021, as the paper has it. A baseline of benchmarks alone.
 //
 // Mapping: one thread a row of the n x n Google matrix. Neighbouring threads read places a row apart: nothing is
-// coalesced, other than the paper says.
+// coalesced, though the paper says that all is.
 // Memory: n^2 entries, each once, a cache line for each thread at a time; the n ranks again for each row, from the caches.
 // Wins: never against a block a row (methods/dense.cu).
 //

@@ -26,7 +26,7 @@ from benchmarks import iterations
 from benchmarks.generate import uniform
 from benchmarks.papers import sides
 from benchmarks.papers.graphs import Named, generated, real
-from benchmarks.papers.plots import heat
+from benchmarks.papers.plots import heat, plain
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency, Compressed
@@ -391,19 +391,18 @@ def _bars(results: list[Row]) -> Figure:
         panels.setdefault(graph.split(" x ")[0] if _is_random(graph) else "real graphs", []).append(graph)
     drawing = Figure(figsize=(5 * ((len(panels) + 1) // 2), 7.5), layout="constrained")
     grid = drawing.subplots(2, (len(panels) + 1) // 2, squeeze=False, sharey=True).ravel()
-    width = 0.8 / len(SIDES)
+    shown = [what for what in SIDES if any(what in of_it for of_it in times.values())]
+    width = 0.8 / len(shown)
     for panel, (title, graphs) in zip(grid, panels.items(), strict=False):
-        for nth, what in enumerate(SIDES):
-            at = [(place + (nth - len(SIDES) / 2) * width, times[graph][what]) for place, graph in enumerate(graphs)
-                  if what in times[graph]]  # fmt: skip
-            if at:
-                panel.bar(*zip(*at, strict=True), width, align="edge", label=what, color=f"C{nth}")
-        panel.set_xticks(
-            range(len(graphs)), [graph.split(" x ")[-1] + " edges" * _is_random(graph) for graph in graphs]
-        )
-        panel.set(
-            title=title + " vertices" * title.startswith("uniform"), yscale="log", ylabel="ms, transfers included"
-        )
+        for nth, what in enumerate(shown):
+            ms = [(place, times[graph][what]) for place, graph in enumerate(graphs) if what in times[graph]]
+            if ms:
+                left = [place + (nth - len(shown) / 2) * width for place, _ in ms]
+                panel.bar(left, [value for _, value in ms], width, align="edge", label=what, color=f"C{nth}")
+        panel.set_xticks(range(len(graphs)), [graph.split(" x ")[-1] for graph in graphs])
+        panel.set(yscale="log", ylabel="ms, transfers included")
+        panel.set(title=f"{title} vertices", xlabel="edges") if _is_random(graphs[0]) else panel.set(title=title)
+        plain(panel.yaxis)
     for panel in grid[len(panels) :]:
         panel.set_visible(False)
     drawing.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from benchmarks.generate import web
 from benchmarks.papers import sides
 from benchmarks.papers.graphs import Named, generated, real
-from benchmarks.papers.plots import sideways
+from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin import cuda
@@ -246,4 +246,5 @@ def _sweep(results: list[Row]) -> Figure:
     timed.set_xticks(range(len(order)), [str(n) for n in order], rotation=60, fontsize="small")
     if not any(line["ms an iteration"] != "" for line in results):
         timed.text(0.5, 0.5, "no GPU here", ha="center", transform=timed.transAxes)
+    plain(timed.yaxis)
     return drawing

@@ -11,7 +11,7 @@ from benchmarks.run import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["heat", "sideways"]
+__all__ = ["heat", "plain", "sideways"]
 
 
 def heat(
@@ -47,6 +47,16 @@ def heat(
     return drawing
 
 
+def plain(axis: Any) -> None:
+    """Put plain numbers on a logarithmic axis, at 1, 2 and 5 of each power of ten, or at the powers alone of many."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+
+
 def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str) -> Figure:
     """Draw a bar for each of several things, in groups one below the other, on a logarithmic scale."""
     from matplotlib.figure import Figure
@@ -68,5 +78,6 @@ def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str)
         place -= 1.3
     panel.set_yticks([at for at, _ in ticks], [what for _, what in ticks], fontsize="small")
     panel.set(xlabel=label, title=title, xscale="log", ylim=(place + 0.6, 0.8))
+    plain(panel.xaxis)
     panel.margins(x=0.12)
     return drawing

@@ -25,6 +25,7 @@ from benchmarks.memory import require
 from benchmarks.papers import sides
 from benchmarks.papers.google import GpuRounds, HostRounds, google_matrix
 from benchmarks.papers.graphs import Named, found, generated, place
+from benchmarks.papers.plots import plain
 from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
@@ -306,6 +307,8 @@ def _by_nodes(timed: list[Row]) -> Figure:
     right.axhline(1, color="black", linewidth=0.8)
     for panel in (left, right):
         panel.legend(fontsize="small")
+        plain(panel.xaxis)
+        plain(panel.yaxis)
     return drawing
 
 
@@ -332,6 +335,7 @@ def _by_threads(swept: list[Row]) -> Figure:
     panel.set(xlabel="threads a block", ylabel="time, the least of each being 1", xscale="log", yscale="log")
     panel.set_title(f"Swaroop 2021: threads a block, {swept[0]['nodes']:,} nodes")
     panel.set_xticks(list(PAPER_THREADS), [str(threads) for threads in PAPER_THREADS])
+    plain(panel.yaxis)
     panel.legend()
     return drawing
 
