@@ -51,7 +51,6 @@ TABLES = {
 KEYS = ("graph", "what", "segments")
 
 TOL, WITHIN = 5e-8, 5e-4
-RUNS, LIMIT = 5, 20.0
 
 SCALES = 20, 22
 DEGREE = 16
@@ -153,7 +152,7 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
 def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
     step = sides.prepared(name, adjacency, **options)
     seconds: list[float] = []
-    while len(seconds) <= RUNS and sum(seconds) < LIMIT:
+    while len(seconds) <= sides.RUNS and sum(seconds) < sides.LIMIT:
         began = time.perf_counter()
         outcome = full_run(step, adjacency, "vertex", TOL)
         seconds.append(time.perf_counter() - began)

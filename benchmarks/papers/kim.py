@@ -64,8 +64,6 @@ BLOCKS, THREADS = 1000, 1000
 SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
 SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
-RUNS, LIMIT = 5, 10.0
-
 ONE, ALL, NODE, EDGE = sides.ONE.label, sides.ALL_THREADS.label, "node", "edge"
 BEST, HAND, SPARSE, PEER = sides.OURS.label, sides.SCIPY.label, sides.CUSPARSE.label, sides.CUGRAPH.label
 
@@ -140,7 +138,7 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
 
 def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
     runs: list[Ran] = []
-    while len(runs) <= RUNS and sum(run.transfers + run.iterations for run in runs) < LIMIT:
+    while len(runs) <= sides.RUNS and sum(run.transfers + run.iterations for run in runs) < sides.LIMIT:
         runs.append(do())
     runs = runs[1:] or runs
     samples = {

@@ -24,14 +24,27 @@ from prplugin.methods import GpuStep, Step, choose, methods
 from prplugin.problem import Problem
 
 __all__ = [
-    "ALL_THREADS", "ALPHA", "CUGRAPH", "CUSPARSE", "ONE", "OURS", "SCIPY", "ByHand", "Side", "beside", "method",
-    "prepared", "require_gpu",
+    "ALL_THREADS",
+    "ALPHA",
+    "CUGRAPH",
+    "CUSPARSE",
+    "LIMIT",
+    "ONE",
+    "OURS",
+    "RUNS",
+    "SCIPY",
+    "ByHand",
+    "Side",
+    "beside",
+    "method",
+    "prepared",
+    "require_gpu",
 ]  # fmt: skip
 
 ALPHA = 0.85
 
-RUNS, LIMIT = 7, 10.0
-"""Samples of the CPU's, and the seconds after which no more are taken."""
+RUNS, LIMIT = 7, 5.0
+"""Samples, and the seconds after which no more are taken: so long a row takes, or as long as one sample."""
 
 AT_ONCE = 16
 """Iterations by hand on the GPU between looks."""

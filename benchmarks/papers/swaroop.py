@@ -29,6 +29,7 @@ from benchmarks.papers.plots import plain
 from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
+from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 
 if TYPE_CHECKING:
@@ -68,10 +69,12 @@ SWEPT = 9664
 BEYOND = (32_768, 65_536, 131_072, 262_144)
 """As far as memory goes."""
 
+MOST_SEQUENTIAL = 20_000
+"""A round of which takes half a second."""
+
 EDGES_A_NODE = 8
 TOL = 1e-6
 DTYPE_BYTES = 4
-RUNS, LIMIT = 7, 10.0
 ALWAYS = 32
 """Threads a block in the paper's Section 6.1."""
 
@@ -142,16 +145,20 @@ def _bytes(n: int) -> int:
 
 
 def _sequential(adjacency: Adjacency) -> tuple[list[float], str]:
+    if adjacency.n > MOST_SEQUENTIAL:
+        raise MethodUnavailableError(f"the sequential version is asked for no more than {MOST_SEQUENTIAL:,} nodes")
     require(1.2 * _bytes(adjacency.n), "host", f"the matrix of {adjacency.n:,} nodes")
     rounds = HostRounds(google_matrix(adjacency.on("host"), sides.ALPHA))
-    return repeatedly(rounds, runs=RUNS, limit=LIMIT), ""
+    return repeatedly(rounds, runs=sides.RUNS, limit=sides.LIMIT), ""
 
 
 def _paper_kernel(adjacency: Adjacency, threads: int) -> tuple[list[float], str]:
     sides.require_gpu()
     require(1.2 * _bytes(adjacency.n), "device", f"the matrix of {adjacency.n:,} nodes")
     rounds = GpuRounds(google_matrix(adjacency.on("device"), sides.ALPHA), threads)
-    return repeatedly(rounds, runs=RUNS, limit=LIMIT), ""  # the change comes back to the host: a round is over
+    return repeatedly(
+        rounds, runs=sides.RUNS, limit=sides.LIMIT
+    ), ""  # the change comes back to the host: a round is over
 
 
 # --- threads ------------------------------------------------------------------------------------------------------
@@ -194,7 +201,7 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
         graph = prplugin.Graph(frame, weight=weight)
         bounds: list[float] = []
         ranking = graph.rank(tol=1e-10, top=3, progress=lambda state, bounds=bounds: bounds.append(state.error_bound))
-        samples = repeatedly(partial(graph.rank, tol=1e-10), runs=RUNS, limit=LIMIT)
+        samples = repeatedly(partial(graph.rank, tol=1e-10), runs=sides.RUNS, limit=sides.LIMIT)
         yield known | {
             "network": name,
             "users": graph.number_of_vertices,

@@ -113,7 +113,7 @@ ELL, SCAN, CPU, SPARSE = "ELL (ITPACK)", "segmented scan", "CPU, 1 thread: SciPy
 TINY, SMALL = (0, 2, 4, 6, 8, 12, 24), (16, 32, 64, 96, 128, 256)
 THRESHOLDS = 6, 96
 
-RUNS, LIMIT, LAUNCHES = 7, 10.0, 16
+LAUNCHES = 16
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
@@ -223,7 +223,7 @@ def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterat
 def _on_the_cpu(adjacency: Adjacency) -> list[float]:
     here = adjacency.on("host")
     by_hand = sides.ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
-    return repeatedly(lambda: by_hand.matrix @ by_hand.ranks, runs=RUNS, limit=LIMIT)
+    return repeatedly(lambda: by_hand.matrix @ by_hand.ranks, runs=sides.RUNS, limit=sides.LIMIT)
 
 
 def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacency: Adjacency) -> list[float]:
@@ -234,7 +234,7 @@ def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacen
     pull = make(there)
     contributions, pulled = cupy.full(there.n, 1 / there.n, np.float32), cupy.empty(there.n)
     pull(contributions, pulled)  # compiles
-    return [gpu_seconds(lambda: pull(contributions, pulled), times=LAUNCHES) for _ in range(RUNS)]
+    return [gpu_seconds(lambda: pull(contributions, pulled), times=LAUNCHES) for _ in range(sides.RUNS)]
 
 
 def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
@@ -284,7 +284,7 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
         if side is sides.OURS and "samples" in found:
             line["auto"] = found["note"]
     if line["round ms"] != "":
-        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=LIMIT)
+        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=sides.LIMIT)
         samples["prep. ms"] = preparing
         line |= {"prep. ms": statistics.median(preparing) * 1e3, "SpMV ms": spmv_ms or ""}
         line["x for 500"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
@@ -313,7 +313,7 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
         there.set(here)
         settle("device")
 
-    bus = size / statistics.median(repeatedly(send, runs=RUNS, limit=LIMIT)) / 1e9
+    bus = size / statistics.median(repeatedly(send, runs=sides.RUNS, limit=sides.LIMIT)) / 1e9
     found = {line["what"]: line for line in sides.beside(adjacency, (sides.method(HYBRID, "binned"), STREAMED))}
     line = row(STREAM, TABLES[STREAM], about | {"bus GB/s": bus})
     if known and known.name in PAPER_APPETITE:
@@ -358,7 +358,7 @@ def _vectors(quick: bool) -> Iterator[Row]:
         line = row(VECTORS, TABLES[VECTORS], {"what": what, "entries": n})
         line |= {"paper CPU": cpu, "paper IL": intermediate, "paper OpenCL": opencl}
         flops = n * (2 if what == "distance" else 1)
-        samples = {"CPU": repeatedly(_operation(np, what, n), runs=RUNS, limit=LIMIT)}
+        samples = {"CPU": repeatedly(_operation(np, what, n), runs=sides.RUNS, limit=sides.LIMIT)}
         for found in or_why({}, lambda what=what, n=n: [{"GPU": _seconds_on_the_gpu(what, n)}]):
             samples |= {"GPU": found["GPU"]} if "GPU" in found else {}
             line["note"] = found.get("note", "")
@@ -373,7 +373,7 @@ def _seconds_on_the_gpu(what: str, n: int) -> list[float]:
 
     operation = _operation(cupy, what, n)
     operation()  # compiles
-    return [gpu_seconds(operation, times=LAUNCHES) for _ in range(RUNS)]
+    return [gpu_seconds(operation, times=LAUNCHES) for _ in range(sides.RUNS)]
 
 
 def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
