@@ -1,10 +1,11 @@
-"""Run a benchmark by name, print its table, and keep it with all that is needed to run it again."""
+"""Run a benchmark by name, print its tables and keep them with all that is needed to run it again; compare two runs."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,103 +17,62 @@ from benchmarks import (
     against_cugraph,
     against_networkx,
     cold_start,
+    compare,
     kernels,
     overlap,
     peers,
+    report,
     roofline,
     step_cost,
 )
-from conformance.circumstances import circumstances
+from benchmarks.papers import bowen, kim, kumar, swaroop, wu
+from benchmarks.run import run
+
+PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "networkx": against_networkx,
+    **PAPERS, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "networkx": against_networkx,
     "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
 }  # fmt: skip
 
+ALL = tuple(PAPERS)
+"""What ``python -m benchmarks all`` runs."""
 
-@click.command()
-@click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    help="Folder of real graphs; else PRPLUGIN_DATA, else shared/data beside the repository.",
-)
-@click.option(
-    "--output", type=click.Path(path_type=Path), default=Path(__file__).parent / "results", show_default="results/"
-)
-@click.option("--quick", is_flag=True, help="Only the small graphs.")
-@click.option("--split", type=click.IntRange(0), help="Of overlap: the N whose timeline is drawn.")
-@click.option("--only", multiple=True, help="Of cugraph and peers: cases in whose name this occurs; may be repeated.")
-def main(name: str, data: Path | None, output: Path, quick: bool, split: int | None, only: tuple[str, ...]) -> None:
-    """Run benchmark NAME; write its table as Markdown and JSON, and its figure if it has one."""
-    benchmark = BENCHMARKS[name]
-    if split is not None and benchmark is not overlap:
-        raise click.UsageError("--split is an option of overlap alone.")
-    if only and benchmark not in (against_cugraph, peers):
-        raise click.UsageError("--only is an option of cugraph and peers.")
-    options: dict[str, Any] = ({} if split is None else {"split": split}) | ({"only": only} if only else {})
-    words = [name, *["--quick"] * quick, *([] if split is None else [f"--split {split}"])]
-    words += [f"--only {shlex.quote(word)}" for word in only]
-    data = data or _real_graphs()
-    console = Console(width=220)
-    about: dict[str, Any] = {}
-    results = []
-    for row in benchmark.rows(data, quick, **options):
-        console.log("  ".join(_shown(row[column]) for column in _tables(benchmark)[row.get("table", "")]))
-        results.append(row)
-        # By now all is loaded whose versions are asked for; and what is written stays if the run is interrupted.
-        about = about or circumstances(f"python -m benchmarks {' '.join(words)}", getattr(benchmark, "PACKAGES", ()))
-        _save(output, name, about, results)
-    for title, columns in _tables(benchmark).items():
-        table = Table(*columns, title=title or None)
-        for row in _of(title, results):
-            table.add_row(*(_shown(row[column]) for column in columns))
-        console.print(table)
-    if hasattr(benchmark, "summary"):
-        console.print(benchmark.summary(results)[0])
-    if hasattr(benchmark, "figure"):
-        benchmark.figure(results).savefig(output / f"{name}.png", dpi=150)
+ONLY = click.option("--only", multiple=True, help="Cases in whose name this occurs; may be repeated.")
+
+OPTIONS = {
+    "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
+    "cugraph": ONLY,
+    "peers": ONLY,
+}
+"""Of some benchmarks alone."""
 
 
-def _save(output: Path, name: str, about: dict[str, Any], results: list[dict[str, Any]]) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    (output / f"{name}.json").write_text(json.dumps({**about, "rows": results}, indent=1) + "\n")
-    (output / f"{name}.md").write_text(_markdown(BENCHMARKS[name], about, results))
+@click.group()
+def main() -> None:
+    """Run a benchmark; write its tables as Markdown and JSON, and its figures as SVG and PNG."""
 
 
-def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]]) -> str:
-    machine, versions = about["machine"], about["versions"]
-    lines = [
-        f"# {benchmark.__doc__.splitlines()[0]}",
-        "",
-        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
-        + (f", {machine['device']}; " if machine["device"] else "; ")
-        + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + ". Medians; every sample is in the JSON file beside this one.",
-    ]
-    for title, columns in _tables(benchmark).items():
-        lines += ["", *([f"## {title}", ""] if title else []), *_table(columns, _of(title, results))]
-    if hasattr(benchmark, "summary"):
-        sentence, rows = benchmark.summary(results)
-        lines += ["", sentence, "", *(_table(tuple(rows[0]), rows) if rows else [])]
-    return "\n".join(lines) + "\n"
+def _running(names: tuple[str, ...]) -> Callable[..., None]:
+    def command(data: Path | None, output: Path, quick: bool, **options: Any) -> None:
+        options = {name: value for name, value in options.items() if value not in (None, ())}
+        words = ["--quick"] * quick + ["--data DIR"] * (data is not None)
+        for name, value in options.items():
+            words += [f"--{name} {shlex.quote(str(one))}" for one in (value if isinstance(value, tuple) else (value,))]
+        failed = []
+        for name in names:
+            line = " ".join(["python -m benchmarks", name, *words])
+            try:
+                run(name, BENCHMARKS[name], data or _real_graphs(), quick, options, output, line)
+            except Exception:  # the others go on
+                if len(names) == 1:
+                    raise
+                traceback.print_exc()
+                failed.append(name)
+        if failed:
+            raise click.ClickException(f"{', '.join(failed)} failed; the others are done.")
 
-
-def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> list[str]:
-    return [
-        "| " + " | ".join(columns) + " |",
-        "|" + "---|" * len(columns),
-        *("| " + " | ".join(_shown(row[column]) for column in columns) + " |" for row in rows),
-    ]
-
-
-def _tables(benchmark: Any) -> dict[str, tuple[str, ...]]:
-    """Give the columns of each table by its title, which the only one of most benchmarks has not."""
-    return getattr(benchmark, "TABLES", None) or {"": benchmark.COLUMNS}
-
-
-def _of(title: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [row for row in results if row.get("table", "") == title]
+    return command
 
 
 def _real_graphs() -> Path | None:
@@ -121,10 +81,50 @@ def _real_graphs() -> Path | None:
     return next((Path(place) for place in places if place and (Path(place) / "graphs").is_dir()), None)
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def _add(name: str, names: tuple[str, ...], help_: str) -> None:
+    decorators = [
+        click.option(
+            "--data",
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            help="Folder of real graphs, by their usual names, as SNAP text, Matrix Market or Parquet; "
+            "else PRPLUGIN_DATA, else shared/data beside the repository.",
+        ),
+        click.option(
+            "--output",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path(__file__).parent / "results",
+            show_default="results/",
+        ),
+        click.option("--quick", is_flag=True, help="Only small graphs."),
+        *([OPTIONS[name]] if name in OPTIONS else []),
+    ]
+    command: Any = _running(names)
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    main.command(name, help=help_, short_help=help_.partition("\n")[0])(command)
+
+
+for _name, _module in BENCHMARKS.items():
+    _add(_name, (_name,), _module.__doc__)
+_add("all", ALL, f"Run {', '.join(ALL)}, one after the other.")
+
+
+@main.command("compare", help=compare.__doc__)
+@click.argument("first", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("second", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--every", is_flag=True, help="What is the same, too.")
+def _compare(first: Path, second: Path, every: bool) -> None:
+    console = Console(width=160)
+    differences, rows = compare.compared(first, second)
+    for difference in differences:
+        console.print(difference, highlight=False, markup=False)
+    shown = [row for row in rows if every or row["verdict"] != "same"]
+    table = Table(*compare.COLUMNS)
+    for row in shown:
+        table.add_row(*(report.shown(row[column]) for column in compare.COLUMNS))
+    console.print(table)
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from benchmarks import first_call, iterations
 from benchmarks.generate import rmat, scattered, scattered_ids, uniform, weighted
 from benchmarks.measure import alternately
 from benchmarks.reference import reference
+from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
 from prplugin.machine import this_machine
 from prplugin.methods import choose, methods
@@ -33,12 +34,14 @@ from prplugin.problem import Problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "figure", "rows"]
+__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
 
 COLUMNS = (
     "graph", "what", "cuGraph ms", "ours ms", "ratio", "at least", "method", "iterations", "tol", "cuGraph error",
     "our error", "our bound", "cuGraph peak MB", "our peak MB", "note",
 )  # fmt: skip
+
+KEYS = ("graph", "what", "method")
 
 NAMED = ("persistent", "blocked")
 """Methods whose iteration is timed whatever "auto" takes."""
@@ -130,8 +133,8 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, place="device"), (_step(3),)
 
 
-def rows(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
-    """Time both in each case; a case that fails is a row that says why.
+def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
+    """Each graph: both are timed in each case, and a case that fails is a row that says why.
 
     Parameters
     ----------
@@ -139,19 +142,28 @@ def rows(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> Iterator
         Cases in whose name one of these occurs, such as "R-MAT 22", "Graph" or "iteration"; not given: all but
         "first call", which starts processes.
     """
+    found = []
     if any(word in "first call" for word in only):
-        yield from _or_why({"what": "first call"}, lambda: map(_row, first_call.rows(quick)))
-    _take_memory_from_a_pool()
+        found.append(
+            Part("first call", partial(_or_why, {"what": "first call"}, lambda: map(_row, first_call.rows(quick))))
+        )
     for name, make, cases in graphs(data, quick):
         wanted = [
             case for case in cases if not only or any(word in f"{_graph(name, case)}, {case.what}" for word in only)
         ]
-        edges = cache(lambda make=make: make().astype("int32"))
-        for case in wanted:
-            about = {"graph": _graph(name, case), "what": case.what, "at least": case.least}
-            ask = _iteration if case.what == "iteration" else _frame_to_frame
-            yield from _or_why(about, partial(ask, about, edges, case))
-            gc.collect()
+        if wanted:
+            found.append(Part(name, partial(_of_graph, name, make, wanted)))
+    return found
+
+
+def _of_graph(name: str, make: Callable[[], Any], cases: list[Case]) -> Iterator[dict[str, Any]]:
+    _take_memory_from_a_pool()
+    edges = cache(lambda: make().astype("int32"))
+    for case in cases:
+        about = {"graph": _graph(name, case), "what": case.what, "at least": case.least}
+        ask = _iteration if case.what == "iteration" else _frame_to_frame
+        yield from _or_why(about, partial(ask, about, edges, case))
+        gc.collect()
 
 
 def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
@@ -307,8 +319,9 @@ def _settled(result: Any) -> Any:
     return result
 
 
+@cache
 def _take_memory_from_a_pool() -> None:
-    """Let all that is done here, the making of graphs too, allocate from one pool."""
+    """Once: let all that is done here, the making of graphs too, allocate from one pool."""
     import cupy
     import rmm
     from rmm.allocators.cupy import rmm_cupy_allocator

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COLUMNS", "rows"]
+__all__ = ["COLUMNS", "KEYS", "rows"]
+
+KEYS = ("edges", "kernels on disk")
 
 COLUMNS = (
     "edges", "kernels on disk", "import s", "first call s", "second call s", "SciPy import s", "SciPy first call s",

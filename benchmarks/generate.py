@@ -1,5 +1,8 @@
 """Seeded graphs of the shapes that matter: skewed, uniform and regular, with ids dense or scattered over 64 bits.
 
+Kronecker and R-MAT (`rmat`), uniformly random (`uniform`), like a crawl of the web (`web`), like retweets (`retweets`),
+and a grid (`grid`).
+
 Random numbers are a hash of their place and the seed, in integers: the same graph comes out as a pandas frame on the
 CPU and as a cuDF frame on the GPU.
 """
@@ -13,7 +16,7 @@ import pandas as pd
 
 from prplugin.graph.arrays import Place, namespace
 
-__all__ = ["grid", "rmat", "scattered", "scattered_ids", "uniform", "weighted"]
+__all__ = ["grid", "retweets", "rmat", "scattered", "scattered_ids", "uniform", "web", "weighted"]
 
 
 def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
@@ -44,6 +47,36 @@ def uniform(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
     return _frame(ends(0), ends(m))
 
 
+def web(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+    """Draw a graph of n < 2**32 vertices with degrees like those of a web crawl, ids in random order, duplicates kept.
+
+    In-degrees k are about as frequent as k**-2.3, out-degrees as k**-3.
+    """
+    xp = _library(place)
+    target = _tiered(xp, 0, m, n, seed, bits=2, shift=2, hubs=16)
+    source = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=16)
+    popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
+    return _frame(busy[source], popular[target])
+
+
+def retweets(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+    """Draw who retweets whom, of n < 2**32 users, and how often: a column of weights, `retweets`.
+
+    Few are retweeted by many: an author's retweeters k are as frequent as k**-2.5, what a user retweets as k**-3. A
+    pair's retweets are w with the frequency 2**-w.
+    """
+    xp = _library(place)
+    author = _tiered(xp, 0, m, n, seed, bits=1, shift=3, hubs=4)
+    user = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=4)
+    popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
+    coins = _random(xp, 4 * m + 2 * n, m, seed)
+    counts, again = xp.ones(m, np.int64), xp.ones(m, bool)
+    for flip in range(32):
+        again &= (coins >> np.uint64(flip)) & np.uint64(1) != 0
+        counts += again
+    return _frame(busy[user], popular[author]).assign(retweets=counts)
+
+
 def grid(side: int) -> pd.DataFrame:
     """Join the neighbours of a square grid, both ways."""
     places = np.arange(side * side).reshape(side, side)
@@ -68,6 +101,25 @@ def weighted(edges: Any, seed: int = 3) -> Any:
     """Add a column of weights between 1 and 2."""
     xp = namespace(edges["src"].values)
     return edges.assign(weight=1 + (_random(xp, 0, len(edges), seed) >> np.uint64(12)) * 2.0**-52)
+
+
+def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift: int, hubs: int) -> Any:
+    """Draw vertices, the first ones most often; takes 2 * `count` random numbers.
+
+    A draw is from all n at first, and goes on to the first 2**-shift of those with odds of q = 1 - 2**-bits, again and
+    again as long as these are `hubs` at least. So vertex i is drawn about as often as i**-s, s = 1 + log2(q) / shift,
+    and degrees k are as frequent as k**-(1 + 1 / s).
+    """
+    coins = _random(xp, first, count, seed)
+    size, on = xp.full(count, n, np.uint64), xp.ones(count, bool)
+    left = n >> shift
+    while left >= hubs:
+        on &= coins & np.uint64(2**bits - 1) != 0
+        coins >>= np.uint64(bits)
+        size[on] = left
+        left >>= shift
+    place = (_random(xp, first + count, count, seed) >> np.uint64(32)) * size
+    return (place >> np.uint64(32)).astype(np.int64)
 
 
 def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:

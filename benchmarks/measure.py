@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Timed", "alternately"]
+__all__ = ["Timed", "alternately", "repeatedly"]
 
 
 @dataclass
@@ -34,3 +34,16 @@ def alternately(*things: Callable[[], Any], runs: int, warm: bool = False) -> li
             if run:
                 record.seconds.append(time.perf_counter() - began)
     return timed
+
+
+def repeatedly(thing: Callable[[], Any], *, runs: int, limit: float) -> list[float]:
+    """Sample the seconds of a thing, after once that is not counted; fewer where they take more than `limit` together.
+
+    Where once takes more than that, it is the one sample.
+    """
+    seconds: list[float] = []
+    while len(seconds) <= runs and sum(seconds) < limit:
+        began = time.perf_counter()
+        thing()
+        seconds.append(time.perf_counter() - began)
+    return seconds[1:] or seconds

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from benchmarks.generate import rmat
+from benchmarks.run import Part
 from prplugin.machine import this_machine
 from prplugin.methods import cpu_split
 from prplugin.problem import Problem
@@ -24,12 +26,14 @@ from prplugin.problem import Problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "figure", "rows"]
+__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
 
 COLUMNS = (
     "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms an iteration",
     "ms by the model", "heads ms", "tails ms", "overlap %",
 )  # fmt: skip
+
+KEYS = ("graph", "N")
 
 SWEEP = (0, 1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, "all")
 STEPS = 15
@@ -48,44 +52,48 @@ def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, place=place)
 
 
-def rows(data: Path | None, quick: bool, split: int = 8192) -> Iterator[dict[str, Any]]:
+def parts(data: Path | None, quick: bool, split: int = 8192) -> list[Part]:
+    """Each graph."""
+    if reason := cpu_split.unfit(None, this_machine()):
+        raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
+    return [Part(name, partial(_rows, name, make, split)) for name, make in graphs(quick)]
+
+
+def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, Any]]:
     """Time and record iterations for each N."""
     import prplugin
 
     machine = this_machine()
-    if reason := cpu_split.unfit(None, machine):
-        raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
-    for name, make in graphs(quick):
-        adjacency = prplugin.Graph(make().astype("int32"))._adjacency
-        problem = Problem(adjacency, 0.85)
-        auto = cpu_split.prepare(problem, machine)
-        chosen, estimates = auto.split[0], auto.estimates or {}
-        del auto
-        longest = adjacency.largest_in_degree
-        splits = {n for n in (*SWEEP, split, chosen) if n == "all" or n < longest}
-        for n in sorted(splits, key=lambda n: longest if n == "all" else n):
-            step = cpu_split.prepare(problem, machine, split=n)
-            seconds, spans = _measure(step, adjacency.n)
-            tally = step.tally
-            covered = [_covered(spans, iteration) for iteration in range(RECORDED)] if tally.edges else []
-            yield {
-                "graph": name,
-                "edges": adjacency.m,
-                "N": n,
-                "choice": ", ".join(["auto"] * (n == chosen) + ["drawn"] * (n == split)),
-                "tail vertices": tally.vertices,
-                "tail edges": tally.edges,
-                "MB down": tally.bytes_down / 1e6,
-                "MB up": tally.bytes_up / 1e6,
-                "ms an iteration": statistics.median(seconds) * 1e3,
-                "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
-                "heads ms": _median_ms(spans, "heads"),
-                "tails ms": _median_ms(spans, "tails") if covered else "",
-                "overlap %": 100 * statistics.median(covered) if covered else "",
-                "samples": seconds,
-                "spans": [span._asdict() for span in spans] if n == split else [],
-            }
-            del step
+    adjacency = prplugin.Graph(make().astype("int32"))._adjacency
+    problem = Problem(adjacency, 0.85)
+    auto = cpu_split.prepare(problem, machine)
+    chosen, estimates = auto.split[0], auto.estimates or {}
+    del auto
+    longest = adjacency.largest_in_degree
+    splits = {n for n in (*SWEEP, split, chosen) if n == "all" or n < longest}
+    for n in sorted(splits, key=lambda n: longest if n == "all" else n):
+        step = cpu_split.prepare(problem, machine, split=n)
+        seconds, spans = _measure(step, adjacency.n)
+        tally = step.tally
+        covered = [_covered(spans, iteration) for iteration in range(RECORDED)] if tally.edges else []
+        yield {
+            "graph": name,
+            "edges": adjacency.m,
+            "N": n,
+            "choice": ", ".join(["auto"] * (n == chosen) + ["drawn"] * (n == split)),
+            "tail vertices": tally.vertices,
+            "tail edges": tally.edges,
+            "MB down": tally.bytes_down / 1e6,
+            "MB up": tally.bytes_up / 1e6,
+            "ms an iteration": statistics.median(seconds) * 1e3,
+            "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
+            "heads ms": _median_ms(spans, "heads"),
+            "tails ms": _median_ms(spans, "tails") if covered else "",
+            "overlap %": 100 * statistics.median(covered) if covered else "",
+            "samples": seconds,
+            "spans": [span._asdict() for span in spans] if n == split else [],
+        }
+        del step
 
 
 def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_split.Span]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import product
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 from prplugin import cuda
 
 PACKAGE = Path(cuda.__file__).parent
-FILES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.cu"))
+BASELINES = Path(__file__).parents[1] / "benchmarks"
+FILES = sorted(os.path.relpath(path, PACKAGE) for folder in (PACKAGE, BASELINES) for path in folder.rglob("*.cu"))
 VARIANTS = {
     "real_t": ("double", "float"),
     "index_t": ("int", "long long"),

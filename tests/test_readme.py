@@ -71,6 +71,16 @@ def test_the_examples_of_a_page_run(page, monkeypatch):
             pytest.skip(str(error))
 
 
+def test_tweetrank_runs(capsys):
+    names = {}
+    for block in re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs/tweetrank.md").read_text(), re.DOTALL | re.MULTILINE
+    ):
+        exec(block, names)
+    assert names["ranking"].converged
+    assert "cat" in capsys.readouterr().out
+
+
 def test_ci_runs_the_command_that_the_readme_gives():
     command = next(block for block in blocks("sh") if "pytest" in block)
     assert command in (ROOT / ".ci" / "run").read_text()

@@ -1,0 +1,111 @@
+"""What changed between two runs beyond the noise: ``python -m benchmarks compare A.json B.json``.
+
+Rows are matched by the columns that tell them apart, and what was sampled by its name. The noise of one side is half
+the distance between the quartiles of its samples, beside their median; of fewer than five samples, half of all they
+span. Medians differ beyond the noise if they differ by more than both sides' noise together, and by 3 % at least: that
+much comes and goes from process to process, which samples of one process do not show. One sample says nothing of its
+noise, and is not judged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["COLUMNS", "VERDICTS", "beyond_noise", "compared", "differences"]
+
+COLUMNS = ("row", "what", "A", "B", "B / A", "noise %", "verdict")
+
+FLOOR = 0.03
+FEW = 5
+VERDICTS = ("changed", "same", "not judged", "only in A", "only in B")
+
+Samples = dict[tuple[str, str], list[float]]
+
+
+def compared(first: Path, second: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    """Give what the two runs differ by, and a row for all that either measured: changes first, the greatest first."""
+    one, other = (json.loads(path.read_text()) for path in (first, second))
+    here, there = _samples(one), _samples(other)
+    rows = []
+    for key in dict.fromkeys([*here, *there]):
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | {"row": key[0], "what": key[1]}
+        medians = {side: statistics.median(of[key]) for side, of in (("A", here), ("B", there)) if key in of}
+        row |= medians
+        if len(medians) == 1:
+            row["verdict"] = f"only in {next(iter(medians))}"
+        else:
+            row["B / A"] = medians["B"] / medians["A"] if medians["A"] else math.inf
+            noise = beyond_noise(here[key], there[key])
+            row |= {"noise %": "" if noise[1] is None else 100 * noise[1], "verdict": noise[0]}
+        rows.append(row)
+    rows.sort(key=lambda row: (VERDICTS.index(row["verdict"]), -abs(math.log(row["B / A"] or 1))))
+    return differences(one, other), rows
+
+
+def beyond_noise(one: list[float], other: list[float]) -> tuple[str, float | None]:
+    """Say whether two sets of samples are "changed", "same" or "not judged", and how large a change would count."""
+    if min(len(one), len(other)) < 2:
+        return "not judged", None
+    noise = max(_noise(one) + _noise(other), FLOOR)
+    low, high = sorted((statistics.median(one), statistics.median(other)))
+    return ("changed" if high > low * (1 + noise) else "same"), noise
+
+
+def _noise(samples: list[float]) -> float:
+    if len(samples) < FEW:
+        spread = max(samples) - min(samples)
+    else:
+        quartiles = statistics.quantiles(samples, n=4, method="inclusive")
+        spread = quartiles[2] - quartiles[0]
+    return spread / 2 / statistics.median(samples) if spread else 0.0
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """Say, a line each, by what two runs differ: machines, versions, code and command."""
+    flat = [
+        {
+            "command": about["command"],
+            "commit": about["commit"],
+            **{f"machine: {name}": value for name, value in about["machine"].items()},
+            **{f"version of {name}": value for name, value in about["versions"].items()},
+        }
+        for about in (one, other)
+    ]
+    names = dict.fromkeys([*flat[0], *flat[1]])
+    return [
+        f"{name}: {flat[0].get(name, 'none')} -> {flat[1].get(name, 'none')}"
+        for name in names
+        if flat[0].get(name) != flat[1].get(name)
+    ]
+
+
+def _samples(run: dict[str, Any]) -> Samples:
+    """Give all that a run sampled, by row and name."""
+    found: Samples = {}
+    for row in run["rows"]:
+        keys = run.get("keys") or [name for name, value in row.items() if isinstance(value, str) and name != "note"]
+        title = ", ".join(str(row[key]) for key in ("table", *keys) if row.get(key, "") != "")
+        for name, samples in _numbers(row.get("samples"), ""):
+            key, again = (title, name), 1
+            while key in found:  # rows that these columns do not tell apart, in their order
+                again += 1
+                key = f"{title} ({again})", name
+            found[key] = samples
+    return found
+
+
+def _numbers(samples: Any, name: str) -> Iterator[tuple[str, list[float]]]:
+    """Find lists of numbers, however deep; rows of numbers are several lists side by side."""
+    if isinstance(samples, dict):
+        for inner, value in samples.items():
+            yield from _numbers(value, f"{name} {inner}".strip())
+    elif isinstance(samples, list) and samples and all(isinstance(value, list) for value in samples):
+        for column, values in enumerate(zip(*samples, strict=True), 1):
+            yield from _numbers(list(values), f"{name} column {column}".strip())
+    elif isinstance(samples, list) and samples and all(isinstance(value, (int, float)) for value in samples):
+        yield name or "seconds", samples

@@ -1,0 +1,313 @@
+"""Bowen 2022, heterogeneous segments on Kronecker graphs: ``python -m benchmarks bowen``.
+
+J. Bowen, "A Heterogeneous CPU/GPU Implementation of PageRank", UC Santa Cruz 2022, on an i7-9700K of eight cores and a
+Quadro RTX 4000. Full runs end when no vertex moves by more than 5e-8 (`stop="vertex"`), from a plan that is there;
+GTEPS are edges times iterations, in thousands of millions a second. The paper updates scores in place and says "around
+20 iterations". All ranks must be within 5e-4 of one CPU version's, the paper's own test. cuGraph stops by its own rule:
+of it an iteration is timed.
+
+The paper's listing writes the neighbour's score; the vertex's is meant. It sorts vertices by out-degree; what a pull
+costs is the in-degree, by which segments are sorted here. What its bars of GTEPS show is not in its text.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.generate import rmat
+from benchmarks.papers import sides
+from benchmarks.papers.graphs import Named, generated
+from benchmarks.papers.plots import sideways
+from benchmarks.papers.rounds import full_run
+from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.run import Part, Row
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import moved
+from prplugin.methods.segmented import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+
+FULL, SWEEP = "Full runs", "Segments"
+
+TABLES = {
+    FULL: (
+        "graph", "vertices", "edges", "what", "iterations", "s", "GTEPS", "x one CPU version", "the paper's x",
+        "farthest", "note",
+    ),
+    SWEEP: ("graph", "segments", "ms an iteration", "GTEPS", "kernels", "note"),
+}  # fmt: skip
+
+KEYS = ("graph", "what", "segments")
+
+TOL, WITHIN = 5e-8, 5e-4
+
+SCALES = 20, 22
+DEGREE = 16
+NAME = f"Kronecker {{}}, degree {DEGREE}"
+PAPER_GRAPH = NAME.format(20)
+"""Section 2.2: scale 20, degree 16."""
+
+SEGMENTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
+BEST = 24
+"""Section 4: what the paper found best."""
+
+BLOCK_THREADS = 1024
+"""Section 3.2: a block is 32 warps."""
+
+ONE_TO_ONE, WARP, BLOCK = "GPU One to One: node", "GPU Warp Sum: warp", "GPU Block Sum: block"
+HETERO, HETERO_CPU = f"heterogeneous: segmented, {BEST}", f"heterogeneous with CPU: segmented, {BEST}"
+
+PAPER = {ONE_TO_ONE: 1.77, WARP: 27, BLOCK: 1.84, HETERO: 42, HETERO_CPU: 32}
+"""Sections 1 and 3: times one CPU version."""
+
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    sides.ONE.label: ("numba", {"threads": 1}),
+    sides.ALL_THREADS.label: ("numba", {}),
+    ONE_TO_ONE: ("node", {}),
+    WARP: ("warp", {"lanes": 32}),
+    BLOCK: ("block", {"threads": BLOCK_THREADS}),
+    HETERO: ("segmented", {"segments": BEST}),
+    HETERO_CPU: ("segmented", {"segments": BEST, "cpu": True}),
+    "ours: persistent": ("persistent", {}),
+    "ours: blocked": ("blocked", {}),
+}
+
+PEERS = sides.SCIPY, sides.CUSPARSE, sides.CUGRAPH
+
+SCHEDULE = """\
+Segment Device 0 NVIDIA Quadro RTX 4000 [2.33 ms]
+0       PR GPU block-min 512 512 [0.22 ms]
+1       PR GPU warp-min 256 1024 [0.17 ms]
+2       PR GPU warp-min 256 1024 [0.20 ms]
+3       PR GPU warp-min 256 1024 [0.23 ms]
+4       PR GPU warp-min 256 1024 [0.26 ms]
+5       PR GPU block-min 4096 64 [0.29 ms]
+6       PR GPU warp-min 256 1024 [0.32 ms]
+7       PR GPU one-to-one 256 1024 [0.63 ms]
+Longest device time:      2.33 ms"""
+"""Section 2.2, the example."""
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Full runs on each graph, and the sweep on the first."""
+    graphs = [_kronecker(scale) for scale in ((12,) if quick else SCALES)]
+    swept = graphs[0]
+    return [
+        *(Part(f"{graph.name}, full runs", partial(_full_runs, graph), graph.edges) for graph in graphs),
+        Part(f"{swept.name}, segments", partial(_segments, swept), swept.edges),
+    ]
+
+
+def _kronecker(scale: int) -> Named:
+    return generated(
+        NAME.format(scale),
+        1 << scale,
+        DEGREE << scale,
+        lambda place: rmat(scale, DEGREE, place=place),
+    )
+
+
+# --- full runs ----------------------------------------------------------------------------------------------------
+
+
+def _full_runs(graph: Named) -> Iterator[Row]:
+    about: Row = {"graph": graph.name}
+    yield from or_why(row(FULL, TABLES[FULL], about), lambda: absent_together(_all_sides(graph, about)))
+
+
+def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
+    adjacency = graph.adjacency()
+    about |= {"vertices": adjacency.n, "edges": adjacency.m}
+    one: list[float] = []
+    exact = None
+    for what, (name, options) in METHODS.items():
+        known = row(FULL, TABLES[FULL], about | {"what": what, "the paper's x": PAPER.get(what, "")})
+        for found in or_why(known, partial(_timed, adjacency, known, name, options)):
+            ranks = found.pop("ranks", None)
+            if what == sides.ONE.label and ranks is not None:
+                one, exact = found["samples"], ranks
+            if one and ranks is not None:
+                found["x one CPU version"] = statistics.median(one) / found["s"]
+                found["farthest"] = float(np.abs(ranks - exact).max())
+                if found["farthest"] > WITHIN:
+                    found["note"] = f"WRONG: more than {WITHIN:g} from one CPU version"
+            yield found
+    for found in sides.beside(adjacency, PEERS):
+        gteps = adjacency.m / found["ms"] / 1e6 if "ms" in found else ""
+        note = ", ".join(filter(None, ["an iteration", found["note"]])) if gteps else found["note"]
+        yield row(FULL, TABLES[FULL], about | found | {"GTEPS": gteps, "note": note})
+
+
+def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
+    step = sides.prepared(name, adjacency, **options)
+    seconds: list[float] = []
+    while len(seconds) <= sides.RUNS and sum(seconds) < sides.LIMIT:
+        began = time.perf_counter()
+        outcome = full_run(step, adjacency, "vertex", TOL)
+        seconds.append(time.perf_counter() - began)
+    samples = seconds[1:] or seconds
+    yield known | {
+        "iterations": outcome.iterations,
+        "s": statistics.median(samples),
+        "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
+        "samples": samples,
+        "ranks": moved(outcome.ranks, "host"),
+    }
+
+
+# --- segments -----------------------------------------------------------------------------------------------------
+
+
+def _segments(graph: Named) -> Iterator[Row]:
+    known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
+    yield from or_why(known, partial(_each_count, graph, known))
+
+
+def _each_count(graph: Named, known: Row) -> Iterator[Row]:
+    sides.require_gpu()
+    adjacency = graph.adjacency()
+    for count in SEGMENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "schedule.json"
+            step = sides.prepared("segmented", adjacency, segments=count, save=file)
+            schedule = Schedule.load(file)
+        samples = sides.iteration(step, adjacency.n)
+        seconds = statistics.median(samples)
+        kernels = [segment.method for segment in schedule.segments]
+        yield known | {
+            "segments": len(kernels),
+            "ms an iteration": seconds * 1e3,
+            "GTEPS": adjacency.m / seconds / 1e9,
+            "kernels": ", ".join(f"{kernels.count(name)} {name}" for name in dict.fromkeys(kernels)),
+            "schedule": str(schedule),
+            "samples": samples,
+        }
+
+
+# --- what the paper says ------------------------------------------------------------------------------------------
+
+
+def _times_one(what: str, results: list[Row]) -> float | None:
+    return next(
+        (
+            line["x one CPU version"]
+            for line in results
+            if line["table"] == FULL and line["graph"] == PAPER_GRAPH and line["what"] == what
+            if line["x one CPU version"] != ""
+        ),
+        None,
+    )
+
+
+def _over(what: str, other: str, results: list[Row]) -> float | None:
+    found = _times_one(what, results), _times_one(other, results)
+    return found[0] / found[1] if found[0] and found[1] else None
+
+
+def _of_segments(results: list[Row]) -> float | None:
+    """Give how much the paper's 24 segments gain over one."""
+    swept = [line for line in results if line["table"] == SWEEP and line["graph"] == PAPER_GRAPH]
+    ms = {line["segments"]: line["ms an iteration"] for line in swept if line["segments"] != ""}
+    return ms[1] / ms[BEST] if BEST in ms and 1 in ms else None
+
+
+WHY = {
+    ONE_TO_ONE: "a thread goes through a hub's edges one after the other, and all wait for it: "
+    "the CPU's one thread is that much faster a thread.",
+    WARP: "32 lanes share a row: hubs no longer decide, and indices are read side by side.",
+    BLOCK: "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
+    HETERO: "hubs get blocks and short rows threads.",
+    HETERO_CPU: "scores come down and sums go up in every iteration.",
+}
+
+CLAIMS = (
+    *(
+        Claim(
+            what=f"{what}, beside one CPU version",
+            paper=factor,
+            where="Sections 1 and 3",
+            found=partial(_times_one, what),
+            why=WHY[what],
+        )
+        for what, factor in PAPER.items()
+    ),
+    Claim(
+        what="heterogeneous beside Warp Sum",
+        paper=42 / 27,
+        where="Section 1, 42 to 27",
+        found=partial(_over, HETERO, WARP),
+        why="the paper's gain of like degrees in a segment, and launches that today are recorded and replayed at once.",
+    ),
+    Claim(
+        what="heterogeneous without the CPU beside with it",
+        paper=42 / 32,
+        where="Section 1, 42 to 32",
+        found=partial(_over, HETERO, HETERO_CPU),
+        why="the CPU takes a segment only where the schedule's own measurement says that it helps; "
+        "on a large GPU it takes none, and both are the same.",
+    ),
+    Claim(
+        what=f"{BEST} segments beside one",
+        paper=None,
+        where="Section 4; by how much is in bars alone",
+        found=_of_segments,
+        why="one segment has one kernel for all rows.",
+    ),
+)
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Put the paper's claims beside what was found, and its schedule beside that of the best number of segments."""
+    words, rows = verdicts(CLAIMS, results)
+    swept = [line for line in results if line["table"] == SWEEP and line["ms an iteration"] != ""]
+    schedules = {"The paper's example of a schedule (Section 2.2, scale 20, eight segments)": SCHEDULE}
+    if swept:
+        best = min(swept, key=lambda line: line["ms an iteration"])
+        schedules[f"The schedule of the best here, {best['segments']} segments on {best['graph']}"] = best["schedule"]
+    for title, schedule in schedules.items():
+        words += f"\n\n{title}:\n\n```\n{schedule}\n```"
+    return words, rows
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures(results: list[Row]) -> dict[str, Figure]:
+    """Draw GTEPS of full runs, and of the sweep."""
+    drawn = {}
+    if any(line["table"] == FULL and line["GTEPS"] != "" for line in results):
+        drawn["gteps"] = _gteps(results)
+    if swept := [line for line in results if line["table"] == SWEEP and line["GTEPS"] != ""]:
+        drawn["segments"] = _sweep(swept)
+    return drawn
+
+
+def _gteps(results: list[Row]) -> Figure:
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for line in results:
+        if line["table"] == FULL and line["GTEPS"] != "":
+            groups.setdefault(line["graph"], []).append((line["what"], line["GTEPS"]))
+    return sideways(groups, "GTEPS, 1e9 edges times iterations a second", "Bowen 2022: full runs")
+
+
+def _sweep(swept: list[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(8, 4.5), layout="constrained")
+    panel = drawing.subplots()
+    panel.plot([line["segments"] for line in swept], [line["GTEPS"] for line in swept], "o-", label=swept[0]["graph"])
+    panel.axvline(BEST, color="black", linewidth=0.8, linestyle=":", label=f"the paper's best, {BEST}")
+    panel.set(xlabel="segments", ylabel="GTEPS", ylim=(0, None), title="Bowen 2022: the number of segments")
+    panel.legend()
+    return drawing

@@ -1,0 +1,59 @@
+"""ELL (ITPACK), a baseline that Wu and others 2010 discuss: every row padded to the longest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prplugin import cuda
+from prplugin.errors import MethodUnavailableError
+from prplugin.graph.adjacency import Adjacency
+
+__all__ = ["EllPull", "bytes_needed"]
+
+FILE = str(Path(__file__).with_name("ell.cu"))
+
+THREADS = 256
+
+LIMIT = 16 << 30
+"""Bytes past which it is not tried, whatever the GPU has."""
+
+
+def bytes_needed(adjacency: Adjacency) -> int:
+    """Count the bytes of the padded indices."""
+    return adjacency.n * adjacency.largest_in_degree * adjacency.csc.indices.dtype.itemsize
+
+
+class EllPull:
+    """Sums rows of a graph without weights.
+
+    Raises
+    ------
+    MethodUnavailableError
+        If that needs more memory than there is, or than `LIMIT`.
+    """
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        needed = bytes_needed(adjacency)
+        room = min(LIMIT, cuda.bytes_free())
+        if needed > room:
+            raise MethodUnavailableError(
+                f"ELL would need {needed / 1e9:,.1f} GB for rows of {adjacency.largest_in_degree:,}; "
+                f"the limit is {room / 1e9:,.1f} GB"
+            )
+        import cupy  # there, since the edges are on the GPU
+
+        offsets, sources, _ = adjacency.csc
+        self._columns = cupy.full((adjacency.largest_in_degree, adjacency.n), -1, sources.dtype)
+        edges = cupy.arange(adjacency.m)
+        rows = cupy.searchsorted(offsets, edges, side="right") - 1
+        self._columns[edges - offsets[rows], rows] = sources
+
+    def __call__(self, contributions: Any, pulled: Any) -> None:
+        """Write the sum of each row."""
+        width, n = self._columns.shape
+        types: dict[str, str | int] = {
+            "index_t": cuda.ctype(self._columns.dtype), "real_t": cuda.ctype(contributions.dtype), "WEIGHTED": 0,
+        }  # fmt: skip
+        launch = cuda.kernel(FILE, "ell_pull", **types)
+        launch((cuda.blocks_for(n, THREADS),), (THREADS,), (n, width, self._columns, contributions, pulled))

@@ -1,0 +1,85 @@
+"""The dense power method as Swaroop 2021 writes it: the whole Google matrix in float32, on the CPU and on the GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import namespace
+
+__all__ = ["GpuRounds", "HostRounds", "google_matrix"]
+
+FILE = str(Path(__file__).with_name("google.cu"))
+
+
+def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
+    """Give alpha * P + (1 - alpha) / n, n x n float32, where the graph lies; dangling columns of P are 1 / n."""
+    source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
+    xp = namespace(source)
+    out = adjacency.out_weight
+    weights = xp.ones(adjacency.m) if adjacency.edges.weights is None else adjacency.edges.weights
+    matrix = xp.zeros((n, n), np.float32)
+    xp.add.at(matrix, (target, source), (weights / out[source]).astype(np.float32))
+    matrix[:, out == 0] = 1 / n
+    matrix *= np.float32(alpha)
+    matrix += np.float32((1 - alpha) / n)
+    return matrix
+
+
+class HostRounds:
+    """The paper's sequential version: its loop, compiled, on one thread."""
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
+        self.ranks = np.full(len(matrix), 1 / len(matrix), np.float32)
+
+    def __call__(self) -> float:
+        """Take a round; give the change in the 1-norm."""
+        before = self.ranks.copy()
+        _loop()(self._matrix, before, self.ranks)
+        return float(np.abs(before - self.ranks).sum())
+
+
+@cache
+def _loop() -> Any:
+    import numba  # takes a while
+
+    @numba.njit
+    def multiply(matrix, before, after):  # type: ignore[no-untyped-def]
+        for i in range(before.size):
+            total = np.float32(0)
+            for j in range(before.size):
+                total += before[j] * matrix[i, j]
+            after[i] = total
+
+    return multiply
+
+
+class GpuRounds:
+    """The paper's parallel version: its kernels, of which the product is all that takes time.
+
+    Parameters
+    ----------
+    threads : int
+        Of a block.
+    """
+
+    def __init__(self, matrix: Any, threads: int) -> None:
+        import cupy  # there: the matrix is on the GPU
+
+        self._matrix, self._threads = matrix, threads
+        self.ranks = cupy.full(len(matrix), 1 / len(matrix), np.float32)
+        self._before = self.ranks.copy()
+
+    def __call__(self) -> float:
+        """Take a round; give the change in the 1-norm."""
+        n = self.ranks.size
+        self._before[:] = self.ranks
+        launch = cuda.kernel(FILE, "google_multiply", real_t="float")
+        launch((-(-n // self._threads),), (self._threads,), (n, self._matrix, self._before, self.ranks))
+        return float(abs(self._before - self.ranks).sum())

@@ -1,0 +1,408 @@
+"""Kim 2013, node-centric and edge-centric, ten iterations with their transfers: ``python -m benchmarks kim``.
+
+M.-S. Kim, "Towards Exploiting GPUs for Fast PageRank Computation of Large-Scale Networks", on an i7 3940XM (four cores,
+eight threads) and a K5000M. A run goes from host memory to ranks in host memory: for `node` the in-edges by target and
+the out-degrees are sent (ptrArray, adjListArray), for `edge` the edges and the out-degrees (edgeArray, outDegree). Our
+auto and cuSPARSE are sent what `node` is, cuGraph what `edge` is, and it makes its graph of that. "Transfers" are the
+ways there and back, "iterations" the plan and ten iterations. The error is the distance in L1 to one CPU version.
+
+The paper takes the out-degree from the in-adjacency's own offsets, which is right for undirected graphs alone: here it
+is the out-degree. The paper drops dangling rank: here it is spread, and its time counts. Times are in bars alone in the
+paper (Figures 4 to 6), so only the ratios of its text can stand beside ours.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import iterations
+from benchmarks.generate import uniform
+from benchmarks.papers import sides
+from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers.plots import heat, plain
+from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.run import Part, Row
+from prplugin.graph.adjacency import Adjacency, Compressed
+from prplugin.graph.arrays import moved, settle
+from prplugin.graph.edges import Edges, offset_dtype
+from prplugin.machine import this_machine
+from prplugin.methods import Step, choose, methods
+from prplugin.problem import Problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+
+TEN, SWEEP = "Ten iterations", "Blocks x threads"
+
+TABLES = {
+    TEN: (
+        "graph", "vertices", "edges", "what", "transfers ms", "iterations ms", "in all ms", "x one CPU thread",
+        "x all CPU threads", "error", "note",
+    ),
+    SWEEP: ("graph", "method", "blocks", "threads", "ms an iteration", "note"),
+}  # fmt: skip
+
+KEYS = ("graph", "what", "method", "blocks", "threads")
+
+ITERATIONS = 10
+SIZES = {"small": 2_000_000, "medium": 4_000_000, "large": 8_000_000}
+DENSITIES = 1, 5, 10
+REAL = {"roadNet-CA": (1_965_206, 5_533_214), "cit-Patents": (3_774_768, 16_518_948)}
+"""Section 5.1: nodes and edges."""
+
+BLOCKS, THREADS = 1000, 1000
+
+SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
+SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
+
+ONE, ALL, NODE, EDGE = sides.ONE.label, sides.ALL_THREADS.label, "node", "edge"
+BEST, HAND, SPARSE, PEER = sides.OURS.label, sides.SCIPY.label, sides.CUSPARSE.label, sides.CUGRAPH.label
+
+
+class Ran(NamedTuple):
+    """What one run took, in seconds, and what came of it."""
+
+    transfers: float
+    iterations: float
+    ranks: Any
+    note: str = ""
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each graph, and the sweep."""
+    graphs = [*_random(100 if quick else 1), *_real(data)]
+    swept = _uniform(20_000, 5) if quick else _uniform(2_000_000, 5)
+    return [
+        *(Part(graph.name, partial(_ten, graph), graph.edges) for graph in graphs),
+        Part(f"blocks x threads, {swept.name}", partial(_sweep, swept), swept.edges),
+    ]
+
+
+def _random(fraction: int) -> Iterator[Named]:
+    for n in SIZES.values():
+        for density in DENSITIES:
+            yield _uniform(n // fraction, density)
+
+
+def _uniform(n: int, density: int) -> Named:
+    return generated(
+        f"uniform {n:,} x {n * density:,}", n, n * density, lambda place: uniform(n, n * density, place=place)
+    )
+
+
+def _real(data: Path | None) -> Iterator[Named]:
+    """Give the paper's real graphs, or smaller ones of their kinds where their files are not there."""
+    road = real(data, "road-luxembourg", 114_599, 2 * 119_666, directed=False)
+    cited = real(data, "cit-HepTh", 27_770, 352_807)
+    for (name, size), instead in zip(REAL.items(), (road, cited), strict=True):
+        graph = real(data, name, *size) or instead
+        if graph is not None:
+            yield graph
+
+
+# --- ten iterations -----------------------------------------------------------------------------------------------
+
+
+def _ten(graph: Named) -> Iterator[Row]:
+    about = {"graph": graph.name}
+    yield from or_why(row(TEN, TABLES[TEN], about), lambda: absent_together(_all_sides(graph, about)))
+
+
+def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
+    here = graph.adjacency().on("host")
+    about |= {"vertices": here.n, "edges": here.m}
+    in_edges, _, _ = here.csc, here.out_weight, here.largest_in_degree  # before any clock runs
+    base: dict[str, list[float]] = {}
+    exact = None
+    for what, do in SIDES.items():
+        known = row(TEN, TABLES[TEN], about | {"what": what})
+        for found in or_why(known, partial(_timed, known, partial(do, here, in_edges), exact)):
+            if what in (ONE, ALL) and "samples" in found:
+                base[what] = found["samples"]["in all"]
+            if what == ONE:
+                exact = found.pop("ranks", None)
+            for column, against in (("x one CPU thread", ONE), ("x all CPU threads", ALL)):
+                if against in base and "samples" in found:
+                    found[column] = statistics.median(base[against]) / statistics.median(found["samples"]["in all"])
+            yield {name: value for name, value in found.items() if name != "ranks"}
+
+
+def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
+    runs: list[Ran] = []
+    while len(runs) <= sides.RUNS and sum(run.transfers + run.iterations for run in runs) < sides.LIMIT:
+        runs.append(do())
+    runs = runs[1:] or runs
+    samples = {
+        "transfers": [run.transfers for run in runs],
+        "iterations": [run.iterations for run in runs],
+        "in all": [run.transfers + run.iterations for run in runs],
+    }
+    last = runs[-1]
+    comparable = exact is not None and last.ranks is not None
+    yield known | {
+        **{f"{what} ms": statistics.median(seconds) * 1e3 for what, seconds in samples.items()},
+        "error": float(np.abs(last.ranks - exact).sum()) if comparable else "",
+        "note": last.note,
+        "samples": samples,
+        "ranks": last.ranks,
+    }
+
+
+def _on_the_host(threads: int | None, here: Adjacency, in_edges: Compressed) -> Ran:
+    began = time.perf_counter()
+    step = methods()["numba"].prepare(Problem(here, sides.ALPHA), this_machine(), threads=threads)
+    step.start(1 / here.n)
+    for _ in range(ITERATIONS):
+        step()
+    return Ran(0.0, time.perf_counter() - began, step.ranks())
+
+
+def _by_hand(here: Adjacency, in_edges: Compressed) -> Ran:
+    began = time.perf_counter()
+    step = sides.ByHand(in_edges.offsets, in_edges.indices, here.out_weight)
+    for _ in range(ITERATIONS):
+        step()
+    return Ran(0.0, time.perf_counter() - began, step.ranks)
+
+
+def _sent(here: Adjacency, in_edges: Compressed, what: str) -> Adjacency:
+    """Send what a kernel of the paper reads; what else the library may ask of a graph is known from the host."""
+    if what == EDGE:
+        there = Adjacency(
+            Edges(*(moved(end, "device") for end in (here.edges.source, here.edges.destination)), None, here.n)
+        )
+    else:
+        sources = moved(in_edges.indices, "device")
+        offsets = moved(in_edges.offsets.astype(offset_dtype(here.m)), "device")
+        there = Adjacency(Edges(sources, sources, None, here.n))  # in whose edges no method by target looks
+        there.csc = Compressed(offsets, sources, None)
+    there.largest_in_degree = here.largest_in_degree
+    there._out_weight = moved(here.out_weight, "device"), 0
+    settle("device")
+    return there
+
+
+def _on_the_gpu(name: str, here: Adjacency, in_edges: Compressed) -> Ran:
+    sides.require_gpu()
+    began = time.perf_counter()
+    there = _sent(here, in_edges, name)
+    sent = time.perf_counter()
+    options: dict[str, Any] = {"blocks": BLOCKS, "threads": THREADS} if name in (NODE, EDGE) else {}
+    chosen = name if options else choose("auto", there, this_machine(), {}).name
+    step = methods()[chosen].prepare(Problem(there, sides.ALPHA), this_machine(), **options)
+    _iterate(step, here.n)
+    done = time.perf_counter()
+    ranks = step.ranks().get()
+    note = f"{BLOCKS} blocks of {THREADS} threads" if options else chosen
+    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note)
+
+
+def _iterate(step: Any, n: int) -> None:
+    step.contribute_in("float32")
+    step.start(1 / n)
+    if step.at_once >= ITERATIONS:
+        step.many(ITERATIONS)
+    else:
+        for _ in range(ITERATIONS):
+            step()
+
+
+def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
+    sides.require_gpu()
+    began = time.perf_counter()
+    there = _sent(here, in_edges, SPARSE)
+    sent = time.perf_counter()
+    step = sides.ByHand(there.csc.offsets, there.csc.indices, there.out_weight)
+    for _ in range(ITERATIONS):
+        step()
+    settle("device")
+    done = time.perf_counter()
+    ranks = step.ranks.get()
+    return Ran(sent - began + time.perf_counter() - done, done - sent, ranks)
+
+
+def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
+    sides.require_gpu()
+    import cudf  # comes with cuGraph
+    import cugraph
+
+    began = time.perf_counter()
+    frame = cudf.DataFrame({"src": here.edges.source, "dst": here.edges.destination})
+    settle("device")
+    sent = time.perf_counter()
+    graph = iterations.cugraph_graph(frame)
+    found = cugraph.pagerank(graph, tol=1e-30, max_iter=ITERATIONS, fail_on_nonconvergence=False)[0]
+    settle("device")
+    done = time.perf_counter()
+    found["pagerank"].to_numpy()
+    note = "its graph made, too; vertices without edges are not in it"
+    return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
+
+
+SIDES: dict[str, Callable[[Adjacency, Compressed], Ran]] = {
+    ONE: partial(_on_the_host, 1),
+    ALL: partial(_on_the_host, None),
+    HAND: _by_hand,
+    EDGE: partial(_on_the_gpu, EDGE),
+    NODE: partial(_on_the_gpu, NODE),
+    BEST: partial(_on_the_gpu, BEST),
+    SPARSE: _cusparse,
+    PEER: _cugraph,
+}
+
+
+# --- blocks and threads -------------------------------------------------------------------------------------------
+
+
+def _sweep(graph: Named) -> Iterator[Row]:
+    known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
+    yield from or_why(known, partial(_each_launch, graph, known))
+
+
+def _each_launch(graph: Named, known: Row) -> Iterator[Row]:
+    sides.require_gpu()
+    adjacency = graph.adjacency()
+    for name in (NODE, EDGE):
+        for blocks in SWEEP_BLOCKS:
+            for threads in SWEEP_THREADS:
+                step: Step = sides.prepared(name, adjacency, blocks=blocks, threads=threads)
+                samples = sides.iteration(step, adjacency.n)
+                yield known | {
+                    "method": name, "blocks": blocks, "threads": threads,
+                    "ms an iteration": statistics.median(samples) * 1e3, "samples": samples,
+                }  # fmt: skip
+
+
+# --- what the paper says ------------------------------------------------------------------------------------------
+
+
+def _times(results: list[Row]) -> dict[str, dict[str, float]]:
+    """Give the ms of a run by graph and side."""
+    found: dict[str, dict[str, float]] = {}
+    for line in results:
+        if line["table"] == TEN and line["in all ms"] != "":
+            found.setdefault(line["graph"], {})[line["what"]] = line["in all ms"]
+    return found
+
+
+def _at_best(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], float | None]:
+    def ratio(results: list[Row]) -> float | None:
+        ratios = [
+            times[slow] / times[fast]
+            for graph, times in _times(results).items()
+            if graphs(graph) and slow in times and fast in times
+        ]
+        return max(ratios, default=None)
+
+    return ratio
+
+
+def _is_random(graph: str) -> bool:
+    return graph.startswith("uniform")
+
+
+def _is_small(graph: str) -> bool:
+    return graph.startswith(f"uniform {SIZES['small']:,} ")
+
+
+def _is_of_the_papers_size(graph: str) -> bool:
+    return graph.startswith(tuple(f"uniform {n:,} " for n in SIZES.values()))
+
+
+MOVED = (
+    "ten iterations are so short today that they include more of the ways there and back than of the kernels: "
+    "an edge costs edge-centric 8 bytes of the bus, node-centric 4."
+)
+
+CLAIMS = (
+    Claim(
+        what="node-centric beside the CPU on all threads, small random graphs, at best",
+        paper=1.96,
+        where="Section 5.2, on Figure 4",
+        found=_at_best(ALL, NODE, _is_small),
+        why="the GPU's memory moves an edge in a fraction of the CPU's time; the ways there and back cost more.",
+    ),
+    Claim(
+        what="node-centric beside edge-centric, small random graphs, at best",
+        paper=2.82,
+        where="Section 5.2, on Figure 4",
+        found=_at_best(EDGE, NODE, _is_small),
+        why=MOVED,
+    ),
+    Claim(
+        what="the CPU on all threads beside edge-centric, random graphs, at best",
+        paper=None,
+        where="Section 5.2; by how much is in bars alone",
+        found=_at_best(EDGE, ALL, _is_of_the_papers_size),
+        why="atomic additions of doubles are native since compute capability 6.0, and done in the cache: "
+        "the paper's GPU had to compare and swap.",
+    ),
+    Claim(
+        what="edge-centric beside the CPU on all threads, real graphs, at best",
+        paper=None,
+        where="Section 5.3; by how much is in bars alone",
+        found=_at_best(ALL, EDGE, lambda graph: graph in REAL),
+        why="as on random graphs; where the real graph is small, launches and transfers are all there is.",
+    ),
+)
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Put the paper's claims beside what was found."""
+    return verdicts(CLAIMS, results)
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures(results: list[Row]) -> dict[str, Figure]:
+    """Draw the paper's bars, and the sweep."""
+    drawn = {}
+    if _times(results):
+        drawn["bars"] = _bars(results)
+    swept = [line for line in results if line["table"] == SWEEP and line["ms an iteration"] != ""]
+    if swept:
+        panels = {name: [line for line in swept if line["method"] == name] for name in (NODE, EDGE)}
+        drawn["sweep"] = heat(
+            panels, "threads", "blocks", "ms an iteration", f"{swept[0]['graph']}: ms an iteration",
+            marked=(THREADS, BLOCKS),
+        )  # fmt: skip
+    return drawn
+
+
+def _bars(results: list[Row]) -> Figure:
+    """Draw the paper's Figures 4 to 6: a panel for each number of vertices, a group for each graph."""
+    from matplotlib.figure import Figure
+
+    times = _times(results)
+    panels: dict[str, list[str]] = {}
+    for graph in times:
+        panels.setdefault(graph.split(" x ")[0] if _is_random(graph) else "real graphs", []).append(graph)
+    drawing = Figure(figsize=(5 * ((len(panels) + 1) // 2), 7.5), layout="constrained")
+    grid = drawing.subplots(2, (len(panels) + 1) // 2, squeeze=False, sharey=True).ravel()
+    shown = [what for what in SIDES if any(what in of_it for of_it in times.values())]
+    width = 0.8 / len(shown)
+    for panel, (title, graphs) in zip(grid, panels.items(), strict=False):
+        for nth, what in enumerate(shown):
+            ms = [(place, times[graph][what]) for place, graph in enumerate(graphs) if what in times[graph]]
+            if ms:
+                left = [place + (nth - len(shown) / 2) * width for place, _ in ms]
+                panel.bar(left, [value for _, value in ms], width, align="edge", label=what, color=f"C{nth}")
+        panel.set_xticks(range(len(graphs)), [graph.split(" x ")[-1] for graph in graphs])
+        panel.set(yscale="log", ylabel="ms, transfers included")
+        panel.set(title=f"{title} vertices", xlabel="edges") if _is_random(graphs[0]) else panel.set(title=title)
+        plain(panel.yaxis)
+    for panel in grid[len(panels) :]:
+        panel.set_visible(False)
+    drawing.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    drawing.suptitle("Ten iterations from host memory to host memory (Kim 2013, Figures 4 to 6)")
+    return drawing

@@ -1,0 +1,250 @@
+"""Kumar, Sondhi and Mittal 2012, the work shared by GPU and CPU: ``python -m benchmarks kumar``.
+
+"Parallelization of PageRank on Multicore Processors", on a GTX 280, a Cell BE and Xeons of two cores. The GPU sums the
+first N in-edges of every vertex, at the same time the CPU the others (`cpu-split`); the Cell's way, ranks copied into
+edge order and streamed through a small store, is `expanded` and `streamed`; a thread an edge, which wanted atomic
+additions of floats, is `edge`. The paper says neither which N it took nor how many iterations, and has its times in
+bars alone (Figures 6 to 8): here an iteration is timed. Its ranks sum to n, `scale="n"`: the same iteration.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.generate import web
+from benchmarks.papers import sides
+from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers.plots import plain, sideways
+from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.run import Part, Row
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.methods._heads import falling
+from prplugin.methods._split_choice import works
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+
+ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
+
+TABLES = {
+    ITERATION: ("graph", "vertices", "edges", "what", "ms", "x one CPU thread", "note"),
+    SPLIT: (
+        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms an iteration", "ms by the model",
+        "note",
+    ),
+}  # fmt: skip
+
+KEYS = ("graph", "what", "N")
+
+GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("in-2004", 1_382_908, 18_534_900))
+"""Section 5: nodes and links."""
+
+SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+
+SPLIT_SIDE = "GPU and CPU: cpu-split, N by itself"
+
+SIDES = (
+    sides.ONE,
+    sides.ALL_THREADS,
+    sides.SCIPY,
+    sides.method(SPLIT_SIDE, "cpu-split"),
+    sides.method("GPU, a thread a vertex: node", "node"),
+    sides.method("GPU, a thread an edge: edge", "edge"),
+    sides.method("the Cell's edge order: expanded", "expanded"),
+    sides.method("the Cell's small store: streamed", "streamed"),
+    sides.OURS,
+    sides.CUSPARSE,
+    sides.CUGRAPH,
+)
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each graph; generated ones of the same size where the user has no file."""
+    graphs = [_graph(data, *known, quick) for known in GRAPHS]
+    return [Part(graph.name, partial(_of_graph, graph), graph.edges) for graph in graphs]
+
+
+def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
+    if (file := real(data, name, n, m)) is not None and (m < 5_000_000 or not quick):
+        return file
+    instead = "" if quick else f" in place of {name}"
+    n, m = (n // 100, m // 100) if quick else (n, m)
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
+
+
+def _of_graph(graph: Named) -> Iterator[Row]:
+    about: Row = {"graph": graph.name}
+    yield from or_why(row(ITERATION, TABLES[ITERATION], about), partial(_both, graph, about))
+
+
+def _both(graph: Named, about: Row) -> Iterator[Row]:
+    adjacency = graph.adjacency()
+    about |= {"vertices": adjacency.n, "edges": adjacency.m}
+    for found in absent_together(sides.beside(adjacency, SIDES)):
+        yield row(ITERATION, TABLES[ITERATION], about | found)
+    yield from _splits(adjacency, about)
+
+
+# --- N ------------------------------------------------------------------------------------------------------------
+
+
+def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
+    """Count what each N leaves to the CPU, which needs no GPU; and time it, which does."""
+    longest = adjacency.largest_in_degree
+    splits = [n for n in SWEEP if n < longest]
+    chosen, estimates = _by_itself(adjacency)
+    if isinstance(chosen, int) and chosen not in splits:
+        splits = sorted([*splits, chosen])
+    offsets, sources, _ = adjacency.csc
+    _, degrees = falling(offsets)
+    for work in works(degrees, sources[:0], [*splits, longest]):
+        n = "all" if work.n == longest else work.n
+        known = {
+            "graph": about["graph"],
+            "N": n,
+            "choice": "auto" if n == chosen else "",
+            "tail vertices": work.tail_vertices,
+            "tail edges": work.tail_edges,
+            "% of the edges": 100 * work.tail_edges / adjacency.m,
+            "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
+        }
+        line = row(SPLIT, TABLES[SPLIT], known)
+        if cuda.missing():  # the sides have said so
+            yield line
+        else:
+            yield from or_why(line, partial(_timed, adjacency, line, n))
+
+
+def _by_itself(adjacency: Adjacency) -> tuple[int | str | None, dict[int | str, tuple[float, float]]]:
+    """Give the N that `cpu-split` takes by itself, and its estimates; nothing where it cannot run."""
+    for step in or_why({}, lambda: [{"step": sides.prepared("cpu-split", adjacency)}]):
+        if "step" in step:
+            return step["step"].split[0], step["step"].estimates or {}
+    return None, {}
+
+
+def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
+    samples = sides.iteration(sides.prepared("cpu-split", adjacency, split=n), adjacency.n)
+    yield line | {"ms an iteration": statistics.median(samples) * 1e3, "samples": samples}
+
+
+# --- what the paper says ------------------------------------------------------------------------------------------
+
+
+def _ms(results: list[Row], graph: str, what: str) -> float | None:
+    return next(
+        (
+            line["ms"]
+            for line in results
+            if line["table"] == ITERATION and graph in line["graph"] and line.get("what") == what and line["ms"] != ""
+        ),
+        None,
+    )
+
+
+def _ratio(results: list[Row], graph: str, slow: str, fast: str) -> float | None:
+    times = _ms(results, graph, slow), _ms(results, graph, fast)
+    return times[0] / times[1] if times[0] and times[1] else None
+
+
+def _shared(results: list[Row]) -> float | None:
+    """Give how much the CPU's help gains, at the N that is best with it, on any graph."""
+    gains = []
+    for graph, _, _ in GRAPHS:
+        of_it = [line for line in results if graph in line["graph"] and line["table"] == SPLIT]
+        timed = {line["N"]: line["ms an iteration"] for line in of_it if line["ms an iteration"] != ""}
+        if "all" in timed and len(timed) > 1:
+            gains.append(timed["all"] / min(ms for n, ms in timed.items() if n != "all"))
+    return max(gains, default=None)
+
+
+CLAIMS = (
+    Claim(
+        what="GPU and CPU together beside one CPU, eu-2005",
+        paper=2.8,
+        where="abstract and Section 5, on Figure 7 (one Xeon of two cores at 3.0 GHz)",
+        found=lambda results: _ratio(results, "eu-2005", sides.ONE.label, SPLIT_SIDE),
+        why="the GPU's memory moves an edge in a small fraction of the CPU's time.",
+    ),
+    Claim(
+        what="CUDA beside the Cell BE, eu-2005 (here: node beside the Cell's edge order, on one GPU)",
+        paper=2.6,
+        where="Section 5, on Figure 8",
+        found=lambda results: _ratio(
+            results, "eu-2005", "the Cell's edge order: expanded", "GPU, a thread a vertex: node"
+        ),
+        why="on one and the same memory the Cell's order is no worse: each share of edges is equal, "
+        "and no thread waits for a long row.",
+    ),
+    Claim(
+        what="the CPU's help beside everything on the GPU, at the best N with help",
+        paper=None,
+        where="Section 4.2, design 2: the reason for N",
+        found=_shared,
+        why="a loop of variable length no longer idles a whole GPU, a CPU has a hundredth of its bandwidth, "
+        "and contributions have to come down and sums go up in every iteration.",
+    ),
+)
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Put the paper's claims beside what was found."""
+    return verdicts(CLAIMS, results)
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures(results: list[Row]) -> dict[str, Figure]:
+    """Draw the sides, and the sweep over N."""
+    drawn = {}
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for line in results:
+        if line["table"] == ITERATION and line["ms"] != "":
+            groups.setdefault(line["graph"], []).append((line["what"], line["ms"]))
+    if groups:
+        drawn["sides"] = sideways(groups, "ms an iteration", "Kumar and others 2012: an iteration")
+    if any(line["table"] == SPLIT for line in results):
+        drawn["split"] = _sweep([line for line in results if line["table"] == SPLIT])
+    return drawn
+
+
+def _sweep(results: list[Row]) -> Figure:
+    """Draw what each N leaves to the CPU, and what an iteration takes with it."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(9, 6.5), layout="constrained")
+    left, timed = drawing.subplots(2, 1, sharex=True)
+    order = sorted({line["N"] for line in results}, key=lambda n: float("inf") if n == "all" else n)
+    for nth, graph in enumerate(dict.fromkeys(line["graph"] for line in results)):
+        of_it = [line for line in results if line["graph"] == graph]
+        left.plot(
+            [order.index(line["N"]) for line in of_it],
+            [line["% of the edges"] for line in of_it],
+            "o-",
+            color=f"C{nth}",
+            label=graph,
+        )
+        with_times = [line for line in of_it if line["ms an iteration"] != ""]
+        places = [order.index(line["N"]) for line in with_times]
+        timed.plot(places, [line["ms an iteration"] for line in with_times], "o-", color=f"C{nth}")
+        for place, line in zip(places, with_times, strict=True):
+            if line["choice"]:
+                timed.plot(place, line["ms an iteration"], "*", markersize=16, color=f"C{nth}")
+    left.set(
+        ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: the choice by itself)"
+    )
+    left.legend(fontsize="small")
+    timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms an iteration", yscale="log")
+    timed.set_xticks(range(len(order)), [str(n) for n in order], rotation=60, fontsize="small")
+    if not any(line["ms an iteration"] != "" for line in results):
+        timed.text(0.5, 0.5, "no GPU here", ha="center", transform=timed.transAxes)
+    plain(timed.yaxis)
+    return drawing

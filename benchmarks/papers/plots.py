@@ -1,0 +1,83 @@
+"""Plots that several papers share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.run import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["heat", "plain", "sideways"]
+
+
+def heat(
+    panels: dict[str, list[Row]], x: str, y: str, value: str, title: str, *, marked: tuple[Any, Any] | None = None
+) -> Figure:
+    """Draw a value over two options, a panel for each set of rows; the least is bold, and the paper's choice framed."""
+    from matplotlib.colors import LogNorm
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    drawing = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    for panel, (name, rows) in zip(drawing.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        columns, lines = (sorted({row[axis] for row in rows}) for axis in (x, y))
+        table = np.full((len(lines), len(columns)), np.nan)
+        for row in rows:
+            table[lines.index(row[y]), columns.index(row[x])] = row[value]
+        panel.imshow(table, norm=LogNorm(), cmap="viridis_r", aspect="auto", origin="lower")
+        least = np.nanmin(table)
+        middle = np.sqrt(least * np.nanmax(table))
+        for (line, column), number in np.ndenumerate(table):
+            if not np.isnan(number):
+                panel.text(
+                    column, line, f"{number:.3g}", ha="center", va="center", fontsize="x-small",
+                    weight="bold" if number == least else "normal", color="white" if number > middle else "black",
+                )  # fmt: skip
+        if marked is not None and marked[0] in columns and marked[1] in lines:
+            corner = columns.index(marked[0]) - 0.5, lines.index(marked[1]) - 0.5
+            panel.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="red", linewidth=2))
+        panel.set_xticks(range(len(columns)), [str(column) for column in columns])
+        panel.set_yticks(range(len(lines)), [str(line) for line in lines])
+        panel.set(xlabel=x, ylabel=y, title=name)
+    drawing.suptitle(f"{title} (bold: the least; red: the paper's)")
+    return drawing
+
+
+def plain(axis: Any) -> None:
+    """Put plain numbers on a logarithmic axis, at 1, 2 and 5 of each power of ten, or at the powers alone of many."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter("")
+
+
+def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str) -> Figure:
+    """Draw a bar for each of several things, in groups one below the other, on a logarithmic scale."""
+    from matplotlib.figure import Figure
+
+    bars = [(group, what, value) for group, values in groups.items() for what, value in values]
+    drawing = Figure(figsize=(9, 1.2 + 0.26 * (len(bars) + len(groups))), layout="constrained")
+    panel = drawing.subplots()
+    colours = {what: f"C{nth % 10}" for nth, what in enumerate(dict.fromkeys(what for _, what, _ in bars))}
+    place, ticks = 0.0, []
+    for group, values in groups.items():
+        panel.text(
+            0.005, place, group, weight="bold", va="center", fontsize="small", transform=panel.get_yaxis_transform()
+        )
+        for what, value in values:
+            place -= 1
+            panel.barh(place, value, color=colours[what])
+            panel.text(value, place, f" {value:.3g}", va="center", fontsize="x-small")
+            ticks.append((place, what))
+        place -= 1.3
+    panel.set_yticks([at for at, _ in ticks], [what for _, what in ticks], fontsize="small")
+    panel.set(xlabel=label, title=title, xscale="log", ylim=(place + 0.6, 0.8))
+    plain(panel.xaxis)
+    panel.margins(x=0.12)
+    return drawing

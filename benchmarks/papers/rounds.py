@@ -1,0 +1,20 @@
+"""Full runs of a plan that is there, by the library's own loop and stopping rules."""
+
+from __future__ import annotations
+
+from benchmarks.papers.sides import ALPHA
+from prplugin.certificate import Certificate
+from prplugin.graph.adjacency import Adjacency
+from prplugin.iterate import Outcome, iterate, step_budget
+from prplugin.methods import Step
+from prplugin.options import Options, Stop
+
+__all__ = ["full_run"]
+
+
+def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcome:
+    """Iterate from equal ranks until the rule is met."""
+    options = Options(alpha=ALPHA, tol=tol, stop=stop)
+    certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    budget = step_budget(certificate, options)
+    return iterate(step, 1 / adjacency.n, certificate, options, budget, lambda iterations, bound: None)

@@ -1,0 +1,67 @@
+"""Segmented scan, a baseline that Wu and others 2010 discuss: gathered and added up apart, in equal shares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+
+__all__ = ["ScanPull", "bytes_needed"]
+
+FILE = str(Path(__file__).with_name("scan.cu"))
+
+THREADS, TILE = 256, 1024
+
+
+def bytes_needed(adjacency: Adjacency) -> int:
+    """Count the bytes beside the matrix: a scanned term an edge, and where rows begin."""
+    return 9 * adjacency.m
+
+
+class ScanPull:
+    """Sums rows of a graph without weights.
+
+    Raises
+    ------
+    MethodUnavailableError
+        If the GPU has no room.
+    """
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        cuda.require_bytes(bytes_needed(adjacency), "segmented scan")
+        import cupy  # there, since the edges are on the GPU
+
+        self._n, self._m = adjacency.n, adjacency.m
+        self._offsets, self._sources, _ = adjacency.csc
+        begins = self._offsets[:-1][cupy.diff(self._offsets) > 0]
+        self._heads = cupy.zeros(self._m, np.uint8)
+        self._heads[begins] = 1
+        self._terms = cupy.empty(self._m)
+        tiles = -(-self._m // TILE)
+        self._left, self._begins = cupy.empty(tiles), cupy.empty(tiles, np.uint8)
+
+    def __call__(self, contributions: Any, pulled: Any) -> None:
+        """Write the sum of each row."""
+        tiles = self._left.size
+        self._launch(contributions, "gather_terms", self._m, self._sources, contributions, self._terms)
+        self._launch(
+            contributions, "scan_tiles", self._m, self._heads, self._terms, self._left, self._begins, grid=tiles
+        )
+        self._launch(contributions, "scan_left", tiles, self._left, self._begins, grid=1)
+        self._launch(contributions, "take_rows", self._n, self._offsets, self._terms, self._left, pulled)
+
+    def _launch(self, contributions: Any, name: str, count: int, *arrays: Any, grid: int | None = None) -> None:
+        """Launch so many blocks of a tile's threads, or a thread for each of `count`."""
+        types: dict[str, str | int] = {
+            "index_t": cuda.ctype(self._sources.dtype),
+            "offset_t": cuda.ctype(self._offsets.dtype),
+            "real_t": cuda.ctype(contributions.dtype),
+            "TILE": TILE,
+            "WEIGHTED": 0,
+        }
+        blocks, threads = (cuda.blocks_for(count, THREADS), THREADS) if grid is None else (grid, TILE)
+        cuda.kernel(FILE, name, **types)((blocks,), (threads,), (count, *arrays))

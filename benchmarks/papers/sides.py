@@ -1,0 +1,194 @@
+"""What is timed beside what, an iteration at a time: one CPU version, our methods, and the libraries of today."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from benchmarks import iterations
+from benchmarks.measure import repeatedly
+from benchmarks.papers.tables import or_why
+from benchmarks.run import Row
+from prplugin import cuda
+from prplugin.errors import MethodUnavailableError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import Place, namespace, settle
+from prplugin.machine import this_machine
+from prplugin.methods import GpuStep, Step, choose, methods
+from prplugin.problem import Problem
+
+__all__ = [
+    "ALL_THREADS",
+    "ALPHA",
+    "CUGRAPH",
+    "CUSPARSE",
+    "LIMIT",
+    "ONE",
+    "OURS",
+    "RUNS",
+    "SCIPY",
+    "ByHand",
+    "Side",
+    "beside",
+    "method",
+    "prepared",
+    "require_gpu",
+]  # fmt: skip
+
+ALPHA = 0.85
+
+RUNS, LIMIT = 7, 5.0
+"""Samples, and the seconds after which no more are taken: so long a row takes, or as long as one sample."""
+
+AT_ONCE = 16
+"""Iterations by hand on the GPU between looks."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Something that iterates.
+
+    Attributes
+    ----------
+    label : str
+    seconds : function
+        Gives samples of an iteration on a graph, and the method's name if that is not known before.
+    """
+
+    label: str
+    seconds: Callable[[Adjacency], tuple[list[float], str]]
+
+
+def beside(adjacency: Adjacency, sides: Iterable[Side]) -> Iterator[Row]:
+    """Time an iteration of each side; that of one CPU version comes first, if it is among them."""
+    one: list[float] = []
+    for side in sides:
+        for found in or_why({"what": side.label}, partial(_timed, side, adjacency)):
+            if side is ONE:
+                one = found.get("samples", [])
+            if one and "samples" in found:
+                found["x one CPU thread"] = statistics.median(one) / statistics.median(found["samples"])
+            yield found
+
+
+def _timed(side: Side, adjacency: Adjacency) -> Iterator[Row]:
+    samples, note = side.seconds(adjacency)
+    yield {"what": side.label, "ms": statistics.median(samples) * 1e3, "samples": samples, "note": note}
+
+
+def method(label: str, name: str, **options: Any) -> Side:
+    """Make a side of a method of ours."""
+    return Side(label, lambda adjacency: (_of_method(name, options, adjacency), ""))
+
+
+def _of_method(name: str, options: dict[str, Any], adjacency: Adjacency) -> list[float]:
+    return iteration(prepared(name, adjacency, **options), adjacency.n)
+
+
+def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
+    """Make a method's plan.
+
+    Raises
+    ------
+    MethodUnavailableError
+        If it cannot run here.
+    """
+    chosen, machine = methods()[name], this_machine()
+    if reason := chosen.unfit(adjacency, machine):
+        raise MethodUnavailableError(reason)
+    step: Step = chosen.prepare(Problem(adjacency, ALPHA), machine, **options)
+    return step
+
+
+def iteration(step: Step, n: int) -> list[float]:
+    """Sample the seconds of an iteration."""
+    if isinstance(step, GpuStep):
+        return iterations.ours(step, n, "float32")
+    step.start(1 / n)
+    return repeatedly(step, runs=RUNS, limit=LIMIT)
+
+
+def require_gpu() -> None:
+    """Raise MethodUnavailableError if there is none."""
+    if reason := cuda.missing():
+        raise MethodUnavailableError(reason)
+
+
+# --- by hand ------------------------------------------------------------------------------------------------------
+
+
+class ByHand:
+    """The iteration that one writes by hand on a sparse matrix: SciPy's on the CPU, cuSPARSE's through CuPy on the GPU.
+
+    Parameters
+    ----------
+    offsets, sources : arrays
+        The in-edges by target, in one place.
+    out_degrees : array of n float64
+        All in float64 on the CPU, as ours are there, and in float32 on the GPU.
+    """
+
+    def __init__(self, offsets: Any, sources: Any, out_degrees: Any) -> None:
+        xp = namespace(offsets)
+        dtype = "float64" if xp is np else "float32"
+        csr_matrix = importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse").csr_matrix
+        n = out_degrees.size
+        self.matrix = csr_matrix((xp.ones(sources.size, dtype), sources, offsets), shape=(n, n))
+        self._shares = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
+        self._dangling = xp.flatnonzero(out_degrees == 0)
+        self.ranks = xp.full(n, 1 / n, dtype)
+
+    def __call__(self) -> None:
+        """Iterate once."""
+        n, x = self.ranks.size, self.ranks
+        self.ranks = ALPHA * (self.matrix @ (x * self._shares)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
+
+
+def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
+    if place == "device":
+        require_gpu()
+    here = adjacency.on(place)
+    step = ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
+    if place == "host":
+        return repeatedly(step, runs=RUNS, limit=LIMIT), ""
+
+    def several() -> None:
+        for _ in range(AT_ONCE):
+            step()
+        settle(place)
+
+    return [seconds / AT_ONCE for seconds in repeatedly(several, runs=RUNS, limit=LIMIT)], ""
+
+
+# --- the sides of every paper -------------------------------------------------------------------------------------
+
+
+def _auto(place: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
+    if place == "device":
+        require_gpu()
+    here = adjacency.on(place)
+    name = choose("auto", here, this_machine(), {}).name
+    return _of_method(name, {}, here), name
+
+
+def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
+    require_gpu()
+    import cudf  # comes with cuGraph
+
+    edges = adjacency.on("device").edges
+    frame = cudf.DataFrame({"src": edges.source, "dst": edges.destination})
+    return iterations.theirs(iterations.cugraph_graph(frame)), "MultiGraph, float32"
+
+
+ONE = method("one CPU version: numba, 1 thread", "numba", threads=1)
+ALL_THREADS = method("numba, all CPU threads", "numba")
+SCIPY = Side("SciPy by hand, 1 thread", partial(_by_hand, "host"))
+OURS = Side("ours on the GPU: auto", partial(_auto, "device"))
+CUSPARSE = Side("cuSPARSE by hand (CuPy)", partial(_by_hand, "device"))
+CUGRAPH = Side("cuGraph", _cugraph)

@@ -1,0 +1,360 @@
+"""Swaroop 2021, the dense power method, and TweetRank: ``python -m benchmarks swaroop``.
+
+A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's rounds to 1e-6 differ from
+network to network, which it does not name; so here a round is timed, on web-like graphs of eight edges a vertex, and
+the rounds that they take stand beside it. Sequential is the paper's loop over the whole Google matrix in float32,
+compiled; the paper's was compiled without optimisation (`g++ sequential.cpp`). "The paper's kernel" has a thread a row,
+`dense` of ours a block a row. The paper's times are in microseconds ("17m 12s" is 1030231744).
+
+TweetRank ranks users by who retweets them, weighted by how often. The paper's network did not settle; its loop does not
+normalise, though its Algorithm 1 does. A folder given by --data may hold `retweets.parquet` or the like with columns
+src, dst and retweets; else the network is generated, with as many users.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.generate import retweets, web
+from benchmarks.measure import repeatedly
+from benchmarks.memory import require
+from benchmarks.papers import sides
+from benchmarks.papers.google import GpuRounds, HostRounds, google_matrix
+from benchmarks.papers.graphs import Named, found, generated, place
+from benchmarks.papers.plots import plain
+from benchmarks.papers.rounds import full_run
+from benchmarks.papers.tables import Claim, or_why, row, verdicts
+from benchmarks.run import Part, Row
+from prplugin.errors import MethodUnavailableError
+from prplugin.graph.adjacency import Adjacency
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+
+NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a block (Section 6.2)", "TweetRank"
+
+TABLES = {
+    NODES: (
+        "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
+        "dense ms", "one CPU version ms", "ours: auto ms", "auto", "x paper's kernel", "x dense", "note",
+    ),
+    THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
+    TWEETS: (
+        "network", "users", "pairs", "weight", "method", "rounds", "error bound", "first three", "s", "note",
+    ),
+}  # fmt: skip
+
+KEYS = ("nodes", "threads", "network", "weight")
+
+PAPER = {
+    100: (405, 593, 0.68), 200: (6556, 2152, 3.04), 400: (3462, 936, 3.69), 800: (22785, 2356, 9.67),
+    1000: (2972898, 104831, 28.35), 5000: (69266776, 816446, 84.83), 10000: (68519880, 755148, 90.73),
+    16000: (26509166, 626986, 42.28),
+}  # fmt: skip
+"""Section 6.1: microseconds, sequential and with 32 threads a block, and the speed-up."""
+
+PAPER_LARGEST = (18_469, 1030231744, 15588785)
+"""Sections 6.1 and 7, the retweet network, which did not settle: its second run in parallel took 18294508."""
+
+PAPER_THREADS = {8: 950401, 16: 839092, 32: 752572, 64: 759962, 128: 868481, 256: 900917, 512: 2052449, 1024: 3698519}
+"""Section 6.2: microseconds for 9664 nodes."""
+
+SWEPT = 9664
+BEYOND = (32_768, 65_536, 131_072, 262_144)
+"""As far as memory goes."""
+
+MOST_SEQUENTIAL = 20_000
+"""A round of which takes half a second."""
+
+EDGES_A_NODE = 8
+TOL = 1e-6
+DTYPE_BYTES = 4
+ALWAYS = 32
+"""Threads a block in the paper's Section 6.1."""
+
+USERS, PAIRS = 18_469, 60_000
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each number of nodes, the threads of a block, and TweetRank."""
+    sizes = (100, 200, 400, 800, 1000) if quick else (*PAPER, PAPER_LARGEST[0], *BEYOND)
+    swept = 1000 if quick else SWEPT
+    return [
+        *(Part(f"{n:,} nodes", partial(_of_size, n), min(n, 20_000) ** 2) for n in sizes),
+        Part(f"threads of a block, {swept:,} nodes", partial(_threads, swept), swept**2),
+        Part("TweetRank", partial(_tweets, data), 1e6),
+    ]
+
+
+def _named(n: int) -> Named:
+    return generated(f"web {n:,}", n, EDGES_A_NODE * n, lambda place: web(n, EDGES_A_NODE * n, place=place))
+
+
+# --- nodes --------------------------------------------------------------------------------------------------------
+
+
+def _of_size(n: int) -> Iterator[Row]:
+    line = row(NODES, TABLES[NODES], {"nodes": n})
+    if n in PAPER:
+        sequential, parallel, times = PAPER[n]
+        line |= {"paper sequential s": sequential / 1e6, "paper parallel s": parallel / 1e6, "paper x": times}
+    elif n == PAPER_LARGEST[0]:
+        _, sequential, parallel = PAPER_LARGEST
+        line |= {"paper sequential s": sequential / 1e6, "paper parallel s": parallel / 1e6}
+        line["paper x"] = sequential / parallel
+    yield from or_why(line, partial(_timed, n, line))
+
+
+def _timed(n: int, line: Row) -> Iterator[Row]:
+    adjacency = _named(n).adjacency()
+    step = sides.prepared("numba", adjacency, threads=1)
+    line["rounds"] = full_run(step, adjacency, "delta", TOL).iterations
+    samples: dict[str, list[float]] = {}
+    notes: dict[str, str] = {}
+    for column, sample in _columns(adjacency).items():
+        for got in or_why({}, lambda sample=sample: [dict(zip(("samples", "note"), sample(), strict=True))]):
+            if "samples" in got:
+                samples[column] = got["samples"]
+                line[column] = statistics.median(got["samples"]) * 1e3
+            notes[column] = got["note"]
+    line["auto"] = notes.pop("ours: auto ms") if "ours: auto ms" in samples else ""
+    for column, short in (("paper's kernel ms", "x paper's kernel"), ("dense ms", "x dense")):
+        if column in samples and "sequential ms" in samples:
+            line[short] = line["sequential ms"] / line[column]
+    yield line | {"samples": samples, "note": "; ".join(dict.fromkeys(filter(None, notes.values())))}
+
+
+def _columns(adjacency: Adjacency) -> dict[str, Any]:
+    return {
+        "sequential ms": partial(_sequential, adjacency),
+        "paper's kernel ms": partial(_paper_kernel, adjacency, ALWAYS),
+        "dense ms": partial(sides.method("", "dense").seconds, adjacency),
+        "one CPU version ms": partial(sides.ONE.seconds, adjacency),
+        "ours: auto ms": partial(sides.OURS.seconds, adjacency),
+    }
+
+
+def _bytes(n: int) -> int:
+    return DTYPE_BYTES * n**2
+
+
+def _sequential(adjacency: Adjacency) -> tuple[list[float], str]:
+    if adjacency.n > MOST_SEQUENTIAL:
+        raise MethodUnavailableError(f"the sequential version is asked for no more than {MOST_SEQUENTIAL:,} nodes")
+    require(1.2 * _bytes(adjacency.n), "host", f"the matrix of {adjacency.n:,} nodes")
+    rounds = HostRounds(google_matrix(adjacency.on("host"), sides.ALPHA))
+    return repeatedly(rounds, runs=sides.RUNS, limit=sides.LIMIT), ""
+
+
+def _paper_kernel(adjacency: Adjacency, threads: int) -> tuple[list[float], str]:
+    sides.require_gpu()
+    require(1.2 * _bytes(adjacency.n), "device", f"the matrix of {adjacency.n:,} nodes")
+    rounds = GpuRounds(google_matrix(adjacency.on("device"), sides.ALPHA), threads)
+    return repeatedly(
+        rounds, runs=sides.RUNS, limit=sides.LIMIT
+    ), ""  # the change comes back to the host: a round is over
+
+
+# --- threads ------------------------------------------------------------------------------------------------------
+
+
+def _threads(n: int) -> Iterator[Row]:
+    known = row(THREADS, TABLES[THREADS], {"nodes": n})
+    yield from or_why(known, partial(_each_width, n, known))
+
+
+def _each_width(n: int, known: Row) -> Iterator[Row]:
+    sides.require_gpu()
+    adjacency = _named(n).adjacency()
+    for threads, microseconds in PAPER_THREADS.items():
+        line = known | {"threads": threads, "paper s": microseconds / 1e6 if n == SWEPT else ""}
+        samples = {"paper's kernel ms": _paper_kernel(adjacency, threads)[0]}
+        if threads % 32 == 0:
+            samples["dense ms"] = sides.iteration(sides.prepared("dense", adjacency, threads=threads), adjacency.n)
+        medians = {column: statistics.median(seconds) * 1e3 for column, seconds in samples.items()}
+        yield line | medians | {"samples": samples, "note": "" if threads % 32 == 0 else "dense takes multiples of 32"}
+
+
+# --- TweetRank ----------------------------------------------------------------------------------------------------
+
+
+def _tweets(data: Path | None) -> Iterator[Row]:
+    known = row(TWEETS, TABLES[TWEETS], {})
+    yield from or_why(known, partial(_each_weight, data, known))
+
+
+def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
+    import prplugin
+    from prplugin.files import read_edges
+
+    if (path := found(data, ("retweets",))) is not None:
+        name, frame = path.name, read_edges(str(path), weight="retweets").frame
+    else:
+        name, frame = f"generated, {USERS:,} users", retweets(USERS, PAIRS, place=place())
+    for weight in (None, "retweets"):
+        graph = prplugin.Graph(frame, weight=weight)
+        bounds: list[float] = []
+        ranking = graph.rank(tol=1e-10, top=3, progress=lambda state, bounds=bounds: bounds.append(state.error_bound))
+        samples = repeatedly(partial(graph.rank, tol=1e-10), runs=sides.RUNS, limit=sides.LIMIT)
+        yield known | {
+            "network": name,
+            "users": graph.number_of_vertices,
+            "pairs": graph.number_of_edges,
+            "weight": weight or "none",
+            "method": ranking.method,
+            "rounds": ranking.iterations,
+            "error bound": ranking.error_bound,
+            "first three": ", ".join(map(str, ranking.frame["vertex"].to_numpy().tolist())),
+            "s": statistics.median(samples),
+            "note": "settled" if ranking.converged else "did not settle",
+            "bounds": [bound for bound in bounds if bound < float("inf")],
+            "samples": samples,
+        }
+
+
+# --- what the paper says ------------------------------------------------------------------------------------------
+
+
+def _at(nodes: int, column: str, results: list[Row]) -> float | None:
+    lines = (line for line in results if line["table"] == NODES and line["nodes"] == nodes)
+    return next((line[column] for line in lines if line[column] != ""), None)
+
+
+def _slower_with(threads: int, results: list[Row]) -> float | None:
+    ms = {
+        line["threads"]: line["paper's kernel ms"]
+        for line in results
+        if line["table"] == THREADS and line["paper's kernel ms"] != ""
+    }
+    return ms[threads] / ms[ALWAYS] if threads in ms and ALWAYS in ms else None
+
+
+def _over_the_sparse(results: list[Row]) -> float | None:
+    """Give how much one CPU thread on the edges alone gains over the paper's kernel on all pairs, at 16,000 nodes."""
+    pair = _at(16_000, "paper's kernel ms", results), _at(16_000, "one CPU version ms", results)
+    return pair[0] / pair[1] if pair[0] and pair[1] else None
+
+
+CLAIMS = (
+    Claim(
+        what="sequential beside parallel, 100 nodes",
+        paper=593 / 405,
+        where="Section 6.1: 0.68 the other way round",
+        found=lambda results: None if not (times := _at(100, "x paper's kernel", results)) else 1 / times,
+        why="launches cost more than 10,000 products.",
+    ),
+    *(
+        Claim(
+            what=f"parallel beside sequential, {nodes:,} nodes",
+            paper=PAPER[nodes][2],
+            where="Section 6.1",
+            found=partial(_at, nodes, "x paper's kernel"),
+            why="a thread a row reads nothing side by side, but the sequential version has one thread; "
+            "the paper's had no optimisation, either.",
+        )
+        for nodes in (1000, 10000, 16000)
+    ),
+    Claim(
+        what="32 threads a block beside 1024",
+        paper=3698519 / 752572,
+        where="Section 6.2",
+        found=partial(_slower_with, 1024),
+        why="few large blocks leave multiprocessors without work: 9664 rows are ten blocks of 1024 threads.",
+    ),
+)
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Put the paper's claims beside what was found, and the dense method beside the sparse one."""
+    words, rows = verdicts(CLAIMS, results)
+    if gain := _over_the_sparse(results):
+        words += (
+            f" On 16,000 nodes one thread of a CPU that looks at the edges alone takes {1 / gain:.2g} times what the "
+            "paper's kernel takes for all pairs on this GPU."
+        )
+    return words, rows
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures(results: list[Row]) -> dict[str, Figure]:
+    """Draw a round by the number of nodes, the threads of a block, and how TweetRank settles."""
+    drawn = {}
+    if timed := [line for line in results if line["table"] == NODES and line["rounds"] != ""]:
+        drawn["nodes"] = _by_nodes(timed)
+    if swept := [line for line in results if line["table"] == THREADS and line["paper's kernel ms"] != ""]:
+        drawn["threads"] = _by_threads(swept)
+    if ranked := [line for line in results if line["table"] == TWEETS and line.get("bounds")]:
+        drawn["tweetrank"] = _settling(ranked)
+    return drawn
+
+
+def _by_nodes(timed: list[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(11, 4.5), layout="constrained")
+    left, right = drawing.subplots(1, 2)
+    for column in ("sequential ms", "paper's kernel ms", "dense ms", "one CPU version ms", "ours: auto ms"):
+        _line(left, timed, column, column.removesuffix(" ms"))
+    for column, label in (
+        ("paper x", "the paper's"),
+        ("x paper's kernel", "the paper's kernel here"),
+        ("x dense", "dense here"),
+    ):
+        _line(right, timed, column, label)
+    left.set(xlabel="nodes", ylabel="ms a round", xscale="log", yscale="log", title="Swaroop 2021: a round")
+    right.set(xlabel="nodes", ylabel="times the sequential version", xscale="log", yscale="log", title="Speed-up")
+    right.axhline(1, color="black", linewidth=0.8)
+    for panel in (left, right):
+        panel.legend(fontsize="small")
+        plain(panel.xaxis)
+        plain(panel.yaxis)
+    return drawing
+
+
+def _line(panel: Any, rows: list[Row], column: str, label: str) -> None:
+    points = [(line["nodes"], line[column]) for line in rows if line[column] != ""]
+    if points:
+        panel.plot(*zip(*points, strict=True), "o-", label=label)
+
+
+def _by_threads(swept: list[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(8, 4.5), layout="constrained")
+    panel = drawing.subplots()
+    for column, label in (
+        ("paper s", "the paper's, whole run"),
+        ("paper's kernel ms", "the paper's kernel here"),
+        ("dense ms", "dense"),
+    ):
+        points = [(line["threads"], line[column]) for line in swept if line[column] != ""]
+        if points:
+            least = min(value for _, value in points)
+            panel.plot([threads for threads, _ in points], [value / least for _, value in points], "o-", label=label)
+    panel.set(xlabel="threads a block", ylabel="time, the least of each being 1", xscale="log", yscale="log")
+    panel.set_title(f"Swaroop 2021: threads a block, {swept[0]['nodes']:,} nodes")
+    panel.set_xticks(list(PAPER_THREADS), [str(threads) for threads in PAPER_THREADS])
+    plain(panel.yaxis)
+    panel.legend()
+    return drawing
+
+
+def _settling(ranked: list[Row]) -> Figure:
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(8, 4.5), layout="constrained")
+    panel = drawing.subplots()
+    for line in ranked:
+        panel.plot(range(1, len(line["bounds"]) + 1), line["bounds"], ".-", label=f"weight: {line['weight']}")
+    panel.set(xlabel="rounds", ylabel="proved error of all ranks together", yscale="log")
+    panel.set_title(f"TweetRank settles: {ranked[0]['network']}")
+    panel.legend()
+    return drawing

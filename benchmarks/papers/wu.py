@@ -1,0 +1,491 @@
+"""Wu and others 2010, three bins of rows: sizes, a round, GFLOP/s, vector operations: ``python -m benchmarks wu``.
+
+T. Wu, B. Wang, Y. Shan, F. Yan, Y. Wang and N. Xu, "Efficient PageRank and SpMV Computation on AMD GPUs", on a Radeon
+5870 and a Phenom II 965. A round is an iteration with its vector operations and its look at the end; "SpMV" the product
+alone, at 2 * non-zeros - rows flops. The speed-up for 500 rounds is 500 * CPU / (preprocessing + 500 * round). MB are
+2**20 bytes. The paper's matrix holds a value of 4 bytes beside each column; without weights ours holds none. GFLOP/s of
+the paper are those of Table III, or follow from the times of Table II; its Figure 4 has bars alone.
+
+The paper prints E_i = 1 where the norm that was lost must go back as d / n, and `Tid & 0x03` where 16 lanes need 0x0F:
+neither is followed. How it counts the flops of vector operations it does not say: here n for an addition and a norm,
+2 * n for a distance, of float32.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.generate import web
+from benchmarks.measure import repeatedly
+from benchmarks.papers import ell, scan, sides
+from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers.plots import heat, sideways
+from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.run import Part, Row
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import settle
+from prplugin.methods import _device
+from prplugin.methods._timing import gpu_seconds
+from prplugin.methods.binned import BinnedPull
+from prplugin.methods.node import NodePull
+from prplugin.methods.warp import WarpPull
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+
+SIZES, ROUND, SPMV = "Sizes (Table I)", "A round (Table II)", "SpMV (Figure 4)"
+VECTORS, SWEEP, STREAM = "Vector operations (Table III)", "Thresholds", "Streaming (Section VI.D)"
+
+TABLES = {
+    SIZES: (
+        "graph", "rows", "non-zeros", "a row", "paper CSR MB", "paper after MB", "CSR MB", "after MB", "paper growth %",
+        "growth %", "tiny %", "small %", "normal %", "ELL MB", "scan MB", "note",
+    ),
+    ROUND: (
+        "graph", "paper CPU ms", "paper prep. ms", "paper SpMV ms", "paper round ms", "paper x for 500", "CPU ms",
+        "prep. ms", "SpMV ms", "round ms", "x for 500", "ours: auto ms", "auto", "cuGraph ms", "note",
+    ),
+    SPMV: ("graph", "what", "ms", "GFLOP/s", "paper GFLOP/s", "note"),
+    VECTORS: ("what", "entries", "paper CPU", "paper IL", "paper OpenCL", "CPU GFLOP/s", "GPU GFLOP/s", "note"),
+    SWEEP: ("graph", "tiny up to", "small up to", "ms", "note"),
+    STREAM: ("graph", "paper bus GB/s", "paper SpMV GB/s", "bus GB/s", "SpMV GB/s", "streamed ms", "round ms", "note"),
+}  # fmt: skip
+
+KEYS = ("graph", "what", "entries", "tiny up to", "small up to")
+
+MB = 2**20
+ROUNDS = 500
+
+
+class Dataset(NamedTuple):
+    """What Tables I and II print of a data set; ms and MB."""
+
+    name: str
+    rows: int
+    non_zeros: int
+    csr: float
+    after: float
+    cpu: float
+    preparing: float
+    spmv: float
+    round: float
+    times: float
+    files: tuple[str, ...] = ()
+
+
+DATASETS = (
+    Dataset("su", 281_903, 2_312_497, 18.7, 20.9, 16.67, 11.51, 2.74, 2.81, 5.9, ("web-Stanford", "Stanford")),
+    Dataset("su+ucb", 683_446, 7_583_376, 60.5, 65.7, 25.54, 31.00, 4.74, 5.18, 4.9, ("Stanford_Berkeley",)),
+    Dataset("wikipedia-20051105", 1_634_989, 19_753_078, 156.9, 169.4, 234.31, 72.65, 18.08, 18.66, 12.5),
+    Dataset("wikipedia-20060925", 2_983_494, 37_269_096, 295.7, 318.5, 541.85, 154.01, 35.98, 37.25, 14.4),
+    Dataset("wikipedia-20061104", 3_148_440, 39_383_235, 312.5, 336.5, 558.11, 146.35, 38.13, 39.42, 14.1),
+    Dataset("wikipedia-20070206", 3_566_907, 45_030_389, 357.2, 384.4, 701.54, 156.22, 43.91, 45.44, 15.3),
+    Dataset("edu-2001", 9_845_725, 57_156_537, 473.6, 548.7, 289.92, 467.92, 28.99, 32.31, 8.7, ("wb-edu",)),
+)
+
+OPERATIONS = {
+    ("addition", 1_000_000): (0.405, 6.329, 2.577),
+    ("addition", 10_000_000): (0.408, 9.852, 6.329),
+    ("norm", 1_000_000): (0.165, 9.259, 1.368),
+    ("norm", 10_000_000): (0.165, 26.455, 6.734),
+    ("distance", 1_000_000): (0.317, 10.870, 2.356),
+    ("distance", 10_000_000): (0.320, 29.283, 9.556),
+}
+"""Table III, GFLOP/s of the CPU, of IL and of OpenCL on the GPU."""
+
+CPU_SPMV = {"wikipedia-20051105": 0.173, "wikipedia-20060925": 0.138, "wikipedia-20061104": 0.137}
+"""Table III, GFLOP/s of the CPU."""
+
+PAPER_BUS, PAPER_APPETITE = 5.0, {"wikipedia-20070206": 8.46, "edu-2001": 16.98}
+"""Section VI.D, GB/s: PCI-Express for uploading, and what the kernel reads."""
+
+HYBRID, THREAD, LANES16, WARP = "hybrid: binned", "1T1R: node", "16T1R: warp, 16 lanes", "1W1R: warp, 32 lanes"
+ELL, SCAN, CPU, SPARSE = "ELL (ITPACK)", "segmented scan", "CPU, 1 thread: SciPy's product", "cuSPARSE (CuPy)"
+
+TINY, SMALL = (0, 2, 4, 6, 8, 12, 24), (16, 32, 64, 96, 128, 256)
+THRESHOLDS = 6, 96
+
+LAUNCHES = 16
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each data set, or a generated graph of its size; a crawl that is here; vector operations; thresholds."""
+    if quick:
+        graphs = [(None, _generated(known.rows // 20, known.non_zeros // 20)) for known in DATASETS[:2]]
+    else:
+        graphs = [(known, _graph(data, known)) for known in DATASETS]
+    of_sets = [Part(graph.name, partial(_of_set, known, graph), graph.edges) for known, graph in graphs]
+    if (crawl := real(data, "cnr-2000", 325_557, 3_216_152)) is not None:
+        of_sets.append(Part(crawl.name, partial(_of_set, None, crawl), crawl.edges))
+    _, swept = graphs[0] if quick else graphs[2]
+    return [
+        *of_sets,
+        Part(f"thresholds, {swept.name}", partial(_thresholds, swept), swept.edges / 2),
+        Part("vector operations", partial(_vectors, quick), 1e6),
+    ]
+
+
+def _graph(data: Path | None, known: Dataset) -> Named:
+    file = real(data, known.name, known.rows, known.non_zeros, files=known.files)
+    return file or _generated(known.rows, known.non_zeros, f" in place of {known.name}")
+
+
+def _generated(n: int, m: int, instead: str = "") -> Named:
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
+
+
+def _of_set(known: Dataset | None, graph: Named) -> Iterator[Row]:
+    about = {"graph": graph.name}
+    yield from or_why(row(SIZES, TABLES[SIZES], about), partial(_all_tables, known, graph, about))
+
+
+def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row]:
+    adjacency = graph.adjacency()
+    yield _sizes(known, adjacency, about)
+    spmv: dict[str, float] = {}
+    for found in absent_together(_products(known, adjacency, about)):
+        if found["ms"] != "":
+            spmv[found["what"]] = found["ms"]
+        yield found
+    yield _round(known, adjacency, about, spmv.get(HYBRID))
+    yield from or_why(
+        row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
+    )
+
+
+# --- sizes, Table I -----------------------------------------------------------------------------------------------
+
+
+def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
+    plan = BinnedPull(adjacency, THRESHOLDS)
+    shares = {
+        f"{which} %": 100 * size / adjacency.n
+        for which, size in zip(("tiny", "small", "normal"), plan.sizes, strict=True)
+    }
+    paper = (
+        {
+            "paper CSR MB": known.csr,
+            "paper after MB": known.after,
+            "paper growth %": 100 * (known.after / known.csr - 1),
+        }
+        if known
+        else {}
+    )
+    return row(
+        SIZES,
+        TABLES[SIZES],
+        about
+        | paper
+        | shares
+        | {
+            "rows": adjacency.n,
+            "non-zeros": adjacency.m,
+            "a row": adjacency.m / adjacency.n,
+            "CSR MB": plan.csr_nbytes / MB,
+            "after MB": plan.nbytes / MB,
+            "growth %": 100 * (plan.nbytes / plan.csr_nbytes - 1),
+            "ELL MB": ell.bytes_needed(adjacency) / MB,
+            "scan MB": (plan.csr_nbytes + scan.bytes_needed(adjacency)) / MB,
+        },
+    )
+
+
+# --- products, Figure 4 -------------------------------------------------------------------------------------------
+
+
+def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterator[Row]:
+    flops = 2 * adjacency.m - adjacency.n
+    paper = (
+        {
+            HYBRID: (2 * known.non_zeros - known.rows) / known.spmv / 1e6,
+            CPU: CPU_SPMV.get(known.name, ""),
+        }
+        if known
+        else {}
+    )
+    for what, sample in PRODUCTS.items():
+        line = row(SPMV, TABLES[SPMV], about | {"what": what, "paper GFLOP/s": paper.get(what, "")})
+        for found in or_why(line, lambda line=line, sample=sample: [line | {"samples": sample(adjacency)}]):
+            if "samples" in found:
+                seconds = statistics.median(found["samples"])
+                found |= {"ms": seconds * 1e3, "GFLOP/s": flops / seconds / 1e9}
+            yield found
+
+
+def _on_the_cpu(adjacency: Adjacency) -> list[float]:
+    here = adjacency.on("host")
+    by_hand = sides.ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
+    return repeatedly(lambda: by_hand.matrix @ by_hand.ranks, runs=sides.RUNS, limit=sides.LIMIT)
+
+
+def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacency: Adjacency) -> list[float]:
+    sides.require_gpu()
+    import cupy  # has been found
+
+    there = adjacency.on("device")
+    pull = make(there)
+    contributions, pulled = cupy.full(there.n, 1 / there.n, np.float32), cupy.empty(there.n)
+    pull(contributions, pulled)  # compiles
+    return [gpu_seconds(lambda: pull(contributions, pulled), times=LAUNCHES) for _ in range(sides.RUNS)]
+
+
+def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
+    by_hand = sides.ByHand(adjacency.csc.offsets, adjacency.csc.indices, adjacency.out_weight)
+
+    def multiply(contributions: Any, pulled: Any) -> None:
+        by_hand.matrix @ contributions
+
+    return multiply
+
+
+def _in_runs(pull: Callable[..., Any], **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
+    return lambda adjacency: pull(_device.csc_layout(adjacency), **options)
+
+
+PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
+    CPU: _on_the_cpu,
+    THREAD: partial(_on_the_gpu, _in_runs(NodePull)),
+    LANES16: partial(_on_the_gpu, _in_runs(WarpPull, lanes=16)),
+    WARP: partial(_on_the_gpu, _in_runs(WarpPull, lanes=32)),
+    HYBRID: partial(_on_the_gpu, BinnedPull),
+    ELL: partial(_on_the_gpu, ell.EllPull),
+    SCAN: partial(_on_the_gpu, scan.ScanPull),
+    SPARSE: partial(_on_the_gpu, _sparse),
+}
+
+
+# --- a round, Table II --------------------------------------------------------------------------------------------
+
+
+def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Row:
+    line = row(ROUND, TABLES[ROUND], about)
+    if known:
+        line |= {
+            "paper CPU ms": known.cpu, "paper prep. ms": known.preparing, "paper SpMV ms": known.spmv,
+            "paper round ms": known.round, "paper x for 500": known.times,
+        }  # fmt: skip
+    binned = sides.method(HYBRID, "binned")
+    columns = {sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "ours: auto ms", sides.CUGRAPH: "cuGraph ms"}
+    samples, notes = {}, []
+    for side, found in zip(columns, sides.beside(adjacency, columns), strict=True):
+        if "samples" in found:
+            line[columns[side]] = found["ms"]
+            samples[columns[side]] = found["samples"]
+        elif found["note"] not in notes:
+            notes.append(found["note"])
+        if side is sides.OURS and "samples" in found:
+            line["auto"] = found["note"]
+    if line["round ms"] != "":
+        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=sides.LIMIT)
+        samples["prep. ms"] = preparing
+        line |= {"prep. ms": statistics.median(preparing) * 1e3, "SpMV ms": spmv_ms or ""}
+        line["x for 500"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
+    return line | {"samples": samples, "note": "; ".join(notes)}
+
+
+def _prepared(adjacency: Adjacency) -> None:
+    """Sort rows into bins; in-edges by target are on the GPU since the first time."""
+    BinnedPull(adjacency.on("device"), THRESHOLDS)
+    settle("device")
+
+
+# --- streaming, Section VI.D --------------------------------------------------------------------------------------
+
+
+def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Iterator[Row]:
+    """Put what the kernel reads beside what the bus brings."""
+    sides.require_gpu()
+    import cupy  # has been found
+    import cupyx
+
+    size = min(1 << 28, 4 * adjacency.m)
+    there, here = cupy.empty(size, np.uint8), cupyx.empty_pinned(size, np.uint8)
+
+    def send() -> None:
+        there.set(here)
+        settle("device")
+
+    bus = size / statistics.median(repeatedly(send, runs=sides.RUNS, limit=sides.LIMIT)) / 1e9
+    found = {line["what"]: line for line in sides.beside(adjacency, (sides.method(HYBRID, "binned"), STREAMED))}
+    line = row(STREAM, TABLES[STREAM], about | {"bus GB/s": bus})
+    if known and known.name in PAPER_APPETITE:
+        line |= {"paper bus GB/s": PAPER_BUS, "paper SpMV GB/s": PAPER_APPETITE[known.name]}
+    if spmv_ms:
+        line["SpMV GB/s"] = BinnedPull(adjacency.on("device"), THRESHOLDS).nbytes / spmv_ms / 1e6
+    samples = {}
+    for column, what in (("round ms", HYBRID), ("streamed ms", STREAMED.label)):
+        line[column] = found[what].get("ms", "")
+        samples[column] = found[what].get("samples", [])
+    yield line | {"samples": samples, "note": "; ".join(filter(None, (line["note"] for line in found.values())))}
+
+
+STREAMED = sides.method("streamed", "streamed")
+
+
+# --- thresholds ---------------------------------------------------------------------------------------------------
+
+
+def _thresholds(graph: Named) -> Iterator[Row]:
+    known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
+    yield from or_why(known, partial(_each_pair, graph, known))
+
+
+def _each_pair(graph: Named, known: Row) -> Iterator[Row]:
+    sides.require_gpu()
+    adjacency = graph.adjacency()
+    for tiny in TINY:
+        for small in SMALL:
+            samples = _on_the_gpu(partial(BinnedPull, thresholds=(tiny, small)), adjacency)
+            line = {"tiny up to": tiny, "small up to": small, "ms": statistics.median(samples) * 1e3}
+            yield known | line | {"samples": samples}
+
+
+# --- vector operations, Table III ---------------------------------------------------------------------------------
+
+
+def _vectors(quick: bool) -> Iterator[Row]:
+    for (what, n), (cpu, intermediate, opencl) in OPERATIONS.items():
+        if quick and n > 1_000_000:
+            continue
+        line = row(VECTORS, TABLES[VECTORS], {"what": what, "entries": n})
+        line |= {"paper CPU": cpu, "paper IL": intermediate, "paper OpenCL": opencl}
+        flops = n * (2 if what == "distance" else 1)
+        samples = {"CPU": repeatedly(_operation(np, what, n), runs=sides.RUNS, limit=sides.LIMIT)}
+        for found in or_why({}, lambda what=what, n=n: [{"GPU": _seconds_on_the_gpu(what, n)}]):
+            samples |= {"GPU": found["GPU"]} if "GPU" in found else {}
+            line["note"] = found.get("note", "")
+        for place, seconds in samples.items():
+            line[f"{place} GFLOP/s"] = flops / statistics.median(seconds) / 1e9
+        yield line | {"samples": samples}
+
+
+def _seconds_on_the_gpu(what: str, n: int) -> list[float]:
+    sides.require_gpu()
+    import cupy  # has been found
+
+    operation = _operation(cupy, what, n)
+    operation()  # compiles
+    return [gpu_seconds(operation, times=LAUNCHES) for _ in range(sides.RUNS)]
+
+
+def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
+    one, other, room = xp.full(n, 0.5, np.float32), xp.full(n, 0.25, np.float32), xp.empty(n, np.float32)
+    if what == "addition":
+        return lambda: xp.add(one, other, out=room)
+    if what == "norm":
+        return lambda: xp.abs(one, out=room).sum()
+    if xp is np:
+        return lambda: np.abs(np.subtract(one, other, out=room), out=room).sum()
+    distance = xp.ReductionKernel("T x, T y", "T z", "abs(x - y)", "a + b", "z = a", "0", "l1_distance")
+    return lambda: distance(one, other)
+
+
+# --- what the paper says ------------------------------------------------------------------------------------------
+
+
+def _is_of_the_paper(graph: str) -> bool:
+    return graph.rpartition(" in place of ")[2] in {known.name for known in DATASETS}
+
+
+def _best_of(results: list[Row], table: str, value: Callable[[Row], float | None]) -> float | None:
+    lines = [line for line in results if line["table"] == table and _is_of_the_paper(line["graph"])]
+    found = [ratio for line in lines if (ratio := value(line)) is not None]
+    return max(found, default=None)
+
+
+def _over(slow: str, results: list[Row]) -> float | None:
+    """Give how much the hybrid gains over another product, on the middle one of the graphs."""
+    times: dict[str, dict[str, float]] = {}
+    for line in results:
+        if line["table"] == SPMV and line["ms"] != "" and _is_of_the_paper(line["graph"]):
+            times.setdefault(line["graph"], {})[line["what"]] = line["ms"]
+    ratios = [of_it[slow] / of_it[HYBRID] for of_it in times.values() if slow in of_it and HYBRID in of_it]
+    return statistics.median(ratios) if ratios else None
+
+
+def _quotient(one: str, other: str) -> Callable[[Row], float | None]:
+    return lambda line: line[one] / line[other] if line[one] != "" and line[other] != "" else None
+
+
+def _beside_the_rest(line: Row) -> float | None:
+    if line["SpMV ms"] == "" or line["round ms"] == "":
+        return None
+    return line["SpMV ms"] / max(line["round ms"] - line["SpMV ms"], 1e-9)
+
+
+CLAIMS = (
+    Claim(
+        what="the GPU beside one CPU version for 500 rounds, at best",
+        paper=15.3,
+        where="Table II, wikipedia-20070206",
+        found=lambda results: _best_of(results, ROUND, lambda line: line["x for 500"] or None),
+        why="the GPU's memory is that much faster than what one thread of a CPU can read.",
+    ),
+    *(
+        Claim(
+            what=f"the hybrid's SpMV beside {what}, on the middle graph",
+            paper=None,
+            where="Section VI.B; by how much is in the bars of Figure 4",
+            found=partial(_over, what),
+            why=why,
+        )
+        for what, why in (
+            (THREAD, "a warp still waits for its longest row."),
+            (
+                LANES16,
+                "most rows are shorter than 16, and lanes beyond a row idle; but three launches cost more than one.",
+            ),
+            (WARP, "most rows are shorter than 32, and lanes beyond a row idle."),
+        )
+    ),
+    Claim(
+        what="what the kernel reads beside what the bus brings: streaming does not pay",
+        paper=8.46 / 5,
+        where="Section VI.D, wikipedia-20070206",
+        found=lambda results: _best_of(results, STREAM, _quotient("SpMV GB/s", "bus GB/s")),
+        why="the GPU's memory has become faster by more than the bus.",
+    ),
+    Claim(
+        what="SpMV beside the rest of a round, at best",
+        paper=92 / 8,
+        where="Section III.A: 92 to 95 % of the time",
+        found=lambda results: _best_of(results, ROUND, _beside_the_rest),
+        why="on small graphs launches and the look at the end take as long as SpMV; on large ones they do not.",
+    ),
+)
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Put the paper's claims beside what was found."""
+    return verdicts(CLAIMS, results)
+
+
+# --- figures ------------------------------------------------------------------------------------------------------
+
+
+def figures(results: list[Row]) -> dict[str, Figure]:
+    """Draw the paper's Figure 4, and the thresholds."""
+    drawn = {}
+    groups: dict[str, list[tuple[str, float]]] = {}
+    for line in results:
+        if line["table"] == SPMV:
+            for column, what in (("paper GFLOP/s", f"the paper's {line['what']}"), ("GFLOP/s", line["what"])):
+                if line[column] != "":
+                    groups.setdefault(line["graph"], []).append((what, line[column]))
+    if groups:
+        title = "Wu and others 2010, Figure 4: SpMV"
+        drawn["gflops"] = sideways(groups, "GFLOP/s, at 2 * non-zeros - rows flops", title)
+    swept = [line for line in results if line["table"] == SWEEP and line["ms"] != ""]
+    if swept:
+        drawn["thresholds"] = heat(
+            {swept[0]["graph"]: swept}, "tiny up to", "small up to", "ms", "SpMV, ms by thresholds", marked=THRESHOLDS
+        )
+    return drawn

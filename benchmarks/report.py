@@ -1,0 +1,121 @@
+"""What a benchmark found, as lines and tables on the terminal, as Markdown, and as figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["figures", "keys", "line", "markdown", "save_figures", "show", "shown"]
+
+
+def line(benchmark: Any, row: dict[str, Any]) -> str:
+    """Give a row as it comes."""
+    return "  ".join(filter(None, (shown(row[column]) for column in _tables(benchmark)[row.get("table", "")])))
+
+
+def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> None:
+    """Print all tables, and the summary."""
+    for title, columns in _tables(benchmark).items():
+        _print(console, title, columns, _of(title, results))
+    words, rows = _summary(benchmark, results)
+    console.print(words, highlight=False, markup=False)
+    if rows:
+        _print(console, "", tuple(rows[0]), rows)
+
+
+def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    table = Table(*columns, title=title or None)
+    for row in rows:
+        table.add_row(*(shown(row[column]) for column in columns))
+    console.print(table)
+
+
+def markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]], drawn: list[str]) -> str:
+    """Give the page: what ran where, what the summary says, all tables, and the figures drawn."""
+    machine, versions = about["machine"], about["versions"]
+    head, _, more = benchmark.__doc__.partition("\n")
+    lines = [
+        f"# {head}",
+        "",
+        f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
+        + (f", {machine['device']}; " if machine["device"] else "; ")
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + ". Medians; every sample is in the JSON file beside this one.",
+        *([more.rstrip()] if more.strip() else []),
+    ]
+    words, rows = _summary(benchmark, results)
+    for part in (words, _table(tuple(rows[0]), rows) if rows else ""):
+        lines += ["", part] if part else []
+    lines += [word for name in drawn for word in ("", f"![{name}]({name}.svg)")]
+    for title, columns in _tables(benchmark).items():
+        if of_it := _of(title, results):
+            lines += ["", *([f"## {title}", ""] if title else []), _table(columns, of_it)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(shown(row[column]) for column in columns) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]:
+    """Draw what there is to draw; by the end of its file's name."""
+    if hasattr(benchmark, "figures"):
+        drawn: dict[str, Figure] = benchmark.figures(results)
+        return {f"-{name}": figure for name, figure in drawn.items()}
+    return {"": benchmark.figure(results)} if hasattr(benchmark, "figure") else {}
+
+
+def save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
+    """Write each as SVG and PNG, the same bytes of the same rows."""
+    if not drawn:
+        return
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": name}):
+        for end, figure in drawn.items():
+            figure.savefig(output / f"{name}{end}.svg", metadata={"Date": None})
+            figure.savefig(output / f"{name}{end}.png", dpi=150)
+
+
+def keys(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Give the columns by which rows are told apart."""
+    if hasattr(benchmark, "KEYS"):
+        named: tuple[str, ...] = benchmark.KEYS
+        return named
+    columns = dict.fromkeys(column for of_it in _tables(benchmark).values() for column in of_it)
+    return tuple(
+        column
+        for column in columns
+        if column != "note" and all(isinstance(row.get(column, ""), str) for row in results)
+    )
+
+
+def _summary(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    if not hasattr(benchmark, "summary"):
+        return "", []
+    words, rows = benchmark.summary(results)
+    return words, rows
+
+
+def _tables(benchmark: Any) -> dict[str, tuple[str, ...]]:
+    """Give the columns of each table by its title, which the only one of most benchmarks has not."""
+    return getattr(benchmark, "TABLES", None) or {"": benchmark.COLUMNS}
+
+
+def _of(title: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in results if row.get("table", "") == title]
+
+
+def shown(value: object) -> str:
+    """Spell a value of a cell."""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,157 @@
+"""Running, resuming and comparing benchmarks. No time decides anything here."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+from matplotlib.figure import Figure
+
+from benchmarks import compare, memory, run
+from benchmarks.__main__ import main
+from benchmarks.measure import repeatedly
+from benchmarks.run import Part
+
+
+def drawn(results):
+    figure = Figure(figsize=(1, 1))
+    figure.subplots().plot([row["value"] for row in results])
+    return {"values": figure}
+
+
+class Counting:
+    """A benchmark that counts how often its parts are run, and is interrupted once."""
+
+    def __init__(self, interrupted_in=None):
+        self.ran = []
+        self.interrupted_in = interrupted_in
+
+    def module(self):
+        return SimpleNamespace(
+            __doc__="A benchmark.\n\nWith words.", COLUMNS=("graph", "value"), parts=self.parts, figures=drawn,
+            summary=lambda results: (f"{len(results)} rows.", []),
+        )  # fmt: skip
+
+    def parts(self, data, quick):
+        return [Part(name, lambda name=name: self.rows(name)) for name in ("one", "two", "three")]
+
+    def rows(self, name):
+        self.ran.append(name)
+        yield {"graph": name, "value": 1.0, "samples": [1.0, 1.1]}
+        if name == self.interrupted_in:
+            raise KeyboardInterrupt
+        yield {"graph": name, "value": 2.0, "samples": [2.0, 2.1]}
+
+
+def started(counting, tmp_path, command="python -m benchmarks counting"):
+    return run.run("counting", counting.module(), None, True, {}, tmp_path, command)
+
+
+def test_all_is_written(tmp_path):
+    started(Counting(), tmp_path)
+    written = json.loads((tmp_path / "counting.json").read_text())
+    assert written["finished"]
+    assert written["command"] == "python -m benchmarks counting"
+    assert written["machine"]["cores"] >= 1
+    assert [row["part"] for row in written["rows"]] == ["one", "one", "two", "two", "three", "three"]
+    page = (tmp_path / "counting.md").read_text()
+    assert "With words." in page
+    assert "6 rows." in page
+    assert "| three | 2 |" in page
+    assert "![counting-values](counting-values.svg)" in page
+    assert (tmp_path / "counting-values.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "counting-values.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_figures_are_the_same_bytes_again(tmp_path):
+    for folder in ("a", "b"):
+        started(Counting(), tmp_path / folder)
+    one, other = ((tmp_path / folder / "counting-values.svg").read_bytes() for folder in ("a", "b"))
+    assert one == other
+
+
+def test_an_interrupted_run_goes_on(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        started(Counting("two"), tmp_path)
+    again = Counting()
+    results = started(again, tmp_path)
+    assert again.ran == ["two", "three"]
+    assert [row["graph"] for row in results] == ["one", "one", "two", "two", "three", "three"]
+    anew = Counting()
+    started(anew, tmp_path)  # the last was finished
+    assert anew.ran == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("what", ["command", "commit", "machine", "versions", "code"])
+def test_nothing_is_kept_of_another_run(tmp_path, what):
+    with pytest.raises(KeyboardInterrupt):
+        started(Counting("three"), tmp_path)
+    file = tmp_path / "counting.json"
+    before = json.loads(file.read_text())
+    before[what] = {"python": "2.7"} if what == "versions" else "another"
+    file.write_text(json.dumps(before))
+    again = Counting()
+    started(again, tmp_path)
+    assert again.ran == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        ([1.0, 1.01, 0.99, 1.0, 1.02], [1.0, 1.02, 1.01, 0.99, 1.0], "same"),
+        ([1.0, 1.01, 0.99, 1.0, 1.02], [1.3, 1.31, 1.29, 1.3, 1.32], "changed"),
+        ([1.0, 1.01, 0.99, 1.0, 1.02], [0.8, 0.81, 0.79, 0.8, 0.82], "changed"),
+        ([1.0, 1.5, 0.7, 1.2, 0.9], [1.1, 1.6, 0.8, 1.3, 1.0], "same"),
+        ([1.0, 1.0, 1.0, 1.0, 9.0], [1.2, 1.2, 1.2, 1.2, 1.2], "changed"),
+        ([1.0, 1.4], [1.3, 1.3], "same"),
+        ([1.0], [2.0, 2.0], "not judged"),
+    ],
+)
+def test_noise_is_judged_by_the_samples(one, other, verdict):
+    assert compare.beyond_noise(one, other)[0] == verdict
+
+
+def test_two_runs_are_compared(tmp_path):
+    def written(name, **samples):
+        about = {
+            "command": "c",
+            "commit": name,
+            "machine": {"device": "d"},
+            "versions": {"numpy": name},
+            "keys": ["graph"],
+        }
+        rows = [{"graph": graph, "value": 1.0, "samples": {"ours": values}} for graph, values in samples.items()]
+        (tmp_path / name).write_text(json.dumps({**about, "rows": rows}))
+        return str(tmp_path / name)
+
+    slow, fast = [2.0, 2.01, 2.02], [1.0, 1.01, 1.02]
+    first = written("a.json", stays=fast, slower=fast, faster=slow, gone=fast)
+    second = written("b.json", stays=fast, slower=slow, faster=fast, new=fast)
+    differences, rows = compare.compared(tmp_path / "a.json", tmp_path / "b.json")
+    assert differences == ["commit: a.json -> b.json", "version of numpy: a.json -> b.json"]
+    assert {row["row"]: row["verdict"] for row in rows} == {
+        "slower": "changed", "faster": "changed", "stays": "same", "gone": "only in A", "new": "only in B",
+    }  # fmt: skip
+    done = CliRunner().invoke(main, ["compare", first, second])
+    assert done.exit_code == 0, done.output
+    assert "2 changed, 1 same, 1 only in A, 1 only in B" in done.output
+    assert "stays" not in done.output
+
+
+def test_a_slow_thing_is_sampled_once(monkeypatch):
+    times = iter(range(0, 100, 20))
+    monkeypatch.setattr("benchmarks.measure.time.perf_counter", lambda: next(times))
+    assert repeatedly(lambda: None, runs=5, limit=10) == [20]
+
+
+def test_what_does_not_fit_is_not_begun(monkeypatch):
+    monkeypatch.setattr(memory, "bytes_available", lambda place: 10**9)
+    memory.require(10**9, "host", "a graph")
+    with pytest.raises(memory.NoRoomError, match=r"a graph needs about 2\.0 GB, and this machine has 1\.0 GB free"):
+        memory.require(2e9, "host", "a graph")
+
+
+def test_there_is_memory():
+    assert 10**6 < memory.bytes_available("host") < 10**15
