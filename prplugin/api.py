@@ -146,7 +146,9 @@ def pagerank(
     )  # fmt: skip
     with watching(progress) as watch:
         watch.stage("vertices")
-        graph = Graph(edges, source, destination, weight, directed=directed, vertices=vertices, duplicates=duplicates)
+        graph = _Passing(
+            edges, source, destination, weight, directed=directed, vertices=vertices, duplicates=duplicates
+        )
         return graph._rank(options, personalization, dangling, nstart, watch).frame
 
 
@@ -167,6 +169,8 @@ class Graph:
     (True, True)
     """
 
+    _lasting = True
+
     def __init__(
         self,
         edges: Any,
@@ -185,7 +189,7 @@ class Graph:
         columns = resolve(list(edges.columns), source, destination, weight)
         with cuda.allocating(self._adapter.place):
             by_row = not directed or duplicates != "sum"
-            rows, self._vertices = self._adapter.read(edges, columns, vertices, by_row=by_row)
+            rows, self._vertices = self._adapter.read(edges, columns, vertices, by_row=by_row, lasting=self._lasting)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._adjacency = Adjacency(rows if directed else both_ways(rows))
             self._check_out_weights(columns.weight_name)
@@ -302,6 +306,12 @@ class Graph:
                 f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
                 "Divide the column by its greatest value."
             )
+
+
+class _Passing(Graph):
+    """A graph that is gone before its frame can change, and so may come back to it for what it did not keep."""
+
+    _lasting = False
 
 
 def _iterated(method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch) -> Outcome:

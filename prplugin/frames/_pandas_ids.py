@@ -11,8 +11,8 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.graph.edges import Integers, index_dtype
-from prplugin.graph.renumber import renumber
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.graph.renumber import edges_by_id
 
 __all__ = [
     "check_kind",
@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 
-def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], list[str]]:
+def encode(
+    ends: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
+) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Number the ids in the columns of each end.
 
     Parameters
@@ -36,13 +38,17 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
         Sources, destinations, and if there are more vertices, those; each of the same count of columns.
     labels : list of lists of str
         What messages call each column.
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
+    lasting : bool
+        Whether the edges last longer than the columns, or may come back to them.
 
     Returns
     -------
-    codes : list of arrays
-        For each end, the position of each vertex in the order of the result.
+    edges : Edges or GroupedEdges
+        Without weights.
     arrays : list of pandas arrays
-        The vertices in that order, column by column, in the type of the source's columns.
+        The vertices in the order of the result, column by column, in the type of the source's columns.
     kinds : list of str
         The kind of ids in each column.
     """
@@ -52,11 +58,13 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
     ]
     parts = [[end[part] for end in ends] for part in range(len(kinds))]
     if kinds == ["integer"]:
-        codes, array = _encode_integers(parts[0], labels)
-        return codes, [array], kinds
+        edges, ids = edges_by_id(
+            _common_integers(parts[0], [label[0] for label in labels]), grouped=grouped, lasting=lasting
+        )
+        return edges, [_integers_like(ids, parts[0])], kinds
     if len(parts) == 1:
         codes, array, _ = _by_first_appearance(parts[0], labels[0][0])
-        return codes, [array], kinds
+        return Edges(codes[0], codes[1], None, len(array)), [array], kinds
     for part, kind in enumerate(kinds):
         if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
             parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
@@ -64,7 +72,7 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
     for part, kind in enumerate(kinds):
         if kind == "integer":
             arrays[part] = _integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
-    return codes, arrays, kinds
+    return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
@@ -233,12 +241,6 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 
 
 # --- integers -----------------------------------------------------------------------------------------------------
-
-
-def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple[list[Integers], Any]:
-    arrays = _common_integers(columns, [label[0] for label in labels])
-    codes, ids = renumber(arrays)
-    return codes, _integers_like(ids, columns)
 
 
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:

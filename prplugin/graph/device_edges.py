@@ -68,16 +68,17 @@ def _grouped(columns: list[Integers], low: int, span: int) -> tuple[GroupedEdges
         (THREADS,),
         (span, n, np.uint64(low % 2**64), marks, begins, out_degrees, ids, offsets, out_weight),
     )
-    renumber = None
-    if n < span:
-        renumber = partial(_renumber, marks=marks, dtype=dtype)
-        renumber(sources)
-    return GroupedEdges((offsets, sources), out_weight, (ends[0], ends[1]), renumber), ids
+    if n == span:
+        return GroupedEdges((offsets, sources), out_weight, partial(tuple, ends)), ids
+    _renumber([sources], marks, dtype)
+    return GroupedEdges((offsets, sources), out_weight, partial(_renumber, ends, marks, dtype)), ids
 
 
-def _renumber(ends: Integers, *, marks: Any, dtype: np.dtype[Any]) -> None:
+def _renumber(ends: list[Integers], marks: Any, dtype: np.dtype[Any]) -> tuple[Integers, ...]:
     """Replace distances from the least id by positions."""
-    _kernel("renumber", dtype)((blocks_for_each(ends.size),), (THREADS,), (ends.size, ends, marks))
+    for distances in ends:
+        _kernel("renumber", dtype)((blocks_for_each(distances.size),), (THREADS,), (distances.size, distances, marks))
+    return tuple(ends)
 
 
 def _kernel(name: str, ids: np.dtype[Any]) -> Any:

@@ -58,19 +58,17 @@ class Edges:
 
 
 class GroupedEdges:
-    """Edges on the GPU that were brought together by target before any vertex had a position.
+    """Edges that were brought together by target before anyone asked for them by row.
 
-    They stand in for `Edges`; `source` and `destination` are numbered when one of them is first asked for.
+    They stand in for `Edges`; `source` and `destination` are made when one of them is first asked for.
 
     Parameters
     ----------
     in_edges : tuple of arrays
-        Offsets and sources of the edges by target, numbered.
+        Offsets and sources of the edges by target.
     out_degrees : array of n float64
-    ends : tuple of arrays
-        Source and destination of each row, as `number` takes them.
-    number : function, or None
-        Puts positions in the place of what an array of ends holds; None where it holds those.
+    by_row : function
+        Gives the source and the destination of each row.
     """
 
     weights = None
@@ -79,41 +77,38 @@ class GroupedEdges:
         self,
         in_edges: tuple[Integers, Integers],
         out_degrees: Floats,
-        ends: tuple[Integers, Integers],
-        number: Callable[[Integers], None] | None,
+        by_row: Callable[[], tuple[Integers, ...]],
     ) -> None:
         self.in_edges = in_edges
         self.out_degrees = out_degrees
         self.n = out_degrees.size
-        self.m = ends[0].size
-        self.place: Place = "device"
-        self._ends = ends
-        self._number = number
+        self.m = in_edges[1].size
+        self.place: Place = place_of(out_degrees)
+        self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
         self._lock = Lock()
 
     @property
     def gpu(self) -> Any:
-        """The GPU that they lie on, a context manager."""
+        """The GPU that they lie on, a context manager; None on the host."""
         return gpu_of(self.out_degrees)
 
     @property
     def source(self) -> Integers:
         """As that of `Edges`."""
-        return self._numbered()[0]
+        return self._ends()[0]
 
     @property
     def destination(self) -> Integers:
         """As that of `Edges`."""
-        return self._numbered()[1]
+        return self._ends()[1]
 
-    def _numbered(self) -> tuple[Integers, Integers]:
+    def _ends(self) -> tuple[Integers, ...]:
         with self._lock:
-            if self._number is not None:
-                for end in self._ends:
-                    self._number(end)
+            if self._by_row is not None:
+                self._rows = self._by_row()
                 settle(self.place)
-                self._number = None
-        return self._ends
+                self._by_row = None
+        return self._rows
 
 
 def index_dtype(n: int) -> np.dtype[Any]:

@@ -1,16 +1,15 @@
-"""Threads that take pieces of the work as they come: docs/decisions/0003-threads-take-pieces.md."""
+"""Pieces of an iteration, of about equal work, and the threads that take them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
 from prplugin.graph.edges import Integers
+from prplugin.threads import Threads
 
 __all__ = ["Crew", "Piece", "equal_work"]
 
@@ -19,11 +18,7 @@ Piece: TypeAlias = tuple[int, int]
 
 
 class Crew:
-    """Threads that do the same pieces of work again and again, each taking the next until none is left.
-
-    The calling thread is one of them, since handing a call to another and waiting for it takes longer than many a
-    piece; the others end when nobody holds the crew any more. For the same bits with any number of threads, a piece
-    must write to places of its own.
+    """Threads that do the same pieces of work again and again.
 
     Parameters
     ----------
@@ -35,25 +30,11 @@ class Crew:
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
         self._pieces = pieces
-        self._helpers = min(threads, len(pieces)) - 1
-        self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")  # starts a thread when there is work for it
+        self._threads = Threads(threads)
 
     def work(self, do: Callable[[int, int], object]) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done."""
-        left = deque(self._pieces)
-
-        def take() -> None:
-            while True:
-                try:
-                    first, last = left.popleft()
-                except IndexError:  # another thread took the last
-                    return
-                do(first, last)
-
-        helpers = [self._pool.submit(take) for _ in range(self._helpers)]
-        take()
-        for helper in helpers:
-            helper.result()
+        self._threads.share(self._pieces, do)
 
 
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
