@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.graph.edges import GroupedEdges, Integers
 from prplugin.graph.host_groups import counted, grouped
-from prplugin.graph.host_ids import are_dense, by_hash, extremes, ids_from, place, plain, positions_of, shifted
+from prplugin.graph.host_ids import by_hash, dense_range, ids_from, place, plain, positions_of, shifted
 from prplugin.graph.renumber import renumber
 from prplugin.machine import this_machine
 from prplugin.threads import Threads
@@ -36,9 +36,9 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     threads = Threads(this_machine().threads)
     dtype = columns[0].dtype
     ends = [plain(column) for column in columns]
-    low, high = extremes(ends, dtype, threads)
-    if are_dense(low, high, 2 * columns[0].size):
-        return _by_range(columns, ends, low, high - low + 1, lasting, threads)
+    dense = dense_range(ends, dtype, threads)
+    if dense is not None:
+        return _by_range(columns, ends, *dense, lasting, threads)
     codes, ids = by_hash(ends, dtype, threads)
     del ends
     by_row = partial(tuple, codes.copy()) if lasting else partial(_renumbered, columns)

@@ -12,16 +12,22 @@ import numpy as np
 
 from prplugin.graph.adjacency import offsets_of
 from prplugin.graph.edges import Floats, Integers, index_dtype
-from prplugin.graph.host_memory import compiled, read_only
+from prplugin.graph.host_memory import compiled, prefetch, read_only
 from prplugin.threads import Threads
 
-__all__ = ["PIECE", "bits_of", "counted", "cut", "grouped"]
+__all__ = ["AHEAD", "PIECE", "bits_of", "counted", "cut", "grouped"]
 
 PIECE = 1 << 17
 """Rows of a frame that a thread takes at a time."""
 
 BUCKET_BITS = 8
 """As many buckets, 256, as a core writes to at once without losing its place."""
+
+AHEAD = 64
+"""Rows between the one whose place is fetched and the one whose turn it is."""
+
+FETCHED_FROM = 1 << 20
+"""Counts that a cache of a core's own may not hold."""
 
 
 def cut(size: int) -> list[tuple[int, int]]:
@@ -39,11 +45,12 @@ def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
     ids, least = read_only(ids), bits_of(low)
     # A vector for each thread, but no more of them than a few bytes an edge.
     most = min(threads.count, max(1, ids.size // max(1, n)))
+    ahead = AHEAD if n > FETCHED_FROM else 0
     vectors = [np.zeros(n, index_dtype(ids.size)) for _ in range(most)]
 
     def count(first: int, last: int) -> None:
         counts = vectors.pop()
-        _count(ids, least, 0, first, last, counts)
+        _count(ids, least, 0, first, last, ahead, counts)
         vectors.append(counts)
 
     threads.share(cut(ids.size), count, most)
@@ -103,7 +110,7 @@ def _by_bucket(
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
-    threads.share(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, counts[nth]))
+    threads.share(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
     bounds = offsets_of(counts.sum(axis=0))
     places = np.cumsum(counts, axis=0, dtype=np.int64)
     places += bounds[:-1]
@@ -118,11 +125,16 @@ def _by_bucket(
     return bounds, pairs, moved
 
 
+# Indices are cast to unsigned integers: Numba would look at the sign of others first, at each access.
+
+
 @compiled
-def _count(ids, low, shift, first, last, counts):
-    """Count the ids of each bucket in some rows."""
+def _count(ids, low, shift, first, last, ahead, counts):
+    """Count the ids of each bucket in some rows; fetch the counts of rows so far ahead, unless 0."""
     for row in range(first, last):
-        counts[(np.int64(ids[row]) - low) >> shift] += 1
+        if ahead > 0:
+            prefetch(counts, (np.int64(ids[min(row + ahead, last - 1)]) - low) >> shift)  # type: ignore[call-arg]
+        counts[np.uint64((np.int64(ids[row]) - low) >> shift)] += 1
 
 
 @compiled
@@ -132,8 +144,9 @@ def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, 
     for edge in range(first, last):
         row = np.int64(rows[edge]) - low
         column = np.int64(columns[edge]) - low
-        place = places[row >> shift]
-        places[row >> shift] = place + 1
+        bucket = np.uint64(row >> shift)
+        place = np.uint64(places[bucket])
+        places[bucket] += 1
         pairs[place] = (row & mask) << bits | column
         if weights is not None:
             moved[place] = weights[edge]
@@ -149,16 +162,16 @@ def _sort(bucket, shift, bits, bounds, pairs, moved, offsets, indices, weights):
     for row in range(first, last):
         offsets[row] = 0
     for edge in range(begin, end):
-        offsets[first + (pairs[edge] >> bits)] += 1
-    place = begin
+        offsets[np.uint64(first + (pairs[edge] >> bits))] += 1
+    start = begin
     for row in range(first, last):
         size = offsets[row]
-        offsets[row] = place
-        place += size
+        offsets[row] = start
+        start += size
     for edge in range(begin, end):
-        row = first + (pairs[edge] >> bits)
-        place = offsets[row]
-        offsets[row] = place + 1
+        its_row = np.uint64(first + (pairs[edge] >> bits))
+        place = np.uint64(offsets[its_row])
+        offsets[its_row] += 1
         indices[place] = pairs[edge] & mask
         if moved is not None:
             weights[place] = moved[edge]

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from prplugin.graph.edges import Integers, index_dtype
-from prplugin.graph.host_groups import bits_of, counted, cut
+from prplugin.graph.host_groups import AHEAD, bits_of, counted, cut
 from prplugin.graph.host_memory import claim, compiled, prefetch, read_only
 from prplugin.threads import Threads
 
-__all__ = ["are_dense", "by_hash", "extremes", "ids_from", "number", "place", "plain", "positions_of", "shifted"]
+__all__ = ["by_hash", "dense_range", "ids_from", "number", "place", "plain", "positions_of", "shifted"]
 
 _Rows: TypeAlias = tuple[int, int, int]
 """A column, the first of some of its rows, and the one after their last."""
@@ -28,9 +28,6 @@ FREE = np.iinfo(np.int64).min
 LEAST_BITS = 16
 VALUES_A_SLOT = 32
 """A table begins with 2**16 slots, or one for so many values."""
-
-AHEAD = 64
-"""Rows between the one whose place is fetched and the one that is looked up."""
 
 
 def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
@@ -49,10 +46,10 @@ def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers
     """
     dtype = columns[0].dtype
     columns = [plain(column) for column in columns]
-    low, high = extremes(columns, dtype, threads)
-    if not are_dense(low, high, sum(column.size for column in columns)):
+    dense = dense_range(columns, dtype, threads)
+    if dense is None:
         return by_hash(columns, dtype, threads)
-    n = high - low + 1
+    low, n = dense
     codes = [shifted(column, low, n, threads) for column in columns]
     position, found = positions_of(sum(counted(column, n, threads) for column in codes) > 0)
     if position is not None:
@@ -70,23 +67,25 @@ def plain(column: Integers) -> Any:
     return np.ascontiguousarray(column, wide)
 
 
-def extremes(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[int, int]:
-    """Give the least and the greatest id, of at least one, as Python's integers; `dtype` is what the bits mean."""
+def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[int, int] | None:
+    """Give the least id and how many there are from it to the greatest, or None where those are too many.
+
+    Up to half as many as there are values, ids are numbered by the place in that range. `dtype` is what the bits mean.
+    """
+    most = sum(column.size for column in columns) // 2
     lows: list[int] = []
     highs: list[int] = []
 
     def look(column: Any, first: int, last: int) -> None:
+        if lows and max(highs) - min(lows) >= most:
+            return  # the rest will not bring them nearer
         ids = column[first:last].view(dtype) if dtype == np.uint64 else column[first:last]
-        lows.append(int(ids.min()))
         highs.append(int(ids.max()))
+        lows.append(int(ids.min()))
 
     threads.share([(column, *piece) for column in columns for piece in cut(column.size)], look)
-    return min(lows), max(highs)
-
-
-def are_dense(low: int, high: int, values: int) -> bool:
-    """Say whether ids are numbered by the place in their range: where that is no longer than half the values."""
-    return 2 * (high - low) < values
+    low, span = min(lows), max(highs) - min(lows) + 1
+    return (low, span) if span <= most else None
 
 
 def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
@@ -119,8 +118,12 @@ def ids_from(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
 
 def place(codes: Any, position: Any, threads: Threads) -> None:
     """Replace each code by its position."""
+    _place_rows([codes], [(0, *piece) for piece in cut(codes.size)], position, threads)
+
+
+def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: Threads) -> None:
     position = read_only(position)
-    threads.share(cut(codes.size), lambda first, last: _place(codes, position, first, last))
+    threads.share(rows, lambda column, first, last: _place(columns[column], position, first, last))
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[list[Integers], Integers]:
@@ -151,8 +154,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
     position[table.slots_of(plain(ids), threads)] = np.arange(ids.size)
     del table
     while True:
-        for end, first, last in done.pop():
-            place(codes[end][first:last], position, threads)
+        _place_rows(codes, done.pop(), position, threads)
         if not traces:
             return codes, ids
         slots, later, size = traces.pop()
@@ -245,7 +247,7 @@ def _enter(ids, first, last, slots, shift, codes, room):
             slot = mask + 1
             slots[slot] = 0
         else:
-            held = slots[slot]
+            held = slots[np.uint64(slot)]
             while held != key:
                 if held == FREE:
                     if new == room:
@@ -256,7 +258,7 @@ def _enter(ids, first, last, slots, shift, codes, room):
                         break
                 else:
                     slot = (slot + 1) & mask
-                    held = slots[slot]
+                    held = slots[np.uint64(slot)]
         codes[row] = slot
     return last, new
 
@@ -266,4 +268,4 @@ def _place(codes, position, first, last):
     """Replace each code of some rows by its position."""
     for row in range(first, last):
         prefetch(position, np.int64(codes[min(row + AHEAD, last - 1)]))  # type: ignore[call-arg]
-        codes[row] = position[codes[row]]
+        codes[row] = position[np.uint64(codes[row])]
