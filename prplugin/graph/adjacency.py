@@ -108,8 +108,13 @@ class Adjacency:
                 found = device.sums_by(self.edges.source, self.edges.weights, self.n), compensated_chain(self.m)
             settle("device")
             return found
-        if self.edges.weights is None:
+        if self.edges.weights is None and self.m < COMPILED_FROM:
             return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
+        if self.edges.weights is None:
+            from prplugin.graph import host_groups  # imports Numba
+
+            degrees = host_groups.counted(self.edges.source, self.n, Threads(this_machine().threads))
+            return degrees.astype(np.float64), 0
         if self.m >= COMPILED_FROM:
             from prplugin.graph import host_sums  # imports Numba
 

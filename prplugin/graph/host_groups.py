@@ -82,13 +82,13 @@ def grouped(
         read_only(rows), read_only(columns), weights, n, bits_of(low), shift, bits, threads
     )
     del rows, columns  # their memory may be free from here on
-    offsets = np.empty(n + 1, np.int64)
-    offsets[0] = 0
+    offsets = np.zeros(n + 1, np.int64)
     indices = np.empty(pairs.size, index)
     sorted_weights = None if moved is None else np.empty_like(moved)
 
     def sort(bucket: int) -> None:
-        _sort(bucket, shift, bits, bounds, pairs, moved, offsets, indices, sorted_weights)
+        ends = offsets[(bucket << shift) + 1 : ((bucket + 1) << shift) + 1]
+        _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, moved, ends, indices, sorted_weights)
 
     threads.share([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
     return offsets, indices, sorted_weights
@@ -132,8 +132,8 @@ def _by_bucket(
 def _count(ids, low, shift, first, last, ahead, counts):
     """Count the ids of each bucket in some rows; fetch the counts of rows so far ahead, unless 0."""
     for row in range(first, last):
-        if ahead > 0:
-            prefetch(counts, (np.int64(ids[min(row + ahead, last - 1)]) - low) >> shift)  # type: ignore[call-arg]
+        if ahead > 0 and row + ahead < last:
+            prefetch(counts, (np.int64(ids[row + ahead]) - low) >> shift)  # type: ignore[call-arg]
         counts[np.uint64((np.int64(ids[row]) - low) >> shift)] += 1
 
 
@@ -153,25 +153,20 @@ def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, 
 
 
 @compiled
-def _sort(bucket, shift, bits, bounds, pairs, moved, offsets, indices, weights):
-    """Sort a bucket by row, and leave where each of its rows ends in `offsets`."""
-    begin, end = bounds[bucket], bounds[bucket + 1]
-    first = (bucket << shift) + 1
-    last = min(first + (1 << shift), offsets.size)
-    mask = (1 << bits) - 1
-    for row in range(first, last):
-        offsets[row] = 0
+def _sort(begin, end, bits, pairs, moved, ends, indices, weights):
+    """Sort the edges of a bucket by row, and leave in `ends`, 0 at first, where each of its rows ends."""
     for edge in range(begin, end):
-        offsets[np.uint64(first + (pairs[edge] >> bits))] += 1
+        ends[np.uint64(pairs[edge] >> bits)] += 1
     start = begin
-    for row in range(first, last):
-        size = offsets[row]
-        offsets[row] = start
+    for row in range(ends.size):
+        size = ends[row]
+        ends[row] = start
         start += size
+    mask = (1 << bits) - 1
     for edge in range(begin, end):
-        its_row = np.uint64(first + (pairs[edge] >> bits))
-        place = np.uint64(offsets[its_row])
-        offsets[its_row] += 1
+        its_row = np.uint64(pairs[edge] >> bits)
+        place = np.uint64(ends[its_row])
+        ends[its_row] += 1
         indices[place] = pairs[edge] & mask
         if moved is not None:
             weights[place] = moved[edge]

@@ -224,7 +224,7 @@ class _Table:
         """Give the slots in use, and their ids."""
         used = np.flatnonzero(self.slots != FREE)
         keys = self.slots[used]
-        if used[-1] == self.slots.size - 1:
+        if used.size and used[-1] == self.slots.size - 1:
             keys[-1] = FREE
         return used, keys
 
@@ -239,8 +239,9 @@ def _enter(ids, first, last, slots, shift, codes, room):
     mask = slots.size - 2
     new = 0
     for row in range(first, last):
-        ahead = np.uint64(ids[min(row + AHEAD, last - 1)])
-        prefetch(slots, np.int64((ahead * golden) >> shift))  # type: ignore[call-arg]
+        if row + AHEAD < last:
+            ahead = np.uint64(ids[row + AHEAD])
+            prefetch(slots, np.int64((ahead * golden) >> shift))  # type: ignore[call-arg]
         key = np.int64(ids[row])
         slot = np.int64((np.uint64(key) * golden) >> shift)
         if key == FREE:
@@ -252,7 +253,7 @@ def _enter(ids, first, last, slots, shift, codes, room):
                 if held == FREE:
                     if new == room:
                         return row, new
-                    held = claim(slots, slot, FREE, key)
+                    held = claim(slots, slot, FREE, key)  # type: ignore[call-arg]
                     if held == FREE:
                         new += 1
                         break
@@ -267,5 +268,6 @@ def _enter(ids, first, last, slots, shift, codes, room):
 def _place(codes, position, first, last):
     """Replace each code of some rows by its position."""
     for row in range(first, last):
-        prefetch(position, np.int64(codes[min(row + AHEAD, last - 1)]))  # type: ignore[call-arg]
+        if row + AHEAD < last:
+            prefetch(position, np.int64(codes[row + AHEAD]))  # type: ignore[call-arg]
         codes[row] = position[np.uint64(codes[row])]
