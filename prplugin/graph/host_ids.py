@@ -122,8 +122,12 @@ def place(codes: Any, position: Any, threads: Threads) -> None:
 
 
 def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: Threads) -> None:
-    position = read_only(position)
-    threads.share(rows, lambda column, first, last: _place(columns[column], position, first, last))
+    def put(column: int, first: int, last: int) -> None:
+        codes = columns[column][first:last]
+        # In bounds all of them: to say so keeps NumPy from a buffer of its own.
+        np.take(position, codes, out=codes, mode="clip")
+
+    threads.share(rows, put)
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[list[Integers], Integers]:
@@ -262,12 +266,3 @@ def _enter(ids, first, last, slots, shift, codes, room):
                     held = slots[np.uint64(slot)]
         codes[row] = slot
     return last, new
-
-
-@compiled
-def _place(codes, position, first, last):
-    """Replace each code of some rows by its position."""
-    for row in range(first, last):
-        if row + AHEAD < last:
-            prefetch(position, np.int64(codes[row + AHEAD]))  # type: ignore[call-arg]
-        codes[row] = position[np.uint64(codes[row])]
