@@ -151,7 +151,9 @@ def pagerank(
     )  # fmt: skip
     with watching(progress) as watch:
         watch.stage("vertices")
-        graph = Graph(edges, source, destination, weight, directed=directed, vertices=vertices, duplicates=duplicates)
+        graph = _Passing(
+            edges, source, destination, weight, directed=directed, vertices=vertices, duplicates=duplicates
+        )
         return graph._rank(options, personalization, dangling, nstart, watch).frame
 
 
@@ -171,6 +173,8 @@ class Graph:
     >>> ranking.converged, ranking.error_bound <= 1e-6
     (True, True)
     """
+
+    _lasting = True
 
     def __init__(
         self,
@@ -193,7 +197,7 @@ class Graph:
             if adapter.place == "device":
                 compile_ahead(weighted=weight is not None)
             by_row = not directed or duplicates != "sum"
-            rows, known = adapter.read(frame, columns, vertices, by_row=by_row)
+            rows, known = adapter.read(frame, columns, vertices, by_row=by_row, lasting=self._lasting)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._hold(adapter, Adjacency(rows if directed else both_ways(rows)), known, f"column {weight!r}")
 
@@ -359,6 +363,12 @@ class Graph:
                 f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
                 f"Divide {weights} by its greatest value."
             )
+
+
+class _Passing(Graph):
+    """A graph that is gone before its frame can change, and so may come back to it for what it did not keep."""
+
+    _lasting = False
 
 
 def _iterated(method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch) -> Outcome:

@@ -336,25 +336,21 @@ def test_large_and_small_frames_are_numbered_alike(monkeypatch):
         for dtype in ("int64", "uint64"):
             cast = edges.astype({"src": dtype, "dst": dtype})
             seen = []
-            for limit, partitioned in ((10**9, False), (1, False), (1, True)):
-                monkeypatch.setattr("prplugin.graph.host.PARTITIONED_FROM", 1 if partitioned else 10**9)
+            for limit in (10**9, 1):
                 for module in ("prplugin.graph.renumber", "prplugin.graph.adjacency"):
                     monkeypatch.setattr(f"{module}.COMPILED_FROM", limit)
                 graph = prplugin.Graph(cast, weight="w")
                 seen.append((graph.rank(method="numpy", tol=1e-12), graph.csr(), graph.csc()))
-            (ranking, csr, csc), *others = seen
-            for compiled, compiled_csr, compiled_csc in others:
-                assert ranking.frame["vertex"].equals(compiled.frame["vertex"])
-                np.testing.assert_allclose(ranking.ranks, compiled.ranks, rtol=1e-13)
-                for one, other in zip((*csr, *csc), (*compiled_csr, *compiled_csc), strict=True):
-                    np.testing.assert_array_equal(one, other)
-                    assert one.dtype == other.dtype
+            (ranking, csr, csc), (compiled, compiled_csr, compiled_csc) = seen
+            assert ranking.frame["vertex"].equals(compiled.frame["vertex"])
+            np.testing.assert_allclose(ranking.ranks, compiled.ranks, rtol=1e-13)
+            for one, other in zip((*csr, *csc), (*compiled_csr, *compiled_csc), strict=True):
+                np.testing.assert_array_equal(one, other)
+                assert one.dtype == other.dtype
 
 
-@pytest.mark.parametrize("partitioned", [False, True])
-def test_a_hash_table_that_grows(monkeypatch, partitioned):
+def test_a_hash_table_that_grows(monkeypatch):
     monkeypatch.setattr("prplugin.graph.renumber.COMPILED_FROM", 1)
-    monkeypatch.setattr("prplugin.graph.host.PARTITIONED_FROM", 1 if partitioned else 10**9)
     ids = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, 200_000)
     ranks = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)}).pagerank(top=None, tol=1e-3)
     assert ranks["vertex"].tolist() == np.unique(ids).tolist()

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "prplugin"
 
 LAYERS = [
-    {"errors", "machine"},
+    {"errors", "machine", "threads"},
     {"cuda", "options", "graph"},
     {"problem", "certificate", "frames", "ranking", "progress"},
     {"methods"},

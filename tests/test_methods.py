@@ -12,7 +12,7 @@ import pytest
 import prplugin
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
-from prplugin.graph import host
+from prplugin.graph import host_sums
 from prplugin.methods import _device
 from prplugin.methods._schedule import Schedule, Segment
 from prplugin.methods.dense import DensePull
@@ -29,7 +29,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
     """Added up in another order, these are past the range of float64, and all shares of the vertex 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
-        assert np.isinf(host.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
+        assert np.isinf(host_sums.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._adjacency
     monkeypatch.setattr(graphs, "moved", lambda array, place: array.copy())
     monkeypatch.setattr(graphs, "settle", lambda place: None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.graph import host
+from prplugin.graph import host_sums
 from prplugin.graph.sums import FAN, RowSums, chain, total
 from prplugin.methods import _numba_kernels as kernels
 
@@ -90,7 +90,7 @@ def test_compensated_sums(size, seed):
     random = np.random.default_rng(seed)
     groups = random.integers(0, 3, size).astype(np.int32)
     terms = random.pareto(0.3, size).clip(max=1e200)
-    sums, links = host.compensated_sums(groups, terms, 4)
+    sums, links = host_sums.compensated_sums(groups, terms, 4)
     for group in range(4):
         assert_within_chain(sums[group], terms[groups == group], links)
     assert sums[3] == 0

@@ -6,8 +6,8 @@ An adapter has
 - `accepts(frame)`: whether it is a frame of that library, found through `sys.modules`, so that nothing is imported
   that the user has not;
 - `opened(frame)`: the frame as `read` takes it, and the names of its columns;
-- `read(frame, columns, vertices, by_row=)`: the edges by position, and the vertices; `by_row` says whether rows will be
-  worked on before edges are brought together by target;
+- `read(frame, columns, vertices, by_row=, lasting=)`: the edges by position, and the vertices; `by_row` says whether
+  rows will be worked on before edges are brought together by target, `lasting` whether the edges outlast the frame;
 - `read_values(given, vertices, what)`: values given for some vertices, as a vector over all of them;
 - `write(vertices, ranks, rows)`: the result, as a frame of that library.
 """

@@ -11,8 +11,11 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.graph.edges import Integers, index_dtype
-from prplugin.graph.renumber import renumber
+from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, pooled
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.graph.renumber import edges_by_id
+from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.threads import Threads
 
 __all__ = [
     "check_kind",
@@ -27,7 +30,9 @@ __all__ = [
 ]
 
 
-def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], list[str]]:
+def encode(
+    ends: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
+) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Number the ids in the columns of each end.
 
     Parameters
@@ -36,27 +41,34 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
         Sources, destinations, and if there are more vertices, those; each of the same count of columns.
     labels : list of lists of str
         What messages call each column.
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
+    lasting : bool
+        Whether the edges last longer than the columns, or may come back to them.
 
     Returns
     -------
-    codes : list of arrays
-        For each end, the position of each vertex in the order of the result.
+    edges : Edges or GroupedEdges
+        Without weights.
     arrays : list of pandas arrays
-        The vertices in that order, column by column, in the type of the source's columns.
+        The vertices in the order of the result, column by column, in the type of the source's columns.
     kinds : list of str
         The kind of ids in each column.
     """
+    ends = [[pooled(column) for column in end] for end in ends]
     kinds = [
         common_kind([end[part] for end in ends], [label[part] for label in labels], kind_of)
         for part in range(len(ends[0]))
     ]
     parts = [[end[part] for end in ends] for part in range(len(kinds))]
     if kinds == ["integer"]:
-        codes, array = _encode_integers(parts[0], labels)
-        return codes, [array], kinds
+        edges, ids = edges_by_id(
+            _common_integers(parts[0], [label[0] for label in labels]), grouped=grouped, lasting=lasting
+        )
+        return edges, [_integers_like(ids, parts[0])], kinds
     if len(parts) == 1:
-        codes, array, _ = _by_first_appearance(parts[0], labels[0][0])
-        return codes, [array], kinds
+        codes, array, _ = _by_first_appearance(parts[0], labels[0][0], strings=kinds == ["string"])
+        return Edges(codes[0], codes[1], None, len(array)), [array], kinds
     for part, kind in enumerate(kinds):
         if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
             parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
@@ -64,7 +76,7 @@ def encode(ends: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[I
     for part, kind in enumerate(kinds):
         if kind == "integer":
             arrays[part] = _integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
-    return codes, arrays, kinds
+    return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
@@ -141,7 +153,7 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
     return filled[0][0] if filled else "empty"
 
 
-def kind_of(column: pd.Series, label: str) -> str:
+def kind_of(column: pd.Series | Pooled, label: str) -> str:
     """Name what the ids of a column are; "empty" if it has none and no type either.
 
     Raises
@@ -149,7 +161,14 @@ def kind_of(column: pd.Series, label: str) -> str:
     InvalidEdgesError
         For nulls, and for ids that cannot be compared with one another.
     """
+    if isinstance(column, Pooled):
+        try:
+            return kind_of(column.objects, label)
+        except InvalidEdgesError:
+            column = column.column  # for a message that names its rows
     dtype = column.dtype
+    if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
+        return "string"  # all of them, so that none is a null
     if isinstance(dtype, pd.CategoricalDtype):
         _refuse_nulls(column, label)
         used = column.cat.remove_unused_categories()
@@ -235,12 +254,6 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 # --- integers -----------------------------------------------------------------------------------------------------
 
 
-def _encode_integers(columns: list[pd.Series], labels: list[list[str]]) -> tuple[list[Integers], Any]:
-    arrays = _common_integers(columns, [label[0] for label in labels])
-    codes, ids = renumber(arrays)
-    return codes, _integers_like(ids, columns)
-
-
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
     """Take integer ids out of columns, in the one integer type that holds all."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
@@ -271,12 +284,15 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
     return [array.astype(dtype, copy=False) for array in arrays]
 
 
-def _has_width(column: pd.Series) -> bool:
-    return not (types.is_object_dtype(column) or types.is_float_dtype(column))
+def _has_width(column: pd.Series | Pooled) -> bool:
+    return not (types.is_object_dtype(column.dtype) or types.is_float_dtype(column.dtype))
 
 
-def integers(column: pd.Series, label: str) -> Integers:
+def integers(column: pd.Series | Pooled, label: str) -> Integers:
     """Take integer ids out of whatever holds them; without a copy from NumPy-backed columns."""
+    if isinstance(column, Pooled):
+        each: Integers = integers(column.objects, label)[column.codes]
+        return each
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         # Unused categories may be of any kind.
@@ -324,7 +340,9 @@ def _integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
 # --- everything else: the order of first appearance ---------------------------------------------------------------
 
 
-def _by_first_appearance(columns: list[pd.Series], label: str) -> tuple[list[Integers], Any, Integers]:
+def _by_first_appearance(
+    columns: list[pd.Series | Pooled], label: str, *, strings: bool = False
+) -> tuple[list[Integers], Any, Integers]:
     """Number the values of sources, destinations and more vertices as they first appear, source before destination.
 
     Each column is factorised on its own, and then the few distinct values of each together.
@@ -339,26 +357,38 @@ def _by_first_appearance(columns: list[pd.Series], label: str) -> tuple[list[Int
     """
     m = len(columns[0])
     try:
-        factorised = [pd.factorize(_values(column)) for column in columns]
+        each = _factorised(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
-    merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in factorised], label))
+    merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in each], label))
     places = np.full(len(values), np.iinfo(np.int64).max)
-    bounds = np.cumsum([0, *(len(uniques) for _, uniques in factorised)])
+    bounds = np.cumsum([0, *(len(uniques) for _, uniques in each)])
     numbers = [merged[first:last] for first, last in pairwise(bounds)]
     scales = ((2, 0), (2, 1), (1, 2 * m))
-    for (codes, _), number, (scale, shift) in zip(factorised, numbers, scales, strict=False):
-        places[number] = np.minimum(places[number], _first_rows(codes) * scale + shift)
+    for (codes, _), number, (scale, shift) in zip(each, numbers, scales, strict=False):
+        places[number] = np.minimum(places[number], first_rows(codes, number.size) * scale + shift)
     order = np.argsort(places)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
-    all_codes = [position[number][codes] for (codes, _), number in zip(factorised, numbers, strict=True)]
+    all_codes = [position[number][codes] for (codes, _), number in zip(each, numbers, strict=True)]
     return all_codes, _like_categories(values.take(order), columns), places[order]
 
 
-def _first_rows(codes: Integers) -> Integers:
-    """Give the row in which each of the codes 0, 1, 2, ... first appears, which they do in this order."""
-    return np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+def _factorised(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
+    """Number the values of each column as they first appear; Arrow does so with several columns at once."""
+    found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
+
+    def factorise(nth: int, column: pd.Series | Pooled) -> None:
+        if isinstance(column, Pooled):
+            found[nth] = column.factorised(strings=strings)
+        elif large and types.is_object_dtype(column.dtype):
+            found[nth] = factorised(column, strings=strings)
+        else:
+            found[nth] = pd.factorize(_values(column))
+
+    large = len(columns[0]) >= COMPILED_FROM
+    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorise)
+    return found
 
 
 def _one_type(arrays: list[Any], label: str) -> Any:

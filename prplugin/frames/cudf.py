@@ -75,7 +75,7 @@ def opened(frame: cudf.DataFrame) -> tuple[cudf.DataFrame, list[Hashable]]:
 
 
 def read(
-    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Replace the ids of a frame by positions in the order of the result.
 
@@ -86,6 +86,8 @@ def read(
     ----------
     by_row : bool, default False
         Whether the rows will be worked on before edges are brought together by target.
+    lasting : bool, default True
+        Of no account: edges never come back to the frame.
 
     Raises
     ------

@@ -16,7 +16,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.columns import Columns
-from prplugin.graph.edges import Edges, Floats, Integers
+from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,9 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
     return table, list(table.column_names)
 
 
-def read(frame: Any, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:
+def read(
+    frame: Any, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+) -> tuple[Edges | GroupedEdges, Vertices]:
     """Replace the ids of a frame by positions, as the pandas adapter does.
 
     Parameters
@@ -92,7 +94,7 @@ def read(frame: Any, columns: Columns, vertices: object, *, by_row: bool = False
     used, columns = columns.alone()
     table, backend = _table(frame, used)
     vertices = _as_pandas(vertices, "vertices")
-    edges, known = pandas.read(_frame(table), columns, vertices, by_row=by_row)
+    edges, known = pandas.read(_frame(table), columns, vertices, by_row=by_row, lasting=lasting)
     fields = [
         _common_field([table.field(end) for end in ends]) if vertices is None else None
         for ends in zip(columns.source, columns.destination, strict=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns
-from prplugin.graph.edges import Edges, Floats, Integers
+from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,9 @@ def opened(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Hashable]]:
     return frame, list(frame.columns)
 
 
-def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False) -> tuple[Edges, Vertices]:
+def read(
+    frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+) -> tuple[Edges | GroupedEdges, Vertices]:
     """Replace the ids of a frame by positions in the order of the result.
 
     That order is ascending for integers; else the order of first appearance: row by row, source before destination,
@@ -82,7 +84,9 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: boo
     Parameters
     ----------
     by_row : bool, default False
-        Of no account: edges come by row.
+        Whether the rows will be worked on before edges are brought together by target.
+    lasting : bool, default True
+        Whether the edges last longer than the frame, or it may change meanwhile.
 
     Raises
     ------
@@ -101,11 +105,10 @@ def read(frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: boo
     if vertices is not None:
         ends.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    codes, arrays, kinds = ids.encode(ends, labels)
-    weights = None
+    edges, arrays, kinds = ids.encode(ends, labels, grouped=columns.weight is None and not by_row, lasting=lasting)
     if columns.weight is not None:
-        weights = _numbers(take(columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
-    edges = Edges(codes[0], codes[1], weights, len(arrays[0]))
+        label = f"column {columns.weight_name!r}"
+        edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 

@@ -66,7 +66,7 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
 
 
 def read(
-    frame: Any, columns: Columns, vertices: object, *, by_row: bool = False
+    frame: Any, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Read the frame in the proxy, as its adapter does."""
     proxied = _is_proxy(frame)
@@ -76,7 +76,7 @@ def read(
     adapter = cudf if cudf.accepts(frame) else pandas
     vertices = _unwrapped(vertices, adapter)
     with _without_proxies():
-        edges, known = adapter.read(frame, columns, vertices, by_row=by_row)
+        edges, known = adapter.read(frame, columns, vertices, by_row=by_row, lasting=lasting)
     return edges, Vertices(adapter, known, proxied)
 
 

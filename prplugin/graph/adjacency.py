@@ -10,7 +10,8 @@ import numpy as np
 from prplugin.graph.arrays import Place, moved, namespace, settle
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 from prplugin.graph.sums import RowSums
-from prplugin.machine import COMPILED_FROM
+from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.threads import Threads
 
 __all__ = ["Adjacency", "Compressed"]
 
@@ -115,12 +116,17 @@ class Adjacency:
                 found = device.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
             settle("device")
             return found
-        if self.edges.weights is None:
+        if self.edges.weights is None and self.m < COMPILED_FROM:
             return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
-        if self.m >= COMPILED_FROM:
-            from prplugin.graph import host  # imports Numba
+        if self.edges.weights is None:
+            from prplugin.graph import host_groups  # imports Numba
 
-            return host.compensated_sums(self.edges.source, self.edges.weights, self.n)
+            degrees = host_groups.counted(self.edges.source, self.n, Threads(this_machine().threads))
+            return degrees.astype(np.float64), 0
+        if self.m >= COMPILED_FROM:
+            from prplugin.graph import host_sums  # imports Numba
+
+            return host_sums.compensated_sums(self.edges.source, self.edges.weights, self.n)
         offsets, _, weights = self.csr
         assert weights is not None
         sums = RowSums(offsets)
@@ -135,16 +141,13 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         compressed = Compressed(*device.grouped(rows, columns, weights, n))
         settle("device")
         return compressed
-    offsets = offsets_of(np.bincount(rows, minlength=n))
-    if rows.size < COMPILED_FROM:
-        order = stable_order(rows)
-        return Compressed(offsets, columns[order], None if weights is None else weights[order])
-    from prplugin.graph import host  # imports Numba
+    if rows.size >= COMPILED_FROM:
+        from prplugin.graph import host_groups  # imports Numba
 
-    indices = np.empty_like(columns)
-    grouped = None if weights is None else np.empty_like(weights)
-    host.gather_groups(rows, columns, weights, offsets[:-1].copy(), indices, grouped)
-    return Compressed(offsets, indices, grouped)
+        return Compressed(*host_groups.grouped(rows, columns, weights, n, Threads(this_machine().threads)))
+    order = stable_order(rows)
+    offsets = offsets_of(np.bincount(rows, minlength=n))
+    return Compressed(offsets, columns[order], None if weights is None else weights[order])
 
 
 def offsets_of(counts: Integers) -> Integers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import cupy
@@ -118,4 +119,10 @@ def _grouped(
     if n < span:
         renumber = cuda.kernel("graph/grouped.cu", "renumber", **kernels)
         renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
-    return GroupedEdges((offsets, sources, weights), out_weight, chain, extent), ids
+    by_row = partial(_by_target, offsets, sources)
+    return GroupedEdges((offsets, sources, weights), out_weight, by_row, chain, extent), ids
+
+
+def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Give sources and targets of all edges in the order of their targets, which stands in for that of the rows."""
+    return sources, device.groups_of(offsets, sources.size, sources.dtype)

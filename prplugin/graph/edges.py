@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,51 +66,65 @@ class Edges:
 
 
 class GroupedEdges:
-    """Edges on the GPU that were brought together by target before any vertex had a position.
+    """Edges that were brought together by target before anyone asked for them by row.
 
-    They stand in for `Edges`, in the order of their targets, and for each target in that of the frame.
+    They stand in for `Edges`; `source` and `destination` are made when one of them is first asked for. On the GPU they
+    come by target, and for each target in the order of the frame.
 
     Parameters
     ----------
     in_edges : tuple of arrays
         Offsets, sources and weights of the edges by target; None where every edge counts 1.
     out_weight : array of n float64
+    by_row : function
+        Gives the source and the destination of each row.
     out_weight_chain : int
         How many roundings an out-weight carries at most.
     extent : tuple of float
         As that of `Edges`.
     """
 
-    place: Place = "device"
-
     def __init__(
         self,
         in_edges: tuple[Integers, Integers, Floats | None],
         out_weight: Floats,
-        out_weight_chain: int,
-        extent: tuple[float, float],
+        by_row: Callable[[], tuple[Integers, ...]],
+        out_weight_chain: int = 0,
+        extent: tuple[float, float] = ANY,
     ) -> None:
         self.in_edges = in_edges
         self.out_weight = out_weight
         self.out_weight_chain = out_weight_chain
         self.extent = extent
-        _, self.source, self.weights = in_edges
+        self.weights = in_edges[2]
         self.n = out_weight.size
-        self.m = self.source.size
+        self.m = in_edges[1].size
+        self.place: Place = place_of(out_weight)
+        self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
+        self._lock = Lock()
 
     @property
     def gpu(self) -> Any:
-        """The GPU that they lie on, a context manager."""
+        """The GPU that they lie on, a context manager; None on the host."""
         return gpu_of(self.out_weight)
 
-    @cached_property
-    def destination(self) -> Integers:
-        """As that of `Edges`; written down when it is first asked for."""
-        from prplugin.graph import device  # imports CuPy, which holds the edges
+    @property
+    def source(self) -> Integers:
+        """As that of `Edges`."""
+        return self._ends()[0]
 
-        targets = device.groups_of(self.in_edges[0], self.m, self.source.dtype)
-        settle(self.place)
-        return targets
+    @property
+    def destination(self) -> Integers:
+        """As that of `Edges`."""
+        return self._ends()[1]
+
+    def _ends(self) -> tuple[Integers, ...]:
+        with self._lock:
+            if self._by_row is not None:
+                self._rows = self._by_row()
+                settle(self.place)
+                self._by_row = None
+        return self._rows
 
 
 def index_dtype(n: int) -> np.dtype[Any]:

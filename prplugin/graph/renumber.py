@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.graph.arrays import namespace
-from prplugin.graph.edges import Integers, index_dtype
-from prplugin.machine import COMPILED_FROM
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.threads import Threads
 
-__all__ = ["renumber"]
+__all__ = ["edges_by_id", "renumber"]
 
 DENSE = 4
 """Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
+
+
+def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Edges | GroupedEdges, Integers]:
+    """Number the vertices of edges on the host in ascending order of id.
+
+    Parameters
+    ----------
+    columns : list of arrays of ids
+        Of one integer type: sources, destinations, and if there are more vertices, those.
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
+    lasting : bool
+        Whether the edges last longer than the columns, or may come back to them.
+
+    Returns
+    -------
+    edges : Edges or GroupedEdges
+        Without weights.
+    ids : array
+        The distinct ids, ascending, in the type of the columns.
+    """
+    if grouped and len(columns) == 2 and columns[0].size >= COMPILED_FROM:
+        from prplugin.graph import host_edges  # imports Numba
+
+        return host_edges.edges_by_id(columns, lasting=lasting)
+    codes, ids = renumber(columns)
+    return Edges(codes[0], codes[1], None, ids.size), ids
 
 
 def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
@@ -35,6 +61,10 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
         from prplugin.graph import device_ids  # imports CuPy, which holds the ids
 
         return device_ids.number(columns)
+    if sum(column.size for column in columns) >= 2 * COMPILED_FROM:
+        from prplugin.graph import host_ids  # Numba takes a tenth of a second to import, which small frames never pay
+
+        return host_ids.number(columns, Threads(this_machine().threads))
     filled = [column for column in columns if column.size]
     if not filled:
         return [column.astype(np.int32) for column in columns], columns[0][:0]
@@ -44,8 +74,6 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
-    if count >= 2 * COMPILED_FROM:
-        return _by_hash(columns)
     return by_sort(columns)
 
 
@@ -88,11 +116,3 @@ def by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     codes = xp.empty(keys.size, index_dtype(ids.size))
     codes[order] = xp.cumsum(new) - 1
     return xp.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
-
-
-def _by_hash(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Number the ids through a hash table, whatever their bits mean, and then put them in order."""
-    from prplugin.graph import host  # Numba takes a tenth of a second to import, which small frames never pay
-
-    bits: list[Any] = [column.astype(np.int64, copy=False) for column in columns]
-    return host.number_ids(bits, columns[0].dtype)

@@ -1,10 +1,8 @@
-"""Threads that take pieces of the work as they come: docs/decisions/0003-threads-take-pieces.md."""
+"""Pieces of an iteration, of about equal work, and the threads that take them."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Condition
 from typing import TypeAlias
@@ -12,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from prplugin.graph.edges import Integers
+from prplugin.threads import Threads
 
 __all__ = ["Crew", "Piece", "equal_work"]
 
@@ -20,11 +19,7 @@ Piece: TypeAlias = tuple[int, int]
 
 
 class Crew:
-    """Threads that do the same pieces of work again and again, each taking the next until none is left.
-
-    The calling thread is one of them, since handing a call to another and waiting for it takes longer than many a
-    piece; the others end when nobody holds the crew any more. For the same bits with any number of threads, a piece
-    must write to places of its own.
+    """Threads that do the same pieces of work again and again.
 
     Parameters
     ----------
@@ -36,8 +31,7 @@ class Crew:
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
         self._pieces = pieces
-        self._helpers = min(threads, len(pieces)) - 1
-        self._pool = ThreadPoolExecutor(max(self._helpers, 1), "prplugin")  # starts a thread when there is work for it
+        self._threads = Threads(threads)
 
     def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done.
@@ -47,28 +41,19 @@ class Crew:
         apart : int, optional
             A piece begins when that which comes so many before it is done, and all before that. Not given: at any time.
         """
-        left = deque(enumerate(self._pieces))
-        line = None if apart is None or self._helpers <= 0 else _Line(apart)
+        if apart is None:
+            self._threads.share(self._pieces, do)
+            return
+        line = _Line(apart)
 
-        def take() -> None:
-            while True:
-                try:
-                    place, (first, last) = left.popleft()
-                except IndexError:  # another thread took the last
-                    return
-                if line is None:
-                    do(first, last)
-                    continue
-                line.wait(place)
-                try:
-                    do(first, last)
-                finally:
-                    line.done(place)
+        def in_line(place: int, first: int, last: int) -> None:
+            line.wait(place)
+            try:
+                do(first, last)
+            finally:
+                line.done(place)
 
-        helpers = [self._pool.submit(take) for _ in range(self._helpers)]
-        take()
-        for helper in helpers:
-            helper.result()
+        self._threads.share([(place, *piece) for place, piece in enumerate(self._pieces)], in_line)
 
 
 class _Line:

@@ -1,0 +1,55 @@
+"""Two instructions that Numba has no name for, and what all kernels of the CPU are compiled with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["claim", "compiled", "prefetch", "read_only"]
+
+compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+"""Kernels release the GIL, are single-threaded loops over scalars (quick to compile), and are cached on disk."""
+
+
+def read_only(array: Any) -> Any:
+    """Give a view that Numba has one type for, whether or not the array may be written to: one kernel serves both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@intrinsic
+def claim(context, array, index, free, value):
+    """Write `value` where `free` is, unless another thread does first; give what was there: compare and swap."""
+    signature = types.int64(array, types.int64, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(data, [arguments[1]])
+        swapped = builder.cmpxchg(place, arguments[2], arguments[3], "monotonic", "monotonic")
+        return builder.extract_value(swapped, 0)
+
+    return signature, generate
+
+
+@intrinsic
+def prefetch(context, array, index):
+    """Begin to bring a place of an array into the cache."""
+    signature = types.void(array, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        flag = ir.IntType(32)
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        function = ir.FunctionType(ir.VoidType(), [place.type, flag, flag, flag])
+        read, keep, data_cache = flag(0), flag(3), flag(1)
+        builder.call(
+            builder.module.declare_intrinsic("llvm.prefetch", (place.type,), function), [place, read, keep, data_cache]
+        )
+        return context.get_dummy_value()
+
+    return signature, generate
