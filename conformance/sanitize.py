@@ -130,7 +130,7 @@ def _as_strings(ids: np.ndarray) -> Any:
 
 def kernels_of(path: str) -> list[str]:
     """Name the kernels of a .cu file."""
-    return re.findall(r'extern "C" __global__ void (?:[A-Z]+ )?(\w+)\(', source(path))
+    return re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\([^()]*\)\s*\{', source(path))
 
 
 def ours() -> set[str]:
