@@ -267,7 +267,7 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
         with suppress(Exception), gpu:
             kernel(path, name, **macros)
 
-    Thread(target=begin, name=f"prplugin-{name}", daemon=True).start()
+    Thread(target=begin, name=f"prplugin-{name}").start()  # a process that ends meanwhile waits for it
 
 
 def roomy(kernel: Any, room: int) -> Any:
