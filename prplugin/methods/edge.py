@@ -28,7 +28,7 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
-    """Take the edges in the order of the frame.
+    """Take the edges in the order of the frame, or of their targets, as the graph has them.
 
     Parameters
     ----------
