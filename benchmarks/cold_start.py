@@ -6,15 +6,13 @@ those after pandas, and the ratio is of import and first call together.
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from benchmarks.measure import in_a_process
 
 __all__ = ["COLUMNS", "KEYS", "rows"]
 
@@ -79,12 +77,4 @@ def _medians(runs: list[list[float]]) -> list[float]:
 
 
 def _run(whose: str, m: int, cache: str) -> list[float]:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, whose, str(m)],
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    seconds: list[float] = json.loads(done.stdout)
-    return seconds
+    return in_a_process(SCRIPT, whose, str(m), NUMBA_CACHE_DIR=cache)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
+
+from benchmarks.measure import in_a_process
 
 __all__ = ["rows"]
 
@@ -66,14 +64,4 @@ def rows(quick: bool) -> Iterator[dict[str, Any]]:
 def _run(side: str, kernels: str, bytecode: str) -> list[float]:
     """Run the script in a fresh process, with folders for what CuPy and Python compile."""
     folders = {"CUPY_CACHE_DIR": kernels, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, side],
-        env={**os.environ, **folders},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr[-200:])
-    seconds: list[float] = json.loads(done.stdout)
-    return seconds
+    return in_a_process(SCRIPT, side, **folders)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,3 +51,24 @@ def repeatedly(thing: Callable[[], Any], *, runs: int, limit: float) -> list[flo
         thing()
         seconds.append(time.perf_counter() - began)
     return seconds[1:] or seconds
+
+
+def in_a_process(script: str, *words: str, **environment: str) -> list[float]:
+    """Run a script in a fresh process of this Python, with more in its environment; give the seconds that it prints.
+
+    Raises
+    ------
+    RuntimeError
+        With the end of what it complains of, if it fails.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-200:])
+    seconds: list[float] = json.loads(done.stdout)
+    return seconds

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.measure import in_a_process
 from benchmarks.peers._fit import Fitted, Posed
 from benchmarks.peers._sides import ours, peer
 from benchmarks.peers._times import runs_of
@@ -63,17 +61,7 @@ def rows(here: Posed, mine: Fitted, theirs: Fitted, asked: float) -> Iterator[di
 
 def _confined(*words: Any) -> list[float]:
     """Call `timed` in a process of few cores."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(words)],
-        env=os.environ | dict.fromkeys(COUNTED_BY, str(words[-1])),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr[-200:])
-    seconds: list[float] = json.loads(done.stdout)
-    return seconds
+    return in_a_process(SCRIPT, json.dumps(words), **dict.fromkeys(COUNTED_BY, str(words[-1])))
 
 
 def timed(whose: str, path: str, alpha: float, tol: float, threads: int) -> list[float]:
