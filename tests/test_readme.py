@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import subprocess
 
 import networkx
 import pandas as pd
@@ -14,16 +14,17 @@ import scipy.sparse
 
 import prplugin
 from prplugin.methods import methods
+from tests.documents import PAGES, ROOT, SHELL, blocks_of, why_not
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+MARKED = [block for block in BLOCKS if block.mark]
+COMMANDS = [block for block in BLOCKS if block.language == "sh" and not block.mark]
 
-PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*.md")))]
 
-
-def blocks(language, page="README.md"):
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+def named(blocks):
+    return [pytest.param(block, id=f"{block.page}:{block.line}") for block in blocks]
 
 
 def names():
@@ -52,36 +53,73 @@ def names():
     }
 
 
+def run_python(blocks):
+    """Run blocks one after the other; each knows what those before it made, and what examples take for granted."""
+    known = {}
+    for block in blocks:
+        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), known := {**known, **names()})
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """Give a function that runs commands in a folder with the files that examples read."""
+    edges = names()["edges"]
+    edges.to_parquet(tmp_path / "edges.parquet")
+    edges.to_csv(tmp_path / "edges.csv.gz", index=False)
+
+    def run(commands):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=tmp_path, env=SHELL, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
 def test_the_first_example_runs():
     found = {}
-    exec(blocks("python")[0], found)
+    exec(next(block.code for block in BLOCKS if block.language == "python"), found)
     assert found["ranks"]["vertex"].tolist() == ["ann", "bob", "cat"]
     assert found["ranks"]["pagerank"].sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_examples_of_a_page_run(page):
-    known = {}
-    for block in blocks("python", page)[page == "README.md" :]:  # its first makes edges of its own
-        try:
-            exec(block, known := {**known, **names()})
-        except prplugin.MethodUnavailableError as error:
-            pytest.skip(str(error))
+    examples = [block for block in BLOCKS if block.page == page and block.language == "python" and not block.mark]
+    run_python(examples[page == "README.md" :])  # its first makes edges of its own
+
+
+@pytest.mark.parametrize("block", named(COMMANDS))
+def test_commands_run(block, shell):
+    shell(block.code)
+
+
+@pytest.mark.parametrize("block", named(MARKED))
+def test_marked_blocks_run_where_they_can(block, shell):
+    if reason := why_not(block):
+        pytest.skip(reason)
+    if block.language == "sh":
+        shell(block.code)
+    else:
+        run_python([block])
 
 
 def test_tweetrank_runs(capsys):
     names = {}
-    for block in re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "docs/tweetrank.md").read_text(), re.DOTALL | re.MULTILINE
-    ):
-        exec(block, names)
+    for block in blocks_of("docs/tweetrank.md"):
+        exec(block.code, names)
     assert names["ranking"].converged
     assert "cat" in capsys.readouterr().out
 
 
-def test_ci_runs_the_command_that_the_readme_gives():
-    command = next(block for block in blocks("sh") if "pytest" in block)
-    assert command in (ROOT / ".ci" / "run").read_text()
+def test_ci_runs_the_commands_that_the_readme_leaves_to_it():
+    scripts = "".join((ROOT / ".ci" / name).read_text() for name in ("run", "package"))
+    left = [block for block in MARKED if block.mark == "run in CI"]
+    assert any("pytest" in block.code for block in left)
+    for block in left:
+        assert block.code in scripts, block
 
 
 def test_the_table_lists_every_method():

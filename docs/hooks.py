@@ -1,0 +1,73 @@
+"""What `mkdocs.yml` cannot say: the repository's own layout for the site, lists of pages, and the papers' verdicts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+SHOWN = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "tests/test_differences.py")
+FOLDERS = ("docs", "benchmarks/results", "conformance/results")
+SUFFIXES = {".md", ".ipynb", ".svg", ".png"}
+
+FIRST = ["README.md", "docs/tutorial.ipynb", "docs/semantics.md", "docs/methods.md", "docs/papers.md", "docs/api.md"]
+LISTS = {"Decisions": "docs/decisions", "Benchmarks": "benchmarks/results", "Conformance": "conformance/results"}
+"""Folders whose pages are listed on a page of their own."""
+
+CLAIMS = re.compile(r"<!-- claims: (\w+) -->")
+FOLDER_LINK = re.compile(r"(\]\((?!https?:)[^)#\s]*/)\)")
+
+
+def _in(folder: str) -> list[str]:
+    files = sorted((ROOT / folder).rglob("*"), key=lambda file: (len(file.parts), file))
+    return [file.relative_to(ROOT).as_posix() for file in files if file.suffix in SUFFIXES]
+
+
+def _title(path: str) -> str:
+    """Give the first heading of a page, without the command that ends the first line of a report."""
+    heading = re.search(r"^# (.+)", (ROOT / path).read_text(), re.MULTILINE)
+    assert heading, f"{path} has no heading"
+    return re.sub(r":? ``.*", "", heading[1])
+
+
+@event_priority(100)  # before notebooks are looked for
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Take pages from the whole repository, and make those that list a folder."""
+    for file in list(files):
+        if file.src_dir == config.docs_dir:
+            files.remove(file)
+    paths = [*SHOWN, *(path for folder in FOLDERS for path in _in(folder))]
+    for path in paths:
+        files.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
+    pages = [path for path in paths if path.endswith((".md", ".ipynb"))]
+    nav: list[Any] = [*FIRST, *(page for page in pages if Path(page).parent == Path("docs") and page not in FIRST)]
+    for name, folder in LISTS.items():
+        listed = [page for page in pages if page.startswith(f"{folder}/")]
+        lines = [f"- [{_title(page)}]({page.removeprefix(f'{folder}/')})" for page in listed]
+        index = f"{folder}/index.md"
+        files.append(File.generated(config, index, content="\n".join([f"# {name}", "", *lines])))
+        nav.append({name: [index, *listed]})
+    config.nav = [*nav, "CONTRIBUTING.md", "CHANGELOG.md"]
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Lead links to a folder to its list, and put the verdicts of a paper's report where they are asked for."""
+    return FOLDER_LINK.sub(r"\1index.md)", CLAIMS.sub(lambda found: _claims(found[1]), markdown))
+
+
+def _claims(paper: str) -> str:
+    report = f"benchmarks/results/h100/{paper}.md"
+    if not (ROOT / report).exists():
+        return f"No report is in the repository; `python -m benchmarks {paper}` makes one."
+    found = re.search(
+        r"^(Of the paper's|None of the paper's).*?^\| the claim .*?\n\n", (ROOT / report).read_text(), re.M | re.S
+    )
+    assert found, f"{report} has no table of claims"
+    words, table = found[0].split("\n\n")[0], found[0][found[0].index("| the claim") :]
+    return f"{words} On one H100; the whole [report](../{report}).\n\n{table}"

@@ -1,0 +1,65 @@
+"""The site: its notebook runs, every method has its section and its picture, and all pages can be found."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+
+import pytest
+
+import prplugin
+from prplugin.methods import methods
+from tests.documents import ROOT, SHELL
+
+DOCS = ROOT / "docs"
+CELLS = [cell for cell in json.loads((DOCS / "tutorial.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def module_at(path):
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_tutorial_runs(capsys):
+    known = {}
+    for cell in CELLS:
+        lines = "".join(cell["source"]).splitlines()
+        exec("\n".join(line for line in lines if not line.startswith("!")), known)
+        for line in lines:
+            if line.startswith("!"):
+                command = line[1:].format(**known)
+                subprocess.run(command, shell=True, env=SHELL, check=True, stdout=subprocess.DEVNULL, timeout=120)
+    assert "of the first hundred" in capsys.readouterr().out
+
+
+def test_the_tutorial_is_kept_without_what_it_printed():
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in CELLS)
+
+
+@pytest.mark.parametrize("method", methods())
+def test_a_method_has_a_section_with_its_picture_and_its_options(method):
+    page = (DOCS / "methods.md").read_text()
+    section = re.search(rf"^### {method}$(.*?)(?=^##)", page, re.DOTALL | re.MULTILINE)
+    assert section, f"docs/methods.md has no section on {method}"
+    assert f"](pictures/{method}.svg)" in section[1]
+    for line in ("Moves", "Threads", "Wins"):
+        assert f"\n- {line}: " in section[1]
+    options = methods()[method].prepare.__kwdefaults__ or {}
+    for option in options:
+        assert f"`{option}=" in section[1], f"{method} has an option {option}"
+
+
+def test_pictures_are_as_drawn():
+    draw = module_at(DOCS / "pictures" / "draw.py")
+    assert sorted(draw.PICTURES) == sorted(methods())
+    for method in methods():
+        assert (DOCS / "pictures" / f"{method}.svg").read_text() == draw.drawn(method), "python docs/pictures/draw.py"
+
+
+def test_every_public_name_is_in_the_api():
+    listed = re.findall(r"^::: prplugin\.(\w+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(prplugin.__all__)
