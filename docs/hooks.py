@@ -46,10 +46,11 @@ def _linked(pages: list[str]) -> set[str]:
 
 
 def _title(path: str) -> str:
-    """Give the first heading of a page, without the command that ends the first line of a report."""
+    """Give the heading of a numbered page; of a report its name first, and not the command that ends its heading."""
     heading = re.search(r"^# (.+)", (ROOT / path).read_text(), re.MULTILINE)
     assert heading, f"{path} has no heading"
-    return re.sub(r"^\d+: |:? ``.*", "", heading[1])
+    words, name = re.sub(r":? ``python.*", "", heading[1]).replace("``", "`"), Path(path).stem
+    return words if name[:4].isdigit() else f"{name}: {words}"
 
 
 @event_priority(100)  # before notebooks are looked for
@@ -65,10 +66,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     nav: list[Any] = [*FIRST, *(page for page in pages if Path(page).parent == Path("docs") and page not in FIRST)]
     for name, folder in LISTS.items():
         listed = [page for page in pages if page.startswith(f"{folder}/")]
-        lines = [f"- [{Path(page).stem}]({page.removeprefix(f'{folder}/')}): {_title(page)}" for page in listed]
+        lines = [f"- [{_title(page)}]({page.removeprefix(f'{folder}/')})" for page in listed]
         index = f"{folder}/index.md"
         files.append(File.generated(config, index, content="\n".join([f"# {name}", "", *lines])))
-        nav.append({name: [index, *({Path(page).stem: page} for page in listed)]})
+        nav.append({name: [index, *({_title(page): page} for page in listed)]})
     config.nav = [*nav, "CONTRIBUTING.md", "CHANGELOG.md"]
     return files
 
