@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Timed", "alternately", "repeatedly"]
+__all__ = ["Timed", "alternately", "repeatedly", "sampled"]
+
+PATIENCE = 10
 
 
 @dataclass
@@ -41,16 +43,29 @@ def alternately(*things: Callable[[], Any], runs: int, warm: bool = False) -> li
 
 
 def repeatedly(thing: Callable[[], Any], *, runs: int, limit: float) -> list[float]:
-    """Sample the seconds of a thing, after once that is not counted; fewer where they take more than `limit` together.
+    """Sample the seconds of a thing, as `sampled` does."""
 
-    Where once takes more than that, it is the one sample.
-    """
-    seconds: list[float] = []
-    while len(seconds) <= runs and sum(seconds) < limit:
+    def once() -> float:
         began = time.perf_counter()
         thing()
-        seconds.append(time.perf_counter() - began)
-    return seconds[1:] or seconds
+        return time.perf_counter() - began
+
+    return sampled(once, runs=runs, limit=limit)
+
+
+def sampled(once: Callable[[], float], *, runs: int, limit: float) -> list[float]:
+    """Collect the seconds that something says it took, after once that is not counted.
+
+    As many as `runs`, or fewer as soon as those counted take `limit` seconds together; one at least. Where the first
+    takes more than `PATIENCE` times that, it is the one sample.
+    """
+    first = once()
+    if first > PATIENCE * limit:
+        return [first]
+    seconds = [once()]
+    while len(seconds) < runs and sum(seconds) < limit:
+        seconds.append(once())
+    return seconds
 
 
 def in_a_process(script: str, *words: str, **environment: str) -> list[float]:

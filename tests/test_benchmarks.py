@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from types import SimpleNamespace
 
@@ -140,10 +141,17 @@ def test_two_runs_are_compared(tmp_path):
     assert "stays" not in done.output
 
 
-def test_a_slow_thing_is_sampled_once(monkeypatch):
-    times = iter(range(0, 100, 20))
+@pytest.mark.parametrize(
+    ("limit", "samples", "calls"),
+    [(1000, [20] * 5, 6), (50, [20] * 3, 4), (10, [20], 2), (1, [20], 1)],
+    ids=["quick", "slow", "slower", "too slow for twice"],
+)
+def test_slow_things_are_sampled_less_often(monkeypatch, limit, samples, calls):
+    times = itertools.count(0, 20)
     monkeypatch.setattr("benchmarks.measure.time.perf_counter", lambda: next(times))
-    assert repeatedly(lambda: None, runs=5, limit=10) == [20]
+    called = []
+    assert repeatedly(lambda: called.append(1), runs=5, limit=limit) == samples
+    assert len(called) == calls
 
 
 def test_what_does_not_fit_is_not_begun(monkeypatch):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.generate import rmat
+from benchmarks.measure import repeatedly
 from benchmarks.papers import sides
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import sideways
@@ -31,6 +31,8 @@ from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdic
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import moved
+from prplugin.iterate import Outcome
+from prplugin.methods import Step
 from prplugin.methods.segmented import Schedule
 
 if TYPE_CHECKING:
@@ -150,17 +152,21 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
 
 
 def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
-    step = sides.prepared(name, adjacency, **options)
-    seconds: list[float] = []
-    while len(seconds) <= sides.RUNS and sum(seconds) < sides.LIMIT:
-        began = time.perf_counter()
-        outcome = full_run(step, adjacency, "vertex", TOL)
-        seconds.append(time.perf_counter() - began)
-    samples = seconds[1:] or seconds
+    step, schedule = (
+        _scheduled(adjacency, **options) if name == "segmented" else (sides.prepared(name, adjacency, **options), None)
+    )
+    outcomes: list[Outcome] = []
+
+    def once() -> None:
+        outcomes[:] = [full_run(step, adjacency, "vertex", TOL)]
+
+    samples = repeatedly(once, runs=sides.RUNS, limit=sides.LIMIT)
+    [outcome] = outcomes
     yield known | {
         "iterations": outcome.iterations,
         "s": statistics.median(samples),
         "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
+        "note": _kernels(schedule) if schedule else "",
         "samples": samples,
         "ranks": moved(outcome.ranks, "host"),
     }
@@ -178,21 +184,29 @@ def _each_count(graph: Named, known: Row) -> Iterator[Row]:
     sides.require_gpu()
     adjacency = graph.adjacency()
     for count in SEGMENTS:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "schedule.json"
-            step = sides.prepared("segmented", adjacency, segments=count, save=file)
-            schedule = Schedule.load(file)
+        step, schedule = _scheduled(adjacency, segments=count)
         samples = sides.iteration(step, adjacency.n)
         seconds = statistics.median(samples)
-        kernels = [segment.method for segment in schedule.segments]
         yield known | {
-            "segments": len(kernels),
+            "segments": len(schedule.segments),
             "ms an iteration": seconds * 1e3,
             "GTEPS": adjacency.m / seconds / 1e9,
-            "kernels": ", ".join(f"{kernels.count(name)} {name}" for name in dict.fromkeys(kernels)),
+            "kernels": _kernels(schedule),
             "schedule": str(schedule),
             "samples": samples,
         }
+
+
+def _scheduled(adjacency: Adjacency, **options: Any) -> tuple[Step, Schedule]:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "schedule.json"
+        step = sides.prepared("segmented", adjacency, save=file, **options)
+        return step, Schedule.load(file)
+
+
+def _kernels(schedule: Schedule) -> str:
+    kernels = [segment.method for segment in schedule.segments]
+    return ", ".join(f"{kernels.count(name)} {name}" for name in dict.fromkeys(kernels))
 
 
 # --- what the paper says ------------------------------------------------------------------------------------------

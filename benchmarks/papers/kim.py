@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks import iterations
 from benchmarks.generate import uniform
+from benchmarks.measure import sampled
 from benchmarks.papers import sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import heat, plain
@@ -138,13 +139,16 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
 
 def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
     runs: list[Ran] = []
-    while len(runs) <= sides.RUNS and sum(run.transfers + run.iterations for run in runs) < sides.LIMIT:
+
+    def once() -> float:
         runs.append(do())
-    runs = runs[1:] or runs
+        return runs[-1].transfers + runs[-1].iterations
+
+    counted = runs[-len(sampled(once, runs=sides.RUNS, limit=sides.LIMIT)) :]
     samples = {
-        "transfers": [run.transfers for run in runs],
-        "iterations": [run.iterations for run in runs],
-        "in all": [run.transfers + run.iterations for run in runs],
+        "transfers": [run.transfers for run in counted],
+        "iterations": [run.iterations for run in counted],
+        "in all": [run.transfers + run.iterations for run in counted],
     }
     last = runs[-1]
     comparable = exact is not None and last.ranks is not None

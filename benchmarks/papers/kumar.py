@@ -58,7 +58,7 @@ SIDES = (
     sides.method("GPU, a thread a vertex: node", "node"),
     sides.method("GPU, a thread an edge: edge", "edge"),
     sides.method("the Cell's edge order: expanded", "expanded"),
-    sides.method("the Cell's small store: streamed", "streamed"),
+    sides.streamed("the Cell's small store: streamed"),
     sides.OURS,
     sides.CUSPARSE,
     sides.CUGRAPH,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from benchmarks.generate import web
-from benchmarks.measure import repeatedly
+from benchmarks.measure import repeatedly, sampled
 from benchmarks.papers import ell, scan, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import heat, sideways
@@ -233,8 +233,14 @@ def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacen
     there = adjacency.on("device")
     pull = make(there)
     contributions, pulled = cupy.full(there.n, 1 / there.n, np.float32), cupy.empty(there.n)
-    pull(contributions, pulled)  # compiles
-    return [gpu_seconds(lambda: pull(contributions, pulled), times=LAUNCHES) for _ in range(sides.RUNS)]
+    return _launched(lambda: pull(contributions, pulled))
+
+
+def _launched(launch: Callable[[], object]) -> list[float]:
+    """Sample the seconds of what is launched, as the GPU sees it."""
+    launch()  # compiles
+    several = sampled(lambda: LAUNCHES * gpu_seconds(launch, times=LAUNCHES), runs=sides.RUNS, limit=sides.LIMIT)
+    return [seconds / LAUNCHES for seconds in several]
 
 
 def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
@@ -327,7 +333,7 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
     yield line | {"samples": samples, "note": "; ".join(filter(None, (line["note"] for line in found.values())))}
 
 
-STREAMED = sides.method("streamed", "streamed")
+STREAMED = sides.streamed("streamed")
 
 
 # --- thresholds ---------------------------------------------------------------------------------------------------
@@ -371,9 +377,7 @@ def _seconds_on_the_gpu(what: str, n: int) -> list[float]:
     sides.require_gpu()
     import cupy  # has been found
 
-    operation = _operation(cupy, what, n)
-    operation()  # compiles
-    return [gpu_seconds(operation, times=LAUNCHES) for _ in range(sides.RUNS)]
+    return _launched(_operation(cupy, what, n))
 
 
 def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
