@@ -6,4 +6,4 @@ from pathlib import Path
 
 report = json.loads(Path(sys.argv[1]).read_text())
 found = {entry["metadata"]["name"]: entry["metadata"]["version"] for entry in report["install"]}
-print(*(f"{name}=={version}" for name, version in found.items() if name != "prplugin"), sep="\n")
+print(*(f"{name}=={version}" for name, version in sorted(found.items()) if name != "prplugin"), sep="\n")

@@ -13,7 +13,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
-from prplugin.frames import adapter_for, matrices
+from prplugin.frames import adapter_for, cugraph, matrices
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import gpu_of, moved, namespace
@@ -243,6 +243,31 @@ class Graph:
             adjacency, vertices = matrices.adjacency(matrix)
             graph._hold(matrices, adjacency, vertices, matrix.names[2])
         return graph
+
+    @classmethod
+    def from_cugraph(cls, graph: Any) -> Graph:
+        """Make a graph of a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU.
+
+        It has the edges that cuGraph ranks by: those of an undirected graph both ways, and of repeated pairs in a
+        `cugraph.Graph` the one that cuGraph kept; its weights, if it has any, and its isolated vertices.
+
+        Parameters
+        ----------
+        graph : cugraph.Graph
+            It is not altered.
+
+        Returns
+        -------
+        Graph
+            Its rankings have cuDF frames, with the ids that the graph was made with. Those that are not integers come
+            in the order of edges sorted by them.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If it is something else, or spread over several GPUs.
+        """
+        return cls(**cugraph.edges_of(graph))
 
     def _hold(self, adapter: ModuleType, adjacency: Adjacency, vertices: Any, weights: str) -> None:
         self._adapter, self._adjacency, self._vertices = adapter, adjacency, vertices

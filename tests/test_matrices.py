@@ -207,6 +207,11 @@ def test_large_matrices_are_grouped_as_small_ones(monkeypatch):
     assert seen[0] == seen[1]
 
 
+def test_graphs_of_cugraph_alone_are_taken_for_such():
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"from_cugraph takes a cugraph.Graph or .*, not builtins.int"):
+        prplugin.Graph.from_cugraph(7)
+
+
 # --- on the GPU ---------------------------------------------------------------------------------------------------
 
 GPU = [pytest.mark.gpu, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
@@ -261,3 +266,71 @@ class TestOnTheGPU:
         ranking, expected = graph.rank(tol=1e-11), prplugin.Graph.from_csr(given).rank(tol=1e-11)
         distance = np.abs(ranking.ranks.get() - expected.ranks).sum()
         assert distance <= ranking.error_bound + expected.error_bound
+
+
+class TestCuGraph:
+    pytestmark = GPU
+
+    @pytest.mark.parametrize("ids", ["integers", "strings", "several columns"])
+    @pytest.mark.parametrize("directed", [True, False])
+    @pytest.mark.parametrize("multi", [True, False])
+    @pytest.mark.parametrize("weight", [None, "w"])
+    def test_its_graph_is_ranked_as_cugraph_ranks_it(self, ids, directed, multi, weight):
+        from conformance import rapids
+
+        if reason := rapids.missing("cugraph"):
+            pytest.skip(reason)
+        random = np.random.default_rng(3)
+        ends = random.integers(0, 40, (2, 200))
+        edges = pd.DataFrame({"src": ends[0] * 3 + 5, "dst": ends[1] * 3 + 5, "w": 1 + random.random(200)})
+        source, destination = "src", "dst"
+        if ids == "strings":
+            edges = edges.astype({"src": str, "dst": str})
+        if ids == "several columns":
+            edges = edges.assign(s2=edges["src"] % 7, d2=edges["dst"] % 7)
+            source, destination = ["src", "s2"], ["dst", "d2"]
+        theirs = rapids.graph(edges, source, destination, weight=weight, directed=directed, multi=multi)
+        with rapids.quietly():
+            graph = prplugin.Graph.from_cugraph(theirs)
+        ours = graph.rank(tol=1e-9).frame.to_pandas()
+        ranks, converged = rapids.pagerank(theirs, tol=1e-7, max_iter=500)
+        assert converged
+        names = [name for name in ours.columns if name != "pagerank"]
+        assert names == (["vertex"] if ids != "several columns" else source)
+        ranks = ranks.rename(columns=dict(zip(sorted(set(ranks.columns) - {"pagerank"}), names, strict=True)))
+        merged = ours.merge(ranks, on=names, suffixes=("", "_theirs"))
+        assert len(merged) == len(ours) == len(ranks)
+        assert abs(merged["pagerank"] - merged["pagerank_theirs"]).sum() < 1e-5
+
+    @pytest.mark.parametrize("transposed", [True, False])
+    @pytest.mark.parametrize("ranked_before", [True, False])
+    @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]])
+    @pytest.mark.parametrize("ends", [([5, 6, 6, 7], [6, 7, 5, 5]), ([5, 6, 6, 7], [6, 5, 7, 6])])
+    def test_edges_keep_their_direction(self, transposed, ranked_before, weights, ends):
+        from conformance import rapids
+
+        if reason := rapids.missing("cugraph"):
+            pytest.skip(reason)
+        edges = pd.DataFrame({"src": ends[0], "dst": ends[1]} | ({} if weights is None else {"w": weights}))
+        weight = None if weights is None else "w"
+        with rapids.quietly():
+            theirs = rapids.module("cugraph").Graph(directed=True)
+            theirs.from_cudf_edgelist(
+                rapids.as_cudf(edges), source="src", destination="dst", weight=weight, store_transposed=transposed
+            )
+            if ranked_before:
+                rapids.pagerank(theirs)
+            ours = prplugin.Graph.from_cugraph(theirs).rank(tol=1e-9).frame.to_pandas()
+        expected = edges.pagerank(weight=weight, tol=1e-9)
+        assert ours["vertex"].tolist() == expected["vertex"].tolist()
+        assert ours["pagerank"].to_numpy() == pytest.approx(expected["pagerank"].to_numpy(), abs=1e-8)
+
+    def test_isolated_vertices(self):
+        from conformance import rapids
+
+        if reason := rapids.missing("cugraph"):
+            pytest.skip(reason)
+        theirs = rapids.graph(pd.DataFrame({"src": [0, 1], "dst": [1, 0]}), vertices=np.arange(5))
+        with rapids.quietly():
+            ranks = prplugin.Graph.from_cugraph(theirs).rank().frame.to_pandas()
+        assert ranks["vertex"].tolist() == [0, 1, 2, 3, 4]
