@@ -16,6 +16,7 @@ from rich.table import Table
 from benchmarks import (
     against_cugraph,
     against_networkx,
+    cluster,
     cold_start,
     compare,
     kernels,
@@ -31,8 +32,8 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "networkx": against_networkx,
-    "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
+    **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels,
+    "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
 }  # fmt: skip
 
 ALL = tuple(PAPERS)

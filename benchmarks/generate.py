@@ -16,7 +16,7 @@ import pandas as pd
 
 from prplugin.graph.arrays import Place, namespace
 
-__all__ = ["grid", "retweets", "rmat", "scattered", "scattered_ids", "uniform", "web", "weighted"]
+__all__ = ["grid", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform", "web", "weighted"]
 
 
 def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
@@ -25,12 +25,17 @@ def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host"
     D. Chakrabarti, Y. Zhan and C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004; the probabilities
     are those of Graph 500.
     """
+    return rmat_part(scale, 0, edge_factor << scale, edge_factor, seed, place)
+
+
+def rmat_part(scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
+    """Make some of the edges of `rmat`, from place `first` to `last`: all parts together are the same graph."""
     xp = _library(place)
-    m, n = edge_factor << scale, 1 << scale
-    source, target = xp.zeros(m, np.int64), xp.zeros(m, np.int64)
+    m, n, count = edge_factor << scale, 1 << scale, last - first
+    source, target = xp.zeros(count, np.int64), xp.zeros(count, np.int64)
     a, ab, abc = (np.uint64(int(share * 2**32)) for share in (0.57, 0.76, 0.95))
     for level in range(scale):
-        quadrant = _random(xp, level * m, m, seed) >> np.uint64(32)
+        quadrant = _random(xp, level * m + first, count, seed) >> np.uint64(32)
         source = 2 * source + (quadrant >= ab)
         target = 2 * target + (((quadrant >= a) & (quadrant < ab)) | (quadrant >= abc))
     order = xp.argsort(_random(xp, scale * m, n, seed))

@@ -86,7 +86,7 @@ def _build(frame: Any, weight: str | None) -> None:
     import cupy
 
     from prplugin.graph.device_edges import GivenWeights, edges_by_id
-    from prplugin.graph.device_sort import TILE
+    from prplugin.graph.device_sizes import TILE
     from prplugin.graph.device_strings import number_strings
 
     if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):

@@ -8,21 +8,26 @@ from prplugin.errors import (
     InvalidOptionError,
     MethodUnavailableError,
     NotConvergedError,
+    OutOfMemoryError,
     PageRankError,
 )
+from prplugin.estimates import Estimate, estimate
 from prplugin.progress import State as Progress
 from prplugin.ranking import Ranking
 
 __all__ = [
     "ColumnNotFoundError",
+    "Estimate",
     "Graph",
     "InvalidEdgesError",
     "InvalidOptionError",
     "MethodUnavailableError",
     "NotConvergedError",
+    "OutOfMemoryError",
     "PageRankError",
     "Progress",
     "Ranking",
+    "estimate",
     "pagerank",
 ]
 

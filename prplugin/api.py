@@ -13,6 +13,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
+from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, telling
 from prplugin.frames import adapter_for, cugraph, matrices
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
@@ -124,6 +125,8 @@ def pagerank(
         If an argument has no meaning, or `tol` is below what rounding lets anyone prove.
     MethodUnavailableError
         If the named method cannot run here.
+    OutOfMemoryError
+        If the memory runs out all the same; it says what was needed, and which methods need less.
     NotConvergedError
         If `max_iter` steps were not enough; it carries the `Ranking` reached.
 
@@ -193,7 +196,8 @@ class Graph:
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, source, destination, weight)
-        with cuda.allocating(adapter.place):
+        made_of = partial(of_an_ingest, frame, weight is not None, adapter.place)
+        with telling(made_of), cuda.allocating(adapter.place):
             if adapter.place == "device":
                 compile_ahead(weighted=weight is not None)
             by_row = not directed or duplicates != "sum"
@@ -302,6 +306,29 @@ class Graph:
         with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csc)
 
+    def estimate(self) -> Estimate:
+        """Estimate what each method would take to rank the graph: bytes, seconds, and which "auto" would choose.
+
+        Nothing is allocated, and no GPU is needed to know what a method takes on one.
+
+        Returns
+        -------
+        Estimate
+            Printed, a table; ``estimate["numba"]`` has one method's ``device`` and ``host`` bytes, and ``seconds``.
+
+        See Also
+        --------
+        estimate : the same from counts alone, before there is a graph.
+
+        Examples
+        --------
+        >>> import pandas as pd, prplugin
+        >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
+        >>> graph.estimate().chosen.method
+        'numpy'
+        """
+        return of_graph(self._adjacency, this_machine())
+
     def rank(
         self,
         *,
@@ -349,7 +376,9 @@ class Graph:
                 method = fastest(problem, this_machine(), options, self._timings)
             else:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
-        with cuda.allocating("device" if method.runs_on == "gpu" else adjacency.place, adjacency.gpu):
+        place = "device" if method.runs_on == "gpu" else adjacency.place
+        planned = partial(of_a_plan, adjacency, method.name, this_machine())
+        with telling(planned), cuda.allocating(place, adjacency.gpu):
             outcome = _iterated(method, problem, start, options, watch)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
             ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import MethodUnavailableError
+from prplugin.errors import MethodUnavailableError, OutOfMemoryError
 from prplugin.graph.arrays import Place, settle
 
 __all__ = [
@@ -87,7 +87,7 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
     Raises
     ------
-    MethodUnavailableError
+    OutOfMemoryError
         If the GPU's memory runs out within.
     """
     if place == "host":
@@ -100,7 +100,7 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # that of the host
             raise
-        raise MethodUnavailableError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
+        raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
 
 
 def _rmm() -> AbstractContextManager[object]:

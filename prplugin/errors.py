@@ -16,6 +16,7 @@ __all__ = [
     "InvalidOptionError",
     "MethodUnavailableError",
     "NotConvergedError",
+    "OutOfMemoryError",
     "PageRankError",
 ]
 
@@ -42,6 +43,10 @@ class ColumnNotFoundError(PageRankError, KeyError):
 
 class MethodUnavailableError(PageRankError):
     """A method that was asked for by name cannot run on this graph or machine."""
+
+
+class OutOfMemoryError(MethodUnavailableError, MemoryError):
+    """Memory ran out, of the GPU or of this machine, though the graph or the plan was thought to fit."""
 
 
 class NotConvergedError(PageRankError):

@@ -33,7 +33,7 @@ from typing import TypeGuard
 from prplugin import cuda
 from prplugin.certificate import Certificate
 from prplugin.errors import InvalidOptionError
-from prplugin.extrapolate import WINDOW, Window
+from prplugin.extrapolate import WINDOW, Window, window_bytes
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
 from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
@@ -333,9 +333,9 @@ def _window(step: Step) -> Window | None:
     """Begin a window; None where the GPU has no room for one."""
     if not isinstance(step, LaunchStep):
         return HostWindow(step.ranks())
-    from prplugin.extrapolate.device import DeviceWindow, bytes_of  # imports CuPy, which the step has
+    from prplugin.extrapolate.device import DeviceWindow  # imports CuPy, which the step has
 
-    return DeviceWindow(step) if cuda.holds(bytes_of(step.ranks().size)) else None
+    return DeviceWindow(step) if cuda.holds(window_bytes(step.ranks().size)) else None
 
 
 class _Walk:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "this_machine"]
+__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "this_machine"]
+
+CGROUP = Path("/sys/fs/cgroup")
 
 COMPILED_FROM = 750_000
 """Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
@@ -34,3 +37,27 @@ def this_machine() -> Machine:
     except AttributeError:  # macOS and Windows have no affinity
         threads = os.cpu_count() or 1
     return Machine(threads=threads)
+
+
+def bytes_available() -> float:
+    """Give the bytes that can be had without driving out anything, of this process's share of the memory."""
+    return min(_of_the_machine(), _of_the_container())
+
+
+def _of_the_machine() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):  # not Linux: all that it has
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _of_the_container() -> float:
+    """Give what a limit of control groups (version 2) leaves; files that are only cached give way."""
+    try:
+        limit = (CGROUP / "memory.max").read_text().strip()
+        used = int((CGROUP / "memory.current").read_text())
+        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+    except OSError:
+        return float("inf")
+    return float("inf") if limit == "max" else int(limit) - used + int(stat.get("inactive_file", 0))

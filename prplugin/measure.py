@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from prplugin import cuda
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError, PageRankError
 from prplugin.graph.arrays import settle
 from prplugin.iterate import allows_float32, begins_in_float32, likely_steps
 from prplugin.machine import Machine
@@ -132,10 +132,10 @@ def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: 
                 timings[method.name] = timed(method, problem, machine, options, limit)
             continue
         # Only what they say is kept: with where they were raised they would hold half a plan.
-        except MemoryError as error:
-            refusal = MethodUnavailableError(f"the memory ran out: {error}")
         except (InvalidOptionError, MethodUnavailableError) as error:
             refusal = type(error)(str(error))
+        except MemoryError as error:
+            refusal = OutOfMemoryError(f"the memory ran out: {error}")
         logger.info("%s is left out: %s", method.name, refusal)
         refusals.append(refusal)
     if not timings:

@@ -66,7 +66,7 @@ def _explained(error: BaseException) -> str:
             )
         case KeyboardInterrupt():
             return "interrupted"
-        case MemoryError():
+        case MemoryError() if not isinstance(error, PageRankError):
             return f"out of memory: {error}" if str(error) else "out of memory"
         case OSError():
             what = error.strerror or str(error)

@@ -22,7 +22,7 @@ import numpy as np
 
 from prplugin.graph.edges import Floats
 
-__all__ = ["WINDOW", "Window", "leap_weights"]
+__all__ = ["WINDOW", "Window", "leap_weights", "window_bytes"]
 
 WINDOW = 17
 """Steps in a window: docs/decisions/0007-extrapolate.md."""
@@ -53,6 +53,11 @@ class Window(Protocol):
 
     def restart(self, ranks: Floats) -> None:
         """Begin anew with what the next step begins from."""
+
+
+def window_bytes(n: int) -> int:
+    """Count the bytes of a window on the GPU, and of two vectors of ranks to leap to and back."""
+    return n * (4 * WINDOW + 2 * 8)
 
 
 def leap_weights(lower: Floats) -> Floats | None:

@@ -10,7 +10,7 @@ from prplugin.extrapolate import WINDOW, leap_weights
 from prplugin.graph.edges import Floats
 from prplugin.methods import LaunchStep
 
-__all__ = ["DeviceWindow", "bytes_of"]
+__all__ = ["DeviceWindow"]
 
 THREADS = 256
 """At least one for each pair of moves."""
@@ -70,8 +70,3 @@ class DeviceWindow:
         products = np.zeros((WINDOW, WINDOW))
         products[np.tril_indices(WINDOW)] = partials.get().sum(axis=0)
         return products
-
-
-def bytes_of(n: int) -> int:
-    """Count the bytes of a window, and of two vectors of ranks to leap to and back."""
-    return n * (4 * WINDOW + 16)

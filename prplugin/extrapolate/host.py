@@ -8,7 +8,7 @@ from prplugin.extrapolate import WINDOW, leap_weights
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import total
 
-__all__ = ["HostWindow"]
+__all__ = ["HostWindow", "host_window_bytes"]
 
 CHUNK = 8192
 """Terms of a dot product: few enough that no BLAS shares them among threads, and that two lie in the first cache."""
@@ -52,6 +52,11 @@ class HostWindow:
         np.maximum(ranks, 0.0, out=ranks)
         ranks /= total(ranks)
         return ranks
+
+
+def host_window_bytes(n: int) -> int:
+    """Count the bytes of a window while its last step is taken: all moves but one, and the iterate before."""
+    return n * (4 * (WINDOW - 1) + 8)
 
 
 def _gram(moves: list[np.ndarray]) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import cupy
@@ -10,22 +9,26 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.graph.device_each import THREADS, blocks_for_each
-from prplugin.graph.device_sort import BINS, ITEMS, KEYS, TILE, VALUES, Column, bits_for, partitioned, sorted_by
-from prplugin.graph.device_sort import THREADS as SORTING
+from prplugin.graph.device_sizes import (
+    A_GROUP,
+    BINNED,
+    BINS,
+    FEW_GROUPS,
+    ITEMS,
+    SORTING,
+    TILE,
+    WORD_BITS,
+    exponent,
+    words_of_sums,
+)
+from prplugin.graph.device_sort import KEYS, VALUES, Column, bits_for, partitioned, sorted_by
 from prplugin.graph.edges import Floats, Integers, offset_dtype
 from prplugin.graph.sums import compensated_chain
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
 
-FEW, FEW_GROUPS = TILE, 1 << 16
-"""Up to so many rows, of so many groups, are grouped by one block."""
-
 SPAN = 8192
 """Groups and rows that a block of `offsets` takes: that of offsets.cu."""
-
-BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
-"""For so many groups, of at least so many rows on average, rows are put into bins before they are counted: fewer counts
-stay in the L2, of more there are too many to a bin."""
 
 COUNTED, COUNTING = 12_000, 512
 """Counts in the shared memory of a block of `binned_sizes`, and its threads: those of binned_sizes.cu."""
@@ -34,15 +37,11 @@ PIECE, A_COUNT = 1 << 17, 4
 """Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
 is more. It adds to each group at most once, so that there are far fewer additions than rows."""
 
-SUMMED, SUMMING = 1 << 26, 1024
-"""Groups whose terms are summed by bins at the most: more are too many to a bin. Threads of a block of `add_exactly`:
-those of exact_sums.cu."""
+SUMMING = 1024
+"""Threads of a block of `add_exactly`: those of exact_sums.cu."""
 
-WORD_BITS, WORDS = 32, (3, 4)
-"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
-
-DIGITS, LAST_PLACE = 53, 1075
-"""Bits of the digits of a float64. What its exponent, as its bits hold it, is above that of its last place."""
+LAST_PLACE = 1075
+"""What the exponent of a float64, as its bits hold it, is above that of its last place."""
 
 STATIC = 2048
 """Bytes of shared memory that `add_exactly` has beside its sums, and more."""
@@ -65,7 +64,7 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
         Where each group begins, and where the last one ends; int32 where that holds the count.
     members, weights : arrays, or None
     """
-    if groups.size <= FEW and n <= FEW_GROUPS and groups.itemsize == 4:
+    if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_few(groups, members, weights, n)
     groups, members, weights = sorted_by(groups, bits_for(n), members, weights)
     return offsets_of(groups, n), members, weights
@@ -145,21 +144,14 @@ def sums_by(
         How many roundings a sum is worth at most.
     """
     m = terms.size
-    least, most = (_exponent(term) for term in extent)
-    words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
-    if m > FEW and n <= SUMMED and groups.dtype.itemsize == 4 and words <= max(WORDS):
-        return _exact_sums(groups, terms, n, least, max(words, min(WORDS)), absent), 1
+    if words := words_of_sums(m, n, groups.dtype.itemsize, extent):
+        return _exact_sums(groups, terms, n, exponent(extent[0]), words, absent), 1
     if isinstance(groups, Column):
         ordered, terms = sorted_by(groups, bits_for(n), terms)
         offsets = offsets_of(ordered, n)
     else:
         offsets, terms, _ = grouped(groups, terms, None, n)
     return run_sums(terms, offsets, absent=absent), compensated_chain(m)
-
-
-def _exponent(term: float) -> int:
-    """Give the exponent of a number as its bits hold it, and 1 for those below the normal range."""
-    return max(1, math.frexp(term)[1] + 1022)
 
 
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:

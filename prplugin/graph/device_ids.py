@@ -12,8 +12,8 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.graph.device_each import THREADS, blocks_for_each
-from prplugin.graph.device_sort import ITEMS, KEYS, TILE, VALUES, sorted_by, state_type, three
-from prplugin.graph.device_sort import THREADS as SORTING
+from prplugin.graph.device_sizes import ITEMS, SORTING, TILE
+from prplugin.graph.device_sort import KEYS, VALUES, sorted_by, state_type, three
 from prplugin.graph.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]

@@ -8,20 +8,13 @@ import cupy
 import numpy as np
 
 from prplugin import cuda
+from prplugin.graph.device_sizes import BINS, DIGIT_BITS, ITEMS, NARROW, SORTING, TILE
 from prplugin.graph.edges import Integers, index_dtype
 
 __all__ = ["Column", "bits_for", "distances", "order_of", "partitioned", "sorted_by", "state_type", "three"]
 
-THREADS = 256
-ITEMS = 16
-TILE = THREADS * ITEMS
-DIGIT_BITS = 8
-BINS = 1 << DIGIT_BITS
 COUNTING = 512
 """Threads of a block that counts digits; two such blocks at once keep a multiprocessor's memory busy."""
-
-NARROW = 1 << 30
-"""Counts below this fit a 32-bit word of look-back, beside its two flags."""
 
 KEYS = {4: "unsigned int", 8: "unsigned long long"}
 VALUES = {4: "int", 8: "long long"}
@@ -136,7 +129,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
         "value_t": VALUES[payloads[0].dtype.itemsize] if payloads else "int",
         "state_t": KEYS[state.itemsize],
         "PAYLOADS": len(payloads),
-        "THREADS": THREADS,
+        "THREADS": SORTING,
         "ITEMS": ITEMS,
     }
     tiles = max(1, -(-count // TILE))
@@ -156,7 +149,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
         to = [cupy.empty(count, c.dtype) if room is None else room for room, c in zip(spare, columns, strict=True)]
         launch(
             (tiles,),
-            (THREADS,),
+            (SORTING,),
             (
                 count, *digits, np.int32(number), *three(arrays), *three(to), *reading[0], *reading[1],
                 starts[number * BINS :], tickets, states[number % 2], states[1 - number % 2],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prplugin.graph.arrays import Place, gpu_of, place_of, settle
 
-__all__ = ["Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
+__all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
@@ -107,6 +107,11 @@ class GroupedEdges:
     def gpu(self) -> Any:
         """The GPU that they lie on, a context manager; None on the host."""
         return gpu_of(self.out_weight)
+
+    @property
+    def by_row_is_there(self) -> bool:
+        """Whether `source` and `destination` have been made."""
+        return self._by_row is None
 
     @property
     def source(self) -> Integers:

@@ -5,10 +5,12 @@ A method module has
 - `name`: what users call it by;
 - `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
 - `unfit(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
+- `footprint(counts, machine)`: the bytes that a ranking holds, of what only numbers are known; `unfit` goes by it;
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
+- perhaps `leaping_footprint(counts, machine)`: the bytes where many steps are left, and it leaps ahead;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
 
 and a docstring whose first line says what it is. Adding a method touches no other file.
@@ -30,6 +32,7 @@ from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
 from prplugin.problem import Problem
 
@@ -172,6 +175,7 @@ class Method(Protocol):
     name: str
     runs_on: Literal["cpu", "gpu"]
     unfit: Callable[[Adjacency | None, Machine], str | None]
+    footprint: Callable[[Counts, Machine], Footprint]
     cost: Callable[[Adjacency, Machine], float]
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
 

@@ -13,8 +13,10 @@ from prplugin.certificate import StepChain
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.device_each import THREADS as EACH_THREADS
 from prplugin.graph.device_each import blocks_for_each
-from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
+from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.graph.sums import compensated_chain
+from prplugin.machine import Machine
 from prplugin.methods import GpuStep, Sums
 from prplugin.options import whole
 from prplugin.problem import Problem
@@ -29,10 +31,14 @@ __all__ = [
     "begin",
     "blocks_option",
     "chain_in",
+    "csc_footprint",
     "csc_layout",
     "outflow",
     "pull_types",
+    "returned",
+    "shares_footprint",
     "step_chain",
+    "step_footprint",
     "unfit",
     "vectors",
 ]
@@ -354,32 +360,49 @@ def blocks_option(blocks: int | None, threads: int, block: int) -> int:
 
 
 def unfit(
-    adjacency: Adjacency | None, bytes_of_plan: Callable[[Adjacency], int], remedy: str = cuda.REMEDY
+    adjacency: Adjacency | Counts | None,
+    machine: Machine,
+    footprint: Callable[[Counts, Machine], Footprint],
+    remedy: str = cuda.REMEDY,
 ) -> str | None:
     """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
     if reason := cuda.missing():
         return reason
     if adjacency is None:
         return None
-    needed = bytes_of_plan(adjacency) + vector_bytes(adjacency)
+    needed = footprint(Counts.of(adjacency), machine).device.peak
     if cuda.holds(needed):
         return None
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {cuda.bytes_free():,} are free. {remedy}"
 
 
-def vector_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of a step's vectors.
+def csc_footprint(graph: Counts) -> tuple[Counts, Footprint]:
+    """Count the bytes of a graph on the GPU, its in-edges by target, and their shares in float64."""
+    there, so_far = brought(graph, "device", NOTHING)
+    there, so_far = csc(there, so_far)
+    return there, shares_footprint(there, so_far)
 
-    Ranks at the start, before the steps at once and now, sums, contributions, outflow, out-weight, and at most v,
-    (1 - alpha) v and w.
+
+def shares_footprint(there: Counts, so_far: Footprint) -> Footprint:
+    """Add the shares of a graph's edges in float64, and what they are made of."""
+    if not there.weighted:
+        return so_far
+    _, so_far = out_weight(there, so_far)
+    return so_far.then("device", there.m * there.weight)
+
+
+def step_footprint(graph: Counts, so_far: Footprint, *, at_once: int = AT_ONCE) -> Footprint:
+    """Add what a `DeviceStep` and the loop hold; `graph` is that of the problem, on whichever side.
+
+    That is outflow, sums, contributions and ranks; where steps are taken at once, the ranks before them; and where
+    float64 takes over from float32, the ranks that these came to, twice.
     """
-    return 10 * 8 * adjacency.n
+    _, so_far = out_weight(graph, so_far)
+    vector = 8 * graph.n
+    so_far = so_far.then("device", vector, vector * (graph.place == "host"))
+    return returned(graph, so_far.then("device", (5 + (at_once > 1)) * vector))
 
 
-def csc_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges by target, of sorting them, and of edges that are not on the GPU yet."""
-    index, offset = index_dtype(adjacency.n).itemsize, offset_dtype(adjacency.m).itemsize
-    weight = 8 if adjacency.weighted else 0
-    sorting = 2 * (8 + index) * adjacency.m
-    brought = 0 if adjacency.place == "device" else adjacency.m * (2 * index + weight)
-    return (adjacency.n + 1) * offset + adjacency.m * (index + 2 * weight) + sorting + brought
+def returned(graph: Counts, so_far: Footprint) -> Footprint:
+    """Add the ranks that go back to where the edges lie."""
+    return so_far if graph.place == "device" else so_far.then("host", 8 * graph.n)

@@ -11,6 +11,7 @@ from prplugin.errors import counted
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Floats, Integers, index_dtype
+from prplugin.graph.footprint import Counts
 from prplugin.methods import _device
 from prplugin.methods._split_kernels import FILE, WARP, launch, types
 
@@ -48,9 +49,9 @@ def slice_begins(counts: Integers) -> Integers:
     return begins
 
 
-def head_bytes(adjacency: Adjacency, places: int) -> int:
-    """Count the bytes of so many places in slices: an index each, weight and share, and two more to make shares."""
-    return places * (index_dtype(adjacency.n).itemsize + 4 * 8 * adjacency.weighted)
+def head_bytes(graph: Adjacency | Counts, places: int) -> int:
+    """Count the bytes of so many places in slices: an index each, weight and share."""
+    return places * (index_dtype(graph.n).itemsize + 2 * 8 * graph.weighted)
 
 
 class Heads:

@@ -13,11 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from prplugin import cuda
+from prplugin.extrapolate import window_bytes
 from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.footprint import Counts, Footprint, out_weight
 from prplugin.methods import Ending, LaunchStep, Sums, _device
 from prplugin.problem import Problem
 
-__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut", "even_size"]
+__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut", "even_size", "leaping", "step_footprint"]
 
 THREADS = 256
 
@@ -236,6 +238,22 @@ class MergeStep(LaunchStep):
 
     def ranks(self) -> Floats:
         return self._ranks
+
+
+def step_footprint(graph: Counts, there: Counts, so_far: Footprint, pieces: int, *, narrow_pays: bool) -> Footprint:
+    """Add what a `MergeStep` and the loop hold; `graph` is that of the problem, and `there` is where it is on the GPU.
+
+    That is out-weights, outflow, contributions twice, and the ranks now and before a launch; and where float64 takes
+    over from float32, the ranks that these came to, twice.
+    """
+    _, so_far = out_weight(there, so_far)
+    so_far = so_far.then("device", 8 * ((5 + 2 * narrow_pays) * there.n + 2 * pieces))
+    return _device.returned(graph, so_far)
+
+
+def leaping(graph: Counts, so_far: Footprint) -> Footprint:
+    """Add a window of moves, and the ranks that a leap leads to and back from."""
+    return so_far.then("device", window_bytes(graph.n))
 
 
 @cache

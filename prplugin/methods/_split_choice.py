@@ -12,12 +12,13 @@ from prplugin.errors import counted
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Integers
+from prplugin.graph.footprint import Counts
 from prplugin.methods._heads import Heads, N
 from prplugin.methods._split_kernels import FILE, WARP, launch, types
 from prplugin.methods._tails import TailSums, cut_tails
 from prplugin.methods._timing import best_seconds, gpu_seconds
 
-__all__ = ["Rates", "Work", "best_work", "candidates", "measured_split", "works"]
+__all__ = ["Rates", "Work", "best_work", "candidates", "measured_split", "measuring_bytes", "works"]
 
 logger = logging.getLogger("prplugin.methods.cpu_split")  # what users know: this is a part of it
 
@@ -129,6 +130,14 @@ def measured_split(
         ", ".join(f"{n} {gpu * 1e3:.3g} {host * 1e3:.3g}" for n, (gpu, host) in estimates.items()),
     )  # fmt: skip
     return best.n if best.tail_edges else "all", estimates
+
+
+def measuring_bytes(graph: Counts) -> int:
+    """Count the bytes of what `measured_rates` holds on the GPU: two vectors, heads, and then tails."""
+    index, sample = graph.index, min(SAMPLE, graph.m)
+    heads = min(graph.m, PROBE * graph.n) * (index + 2 * graph.weight)
+    tails = sample * (8 + 8 + 3 * index + 2 * graph.weight) + graph.n * (1 + 2 * index)
+    return 2 * 8 * graph.n + heads + tails
 
 
 def measured_rates(adjacency: Adjacency, order: Integers, degrees: Integers, threads: int) -> Rates:

@@ -31,11 +31,12 @@ import numpy as np
 from prplugin.extrapolate import leap_weights
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.footprint import Counts
 from prplugin.graph.sums import total
 from prplugin.methods._threads import Crew, Piece
 from prplugin.problem import Problem
 
-__all__ = ["Sweeps", "worth_from"]
+__all__ = ["Sweeps", "sweeps_bytes", "worth_from"]
 
 STREAMS = 4
 TURNS = 16
@@ -187,6 +188,16 @@ def worth_from(adjacency: Adjacency) -> float:
     """
     size = adjacency.m + adjacency.n
     return 12 + min(1e7 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
+
+
+def sweeps_bytes(graph: Counts) -> int:
+    """Count the bytes of the layout and of a window of iterates.
+
+    Memory for what fills up groups is asked for at its most, and mostly never touched.
+    """
+    places = graph.m + 3 * graph.n  # see `_laid_out`
+    of_rows = 2 * 4 + 1  # ends and loops; which rows dangle
+    return 4 * places * (1 + graph.weighted) + graph.n * (of_rows + 3 * 4 + 4 * (WINDOW + 1))
 
 
 def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:

@@ -11,7 +11,8 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import namespace
-from prplugin.graph.edges import Floats, index_dtype, offset_dtype
+from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import Counts, Footprint
 from prplugin.graph.sums import compensated_chain
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
@@ -25,13 +26,15 @@ runs_on = "gpu"
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges and the bins."""
-    return _device.unfit(adjacency, _bytes)
+    return _device.unfit(adjacency, machine, footprint)
 
 
-def _bytes(adjacency: Adjacency) -> int:
-    plan = index_dtype(adjacency.n).itemsize + 2 * offset_dtype(adjacency.m).itemsize
-    binning = 3 * 8  # in-degrees, and the positions in a bin before they are put together
-    return _device.csc_bytes(adjacency) + (plan + binning) * adjacency.n
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of every row's begin, end and index, and of the vectors."""
+    there, so_far = _device.csc_footprint(graph)
+    binning = there.offset + 8 + 8  # in-degrees, the positions in a bin, and those put together
+    so_far = so_far.then("device", (there.index + 2 * there.offset) * there.n, binning * there.n)
+    return _device.step_footprint(graph, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

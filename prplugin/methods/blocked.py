@@ -9,6 +9,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import index_dtype
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.machine import Machine
 from prplugin.methods import Step, _blocks, _device, _merge
 from prplugin.options import whole
@@ -32,13 +33,38 @@ BLOCKS = 2
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges twice and a contribution for each."""
-    reason = _device.unfit(adjacency, _bytes_of_plan)
+    reason = _device.unfit(adjacency, machine, footprint)
     if reason or adjacency is None:
         return reason
     most = _most()
     if _blocks.room_for(most, -(-adjacency.n // most)) <= _blocks.shared_memory():
         return None
     return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of the blocks, of the edges' contributions, and of the vectors.
+
+    An edge has two 16-bit indices, a value and perhaps a share, and an eighth of a 32-bit index. A run, from a tile to
+    a piece, has three and a half edges that are none, on average, if it has one at all; a length and an end while it
+    is laid out.
+    """
+    there, so_far = csc(*brought(graph, "device", NOTHING))
+    n, m = there.n, there.m
+    pieces = (n + m) // MOST + 1
+    runs = (n // MOST + 1) * pieces
+    edges = m + 7 * min(m, runs) // 2
+    so_far = so_far.then("device", (2 + 2) * edges + edges // 2 + there.index * pieces, 6 * runs)
+    if there.weighted:
+        # In the order of the rows first, which go once they are in that of the pieces.
+        _, so_far = out_weight(there, so_far)
+        so_far = so_far.then("device", 8 * edges, 8 * m)
+    return _merge.step_footprint(graph, there, so_far.then("device", 8 * edges), pieces, narrow_pays=True)
+
+
+def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Add the window of what steps changed, which is only had where there is room."""
+    return _merge.leaping(graph, footprint(graph, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -123,15 +149,3 @@ def _even(items: int, most: int) -> int:
     """Give the size of pieces, a multiple of 32, of which each block of the largest grid has as many as the others."""
     size = _merge.even_size(items, cuda.multiprocessors() * BLOCKS, LEAST, most)
     return min(most, -(-size // 32) * 32)
-
-
-def _bytes_of_plan(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges, of their sorting, and of the blocks.
-
-    An edge has two 16-bit indices, a value and perhaps a share, and half a 32-bit index; a run, from a tile to a piece,
-    a length and an end while it is laid out, and up to seven edges that are none.
-    """
-    items = adjacency.n + adjacency.m
-    runs = min(adjacency.m, (adjacency.n // MOST + 1) * (items // MOST + 1))
-    each = 2 + 2 + 1 + 8 + (8 if adjacency.weighted else 0)
-    return _device.csc_bytes(adjacency) + each * (items + 7 * runs // 2) + 6 * runs

@@ -22,10 +22,11 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.machine import Machine
 from prplugin.methods import _device
 from prplugin.methods._heads import Heads, N, falling, head_bytes, head_counts
-from prplugin.methods._split_choice import measured_split
+from prplugin.methods._split_choice import measured_split, measuring_bytes
 from prplugin.methods._split_kernels import types
 from prplugin.methods._tail_lane import TailLane
 from prplugin.methods._tails import cut_tails
@@ -43,16 +44,24 @@ varies = True
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges twice."""
-    return _device.unfit(adjacency, plan_bytes)
+    return _device.unfit(adjacency, machine, footprint)
 
 
-def plan_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges by target, and of heads and tails of them while these are laid out.
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges by target, of all of them once more as heads, and of the vectors.
 
-    What pads the slices of heads depends on N: `Heads` checks for that.
+    What N leaves to the processor is known once it has been measured: that is no longer on the GPU, and on the host
+    instead. What pads the slices of heads depends on N too: `Heads` checks for that.
     """
-    rows = (8 + 8 + 8 + 8) * adjacency.n  # position, in-degree, head and tail
-    return _device.csc_bytes(adjacency) + head_bytes(adjacency, adjacency.m) + rows
+    there, so_far = csc(*brought(graph, "device", NOTHING))
+    if there.weighted:
+        there, so_far = out_weight(there, so_far)
+    n = there.n
+    so_far = so_far.then("device", (8 + there.offset) * n, 2 * there.offset * n)  # positions and in-degrees
+    # Of each N that is looked at, and of heads and tails on which rates are measured.
+    so_far = so_far.then("device", passes=8 * 8 * n).then("device", passes=measuring_bytes(there))
+    counts = (there.index + 2 * there.offset) * n  # of heads, their lengths, and those of tails
+    return _device.step_footprint(graph, so_far.then("device", counts + head_bytes(there, there.m)))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

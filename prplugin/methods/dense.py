@@ -7,6 +7,7 @@ from typing import Any
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, out_weight, rows
 from prplugin.graph.sums import compensated_chain
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
@@ -19,13 +20,21 @@ runs_on = "gpu"
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for n * n entries."""
-    return _device.unfit(adjacency, _bytes)
+    return _device.unfit(adjacency, machine, footprint)
 
 
-def _bytes(adjacency: Adjacency) -> int:
-    """Count the matrix, of float64 at most where edges have weights and of int32 else, and the sorting."""
-    entry = 8 if adjacency.weighted else 4
-    return entry * adjacency.n**2 + 48 * adjacency.m
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the matrix, of float64 where edges have weights and of int32 else, and of sorting the pairs.
+
+    The matrix is there while the pairs, their order and their entries are made, 8 bytes each, with room to sort in.
+    """
+    there, so_far = brought(graph, "device", NOTHING)
+    there, so_far = rows(there, so_far)
+    so_far = _device.step_footprint(graph, so_far)
+    if there.weighted:
+        _, so_far = out_weight(there, so_far)
+    entry = 8 if there.weighted else 4
+    return so_far.then("device", entry * there.n**2, (40 + there.weight) * there.m)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import Counts, Footprint, rows
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
 from prplugin.options import whole
@@ -18,8 +19,15 @@ varies = True  # atomic additions come in any order
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the shares of weighted edges; the edges are used as they lie."""
-    return _device.unfit(adjacency, lambda graph: 16 * graph.m if graph.weighted else 0)
+    """Need a GPU, and room for the in-edges, of which the longest row bounds the roundings."""
+    return _device.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the edges by row as well as by target, and of the vectors."""
+    there, so_far = _device.csc_footprint(graph)
+    _, so_far = rows(there, so_far)
+    return _device.step_footprint(graph, so_far, at_once=1)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

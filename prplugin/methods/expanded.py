@@ -7,6 +7,7 @@ from typing import Any
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device, _pieces
 from prplugin.options import whole
@@ -27,7 +28,16 @@ MOST = 32_768
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges and as many contributions."""
-    return _device.unfit(adjacency, _bytes_of_plan)
+    return _device.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of a contribution for each, of their runs, and of the vectors."""
+    there, so_far = _device.csc_footprint(graph)
+    n, m = there.n, there.m
+    so_far = so_far.then("device", (there.index + there.offset) * n, 8 * n)
+    so_far = so_far.then("device", _pieces.BYTES * (m // _pieces.SIZE + 1) + 8 * m)
+    return _device.step_footprint(graph, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -96,8 +106,3 @@ class ExpandedPull:
             self._expanded = None  # before the next is allocated
             self._expanded = cupy.empty(self._layout.sources.size, dtype)
         return self._expanded
-
-
-def _bytes_of_plan(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges, of their sorting, and of the contributions; runs take less than sorting did."""
-    return _device.csc_bytes(adjacency) + 8 * adjacency.m + _pieces.BYTES * (adjacency.m // _pieces.SIZE + 1)

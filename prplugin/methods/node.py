@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
 from prplugin.options import whole
@@ -14,7 +15,13 @@ runs_on = "gpu"
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges."""
-    return _device.unfit(adjacency, _device.csc_bytes)
+    return _device.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges and of the vectors."""
+    _, so_far = _device.csc_footprint(graph)
+    return _device.step_footprint(graph, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

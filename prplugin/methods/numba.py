@@ -10,10 +10,11 @@ from prplugin.certificate import StepChain
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import moved
 from prplugin.graph.edges import Floats
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import Step, Sums
-from prplugin.methods._sweeps import Sweeps, worth_from
+from prplugin.methods._sweeps import Sweeps, sweeps_bytes, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
 from prplugin.problem import Problem, normalised
@@ -25,6 +26,21 @@ runs_on = "cpu"
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere: Numba comes with prplugin."""
     return None
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of their shares, and of the vectors."""
+    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
+    n, m = here.n, here.m
+    so_far = so_far.then("host", m * here.weight)
+    # Outflow, contributions old and new, ranks, and moves; which vertices flow, and the ranks of those that do not.
+    so_far = so_far.then("host", (4 * 8 + 4) * n, (8 + 1) * n)
+    return so_far if graph.place == "host" else so_far.then("device", 8 * n)
+
+
+def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Add what sweeps take, and the ranks that they lead to and back from."""
+    return footprint(graph, machine).then("host", sweeps_bytes(graph), 3 * 8 * graph.n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

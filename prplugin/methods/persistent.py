@@ -7,6 +7,7 @@ from typing import Any
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import index_dtype
+from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device, _merge
 from prplugin.problem import Problem
@@ -33,7 +34,20 @@ LEAST = 512
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges."""
-    return _device.unfit(adjacency, _bytes_of_plan)
+    return _device.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of the pieces, and of the vectors."""
+    there, so_far = _device.csc_footprint(graph)
+    pieces = (there.n + there.m) // LEAST + 1
+    so_far = so_far.then("device", there.index * (pieces + 1))
+    return _merge.step_footprint(graph, there, so_far, pieces, narrow_pays=there.n >= NARROW_FROM)
+
+
+def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Add the window of what steps changed, which is only had where there is room."""
+    return _merge.leaping(graph, footprint(graph, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -76,9 +90,3 @@ class PersistentPlan:
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         return self._layout.sources, self._layout.shares.of(dtype)
-
-
-def _bytes_of_plan(adjacency: Adjacency) -> int:
-    """Count the bytes of the in-edges, of their sorting, and of the second contributions and the pieces."""
-    pieces = (adjacency.n + adjacency.m) // LEAST + 1
-    return _device.csc_bytes(adjacency) + 8 * adjacency.n + 24 * pieces

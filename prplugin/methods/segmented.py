@@ -16,7 +16,8 @@ import numpy as np
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency, offsets_of, stable_order
 from prplugin.graph.arrays import moved, namespace
-from prplugin.graph.edges import Edges, Floats, index_dtype
+from prplugin.graph.edges import Edges, Floats
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, rows
 from prplugin.graph.sums import compensated_chain
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device
@@ -53,13 +54,19 @@ LAUNCHES, ROUNDS = 10, 3
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges and their order."""
-    return _device.unfit(adjacency, _bytes)
+    return _device.unfit(adjacency, machine, footprint)
 
 
-def _bytes(adjacency: Adjacency) -> int:
-    index = index_dtype(adjacency.n).itemsize
-    ordering = index * adjacency.m + (3 * 8 + 2 * index) * adjacency.n
-    return _device.csc_bytes(adjacency) + ordering
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges in falling order, beside the graph, of their sorting, and of the vectors."""
+    there, so_far = rows(*brought(graph, "device", NOTHING))
+    n, m, index = there.n, there.m, there.index
+    ordering, targets = (8 + 8 + index) * n, index * m  # in-degrees, their order, and a row's place in it
+    so_far = so_far.then("device", ordering, 3 * 8 * n).then("device", targets)
+    falling = replace(there, built=frozenset({"rows"}))
+    _, so_far = csc(falling, so_far)
+    so_far = so_far.then("device", index * n - ordering - targets)
+    return _device.step_footprint(graph, _device.shares_footprint(there, so_far))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -15,6 +15,7 @@ from prplugin import cuda
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.machine import Machine
 from prplugin.methods import Step, _device, _pieces
 from prplugin.options import whole
@@ -38,7 +39,19 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
-    return _device.unfit(adjacency, _bytes_of_plan, REMEDY)
+    return _device.unfit(adjacency, machine, footprint, REMEDY)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of two chunks at most, of the runs and pieces, and of the vectors; edges stay on the host."""
+    here, so_far = csc(*brought(graph, "host", NOTHING))
+    here, so_far = out_weight(here, so_far)
+    n, m = here.n, here.m
+    runs = n * (here.index + offset_dtype(m).itemsize)
+    so_far = so_far.then("host", m * _edge_bytes(here) + runs, 8 * n)
+    chunks = min(2 * CHUNK_BYTES, m * _edge_bytes(here))
+    so_far = so_far.then("device", chunks + runs + _pieces.BYTES * (m // _pieces.SIZE + 1))
+    return _device.step_footprint(here, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -298,12 +311,5 @@ class _Buffer:
         self.read.record(cupy.cuda.get_current_stream())
 
 
-def _bytes_of_plan(adjacency: Adjacency) -> int:
-    """Count the bytes of two chunks at most, of the runs, and of the pieces."""
-    chunks = min(2 * CHUNK_BYTES, adjacency.m * _edge_bytes(adjacency))
-    runs = adjacency.n * (index_dtype(adjacency.n).itemsize + offset_dtype(adjacency.m).itemsize)
-    return chunks + runs + _pieces.BYTES * (adjacency.m // _pieces.SIZE + 1)
-
-
-def _edge_bytes(adjacency: Adjacency) -> int:
-    return index_dtype(adjacency.n).itemsize + (8 if adjacency.weighted else 0)
+def _edge_bytes(graph: Adjacency | Counts) -> int:
+    return index_dtype(graph.n).itemsize + (8 if graph.weighted else 0)

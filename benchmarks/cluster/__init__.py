@@ -1,0 +1,201 @@
+"""Frames on several GPUs of one host, beside cugraph.dask: ``python -m benchmarks cluster``.
+
+Both take one `dask_cudf` frame of int32 ids, persisted on the workers of one `LocalCUDACluster(protocol="tcp")`, and
+give one: warm and in turn. cuGraph's `MultiGraph` counts every row, as ours does by default. cuGraph is asked with
+``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in float32; errors are distances in L1
+to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference of two runs, of more and fewer;
+ours, asked with ``tol=0``, are in float64. Of communication, a worker's waiting for others is a part.
+
+Where there is no GPU it is frames of pandas on the processes of one `LocalCluster`, and nothing beside us.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.cluster import _local, _model, _sides
+from benchmarks.cluster._figure import figure
+from benchmarks.measure import alternately
+from benchmarks.run import Part
+
+if TYPE_CHECKING:
+    from benchmarks.cluster._local import Workers
+
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figure", "parts", "summary"]
+
+WHOLE, STEP = "Frame to ranks", "An iteration"
+
+TABLES = {
+    WHOLE: (
+        "graph", "workers", "edges", "cuGraph s", "ours s", "ratio", "method", "iterations", "tol", "cuGraph error",
+        "our error", "our bound", "note",
+    ),
+    STEP: ("graph", "workers", "cuGraph ms", "ours ms", "ratio", "communication", "MB sent", "note"),
+}  # fmt: skip
+
+KEYS = ("table", "graph", "workers")
+PACKAGES = ("dask", "distributed", "dask_cuda", "dask_cudf", "raft_dask")
+
+ON_GPUS, ON_GPUS_QUICK = (22, 24), (18,)
+ALONE = 26
+"""The scale that is ranked by ours alone, on all GPUs."""
+
+ON_HOST, ON_HOST_QUICK = (16, 18), (14,)
+
+RUNS, SLOW_RUNS, SLOW = 5, 3, 2.0
+"""Of each side; fewer where a round takes as many seconds."""
+
+STEPS, MORE = 5, 100
+"""Iterations of the shorter run, and by how many the longer one is longer."""
+
+STEP_RUNS = 5
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each graph on each count of workers, from the most to one: one cluster serves all graphs of its count."""
+    counts = _local.counts()
+    gpus = _local.on_gpus()
+    scales = (ON_GPUS_QUICK if quick else ON_GPUS) if gpus else (ON_HOST_QUICK if quick else ON_HOST)
+    found = [
+        Part(f"R-MAT {scale} on {count}", partial(_of_graph, scale, count), 2.0 ** (scale - scales[0]))
+        for count in counts[::-1]
+        for scale in scales
+    ]
+    if gpus and not quick:
+        found.insert(len(scales), Part(f"R-MAT {ALONE} on {counts[-1]}", partial(_alone, ALONE, counts[-1]), 4.0))
+    return found
+
+
+def _of_graph(scale: int, count: int) -> Iterator[dict[str, Any]]:
+    workers = _local.workers(count)
+    edges = workers.rmat(scale)
+    about = {"graph": f"R-MAT {scale}", "workers": count}
+    asked: dict[str, Callable[[Any], Iterable[dict[str, Any]]]] = {
+        WHOLE: lambda peer: _whole(about, workers, edges, scale, peer),
+        STEP: lambda peer: _step(about, edges, peer),
+    }
+    for table, ask in asked.items():
+        rows = list(_or_why({**about, "table": table}, lambda ask=ask: ask(_sides.peer(workers))))
+        yield from rows
+        if rows[-1]["note"]:  # ours, without what may have failed of cuGraph's
+            yield from _or_why({**about, "table": table}, lambda ask=ask: ask(None))
+
+
+def _alone(scale: int, count: int) -> Iterator[dict[str, Any]]:
+    """Rank a graph by ours alone, without anything to compare with."""
+    edges = _local.workers(count).rmat(scale)
+    about = {"graph": f"R-MAT {scale}", "workers": count}
+
+    def whole() -> Iterator[dict[str, Any]]:
+        (own,) = alternately(partial(_sides.ours, edges, 1e-6), runs=SLOW_RUNS)
+        yield _whole_row(about, edges, [], own.seconds, _sides.Graph(edges).rank(1e-6), 1e-6)
+
+    yield from _or_why({**about, "table": WHOLE}, whole)
+    yield from _or_why({**about, "table": STEP}, lambda: _step(about, edges, None))
+
+
+def _whole(about: dict[str, Any], workers: Workers, edges: Any, scale: int, peer: Any) -> Iterator[dict[str, Any]]:
+    exact = _sides.Reference(workers, scale)
+    their_error = None if peer is None else exact.distance(peer.whole(edges))
+    ranking, error, tol = _no_worse(_sides.Graph(edges), exact, their_error)
+    sides: list[Callable[[], Any]] = [partial(_sides.ours, edges, tol)]
+    if peer is not None:
+        sides.insert(0, partial(peer.whole, edges))
+    (first,) = alternately(lambda: [side() for side in sides], runs=1, warm=True)
+    *theirs, own = alternately(*sides, runs=SLOW_RUNS if first.median > SLOW else RUNS, warm=True)
+    row = _whole_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
+    yield {**row, "our error": error, "cuGraph error": "" if their_error is None else their_error}
+
+
+def _whole_row(
+    about: dict[str, Any], edges: Any, theirs: list[list[float]], own: list[float], ranking: Any, tol: float
+) -> dict[str, Any]:
+    return _row(
+        WHOLE,
+        {
+            **about,
+            **_times("s", 1.0, theirs, own),
+            "edges": _local.rows_of(edges),
+            "method": ranking.method,
+            "iterations": ranking.iterations,
+            "tol": tol,
+            "our bound": ranking.error_bound,
+            "stages": dict(ranking.stages),
+        },
+    )
+
+
+def _no_worse(graph: Any, exact: Any, limit: float | None) -> tuple[Any, float, float]:
+    """Rank with a tol halved until the error is no larger than the limit; with the default if there is none."""
+    tol = 1e-6 if limit is None else 8 * limit
+    while True:
+        ranking = graph.rank(tol)
+        error = exact.distance(ranking.frame)
+        if limit is None or error <= limit or tol < 1e-12:
+            return ranking, error, tol
+        tol /= 2
+
+
+def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, Any]]:
+    """Time an iteration of both, and what of ours is communication."""
+    graph = _sides.Graph(edges)
+    graph.iterate(STEPS)  # compiles
+    own, runs = [], []
+    for _ in range(STEP_RUNS):
+        short, long = graph.iterate(STEPS), graph.iterate(STEPS + MORE)
+        own.append((long.seconds - short.seconds) / MORE)
+        runs.append(long)
+    theirs = [] if peer is None else [peer.iteration(edges, STEPS, MORE, STEP_RUNS)]
+    shares = [run.stages["communication"] / run.stages["iterations"] for run in runs]
+    sent = max(runs[-1].bytes_sent) / (STEPS + MORE)
+    yield _row(
+        STEP,
+        {
+            **about,
+            **_times("ms", 1e3, theirs, own),
+            "communication": statistics.median(shares),
+            "MB sent": sent / 1e6,
+            "vertices": graph.n,
+            "shares of communication": shares,
+        },
+    )
+
+
+def _times(unit: str, scale: float, theirs: list[list[float]], own: list[float]) -> dict[str, Any]:
+    found: dict[str, Any] = {f"ours {unit}": scale * statistics.median(own), "samples": {"ours": own}}
+    for samples in theirs:
+        median = scale * statistics.median(samples)
+        found |= {f"cuGraph {unit}": median, "ratio": median / found[f"ours {unit}"]}
+        found["samples"]["cuGraph"] = samples
+    return found
+
+
+def _row(table: str, known: dict[str, Any]) -> dict[str, Any]:
+    return dict.fromkeys(TABLES[table], "") | known | {"table": table}
+
+
+def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Give rows, and one with the reason where something stops them: the others go on."""
+    try:
+        yield from find()
+    except Exception as error:  # of either side, and of many types
+        yield _row(about["table"], {**about, "note": f"{type(error).__name__}: {error}"[:300]})
+
+
+def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Say how much faster more workers are, and what the model of docs/scaling.md makes of it."""
+    steps = [row for row in results if row["table"] == STEP and row["ours ms"] != ""]
+    wholes = {
+        (row["graph"], row["workers"]): row["ours s"]
+        for row in results
+        if row["table"] == WHOLE and row["ours s"] != ""
+    }
+    words = (
+        "Strong scaling: how many times as fast as one worker, frame to ranks and an iteration. Predicted is one "
+        "worker's iteration, divided among them, and what is sent at the rate that the largest graph was sent at."
+    )
+    return words, _model.beside(steps, wholes)

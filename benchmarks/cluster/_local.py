@@ -1,0 +1,145 @@
+"""A Dask cluster of this host: one worker a GPU, or processes where there is none; and frames spread over it."""
+
+from __future__ import annotations
+
+import atexit
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any
+
+from benchmarks.generate import rmat_part
+from prplugin import cuda
+
+__all__ = ["Workers", "counts", "on_gpus", "rows_of", "workers"]
+
+EDGE_FACTOR = 16
+
+PARTITIONS = 2
+"""Of a frame, a worker: as many as cugraph.dask asks for."""
+
+POOL = 0.7
+"""Of a GPU's memory, for RMM's pool: NCCL and kernels need some too."""
+
+PROCESSES = (1, 2)
+"""Workers where there is no GPU."""
+
+_running: list[Workers] = []
+
+
+@cache
+def on_gpus() -> bool:
+    """Say whether there are GPUs, and what spreads frames over them."""
+    return cuda.missing() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
+
+
+@cache
+def counts() -> tuple[int, ...]:
+    """Give the counts of workers to compare: the powers of two up to the GPUs that are there."""
+    if not on_gpus():
+        return PROCESSES
+    import cupy  # there, as `on_gpus` has it
+
+    gpus = int(cupy.cuda.runtime.getDeviceCount())
+    return tuple(2**power for power in range(int(math.log2(gpus)) + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """A cluster, and the only one at a time.
+
+    Attributes
+    ----------
+    cluster, client : of distributed
+    count : int
+    before_end : list of functions
+        Called while the workers are still there.
+    """
+
+    cluster: Any
+    client: Any
+    count: int
+    before_end: list[Callable[[], object]] = field(default_factory=list)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where the workers are, always in the same order."""
+        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def rmat(self, scale: int) -> Any:
+        """Make a graph on the workers, each its part, and give a frame of Dask that is there."""
+        from distributed import wait
+
+        place = "device" if on_gpus() else "host"
+        m, pieces = EDGE_FACTOR << scale, PARTITIONS * self.count
+        bounds = [m * piece // pieces for piece in range(pieces + 1)]
+        addresses = self.addresses
+        made = [
+            self.client.submit(
+                _part, scale, first, last, place, pure=False, workers=[addresses[nth // PARTITIONS]]
+            )
+            for nth, (first, last) in enumerate(pairwise(bounds))
+        ]  # fmt: skip
+        wait(made)
+        return _frame(made, self.client.submit(_part, scale, 0, 1, place, pure=False).result())
+
+    def close(self) -> None:
+        """End the workers."""
+        for do in self.before_end:
+            do()
+        self.client.close()
+        self.cluster.close()
+
+
+def workers(count: int) -> Workers:
+    """Give a cluster of so many workers: that of the call before, or a new one, before which the old one ends."""
+    if _running and _running[0].count != count:
+        _running.pop().close()
+    if not _running:
+        _running.append(_started(count))
+    return _running[0]
+
+
+@atexit.register
+def _end() -> None:
+    while _running:
+        _running.pop().close()
+
+
+def _started(count: int) -> Workers:
+    from distributed import Client, LocalCluster
+
+    if on_gpus():
+        from dask_cuda import LocalCUDACluster
+
+        cluster = LocalCUDACluster(
+            CUDA_VISIBLE_DEVICES=list(range(count)), protocol="tcp", rmm_pool_size=POOL, dashboard_address=":0"
+        )
+    else:
+        cluster = LocalCluster(
+            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        )
+    client = Client(cluster)
+    client.wait_for_workers(count)
+    return Workers(cluster, client, count)
+
+
+def _part(scale: int, first: int, last: int, place: Any) -> Any:
+    with cuda.allocating(place):
+        return rmat_part(scale, first, last, EDGE_FACTOR, place=place).astype("int32")
+
+
+def _frame(parts: list[Any], like: Any) -> Any:
+    if on_gpus():
+        import dask_cudf as library
+    else:
+        import dask.dataframe as library
+    return library.from_delayed(parts, meta=like.iloc[:0], verify_meta=False).persist()
+
+
+def rows_of(frame: Any) -> int:
+    """Count the rows of a frame of Dask."""
+    return int(frame.map_partitions(len).compute().sum())

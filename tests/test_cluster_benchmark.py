@@ -1,0 +1,80 @@
+"""What `python -m benchmarks cluster` makes of rows; no cluster is started here, and no time decides anything."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+import pytest
+
+from benchmarks import cluster
+from benchmarks.cluster import _local, _model
+from benchmarks.generate import rmat, rmat_part
+
+
+def step(graph, workers, ms, *, vertices=1000, communication=0.0, sent=0.0, theirs=""):
+    return {
+        "table": cluster.STEP, "graph": graph, "workers": workers, "cuGraph ms": theirs, "ours ms": ms, "ratio": "",
+        "communication": communication, "MB sent": sent, "note": "", "vertices": vertices,
+    }  # fmt: skip
+
+
+def whole(graph, workers, seconds):
+    row = dict.fromkeys(cluster.TABLES[cluster.WHOLE], "")
+    return row | {"table": cluster.WHOLE, "graph": graph, "workers": workers, "ours s": seconds}
+
+
+RESULTS = [
+    whole("R-MAT 1", 1, 4.0), whole("R-MAT 1", 2, 2.5),
+    step("R-MAT 1", 1, 10.0), step("R-MAT 1", 2, 6.0, communication=0.25, sent=3.0),
+    step("R-MAT 2", 1, 40.0, vertices=4000),
+    step("R-MAT 2", 2, 24.0, vertices=4000, communication=0.25, sent=12.0, theirs=30.0),
+    step("R-MAT 3", 2, 100.0, vertices=2000, communication=0.25, sent=12.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", [1, 3, 4])
+def test_the_parts_of_a_graph_are_the_graph(parts):
+    m = 16 << 8
+    bounds = [m * part // parts for part in range(parts + 1)]
+    pieces = [rmat_part(8, first, last) for first, last in pairwise(bounds)]
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), rmat(8))
+
+
+def test_the_model_stands_beside_what_was_measured():
+    _, (one, two) = cluster.summary(RESULTS)  # of the third graph nothing is known on one worker
+    assert one["frame to ranks"] == pytest.approx(1.6)
+    assert one["an iteration"] == pytest.approx(10 / 6)
+    # The largest graph sent 12 MB in a quarter of 24 ms: 2 GB/s. So 3 MB take 1.5 ms.
+    assert one["predicted ms"] == pytest.approx(5 + 1.5)
+    assert two["predicted ms"] == pytest.approx(20 + 6)
+    assert two["frame to ranks"] == ""
+    assert one["MB sent at the most"] == pytest.approx(8 * 1000 / 2 / 1e6)
+
+
+@pytest.mark.parametrize(("workers", "sent"), [(1, 0), (2, 4_000), (4, 6_000)])
+def test_what_is_sent_has_a_bound(workers, sent):
+    assert _model.sent_bytes(1_000, workers) == sent
+
+
+def test_it_is_drawn():
+    drawing = cluster.figure(RESULTS)
+    assert len(drawing.axes) == 3
+    assert [len(panel.lines) for panel in drawing.axes] == [1, 4, 3]
+
+
+def test_parts_go_from_the_most_workers_to_one(monkeypatch):
+    monkeypatch.setattr(_local, "on_gpus", lambda: True)
+    monkeypatch.setattr(_local, "counts", lambda: (1, 2))
+    names = [part.name for part in cluster.parts(None, quick=False)]
+    assert names == ["R-MAT 22 on 2", "R-MAT 24 on 2", "R-MAT 26 on 2", "R-MAT 22 on 1", "R-MAT 24 on 1"]
+
+
+def test_what_fails_is_a_row():
+    def fail():
+        raise RuntimeError("no NCCL")
+        yield
+
+    (row,) = cluster._or_why({"table": cluster.STEP, "graph": "one", "workers": 2}, fail)
+    assert row["note"] == "RuntimeError: no NCCL"
+    assert row["ours ms"] == ""
