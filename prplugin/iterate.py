@@ -42,7 +42,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.sums import total
 from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
-from prplugin.order import Equal, Order, order_of
+from prplugin.order import Equal, Order, least_gap, order_of
 from prplugin.problem import normalised
 
 __all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
@@ -231,18 +231,24 @@ class _Looks:
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Say whether a step's ranks have a proved order, by the bound on all errors together."""
-        if self._equal is None or bound > self._due:
+        if self._k is None or self._equal is None or bound > self._due:
             return False
-        order = self._order = self._at(step.ranks(), certificate, bound)
-        gap = order.gap if order.gap < bound else 0.0
+        ranks = step.ranks()
+        margin = certificate.of_vertex(bound, total(ranks))
+        gap = least_gap(ranks, self._k, margin)
+        if gap > 2 * margin:
+            self._order = order_of(ranks, self._k, margin, self._equal)
+            if self._order.proved:
+                return True
+            gap = 0.0  # what seems to be equal is not proved to be
         self._due, self.aim = max(gap, LOOK * bound), gap
-        return order.proved
+        return False
 
     def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order | None:
         """Give the order of the ranks that the loop ends with."""
-        if self._equal is None or (self._order is not None and self._order.proved):
+        if self._k is None or self._equal is None or (self._order is not None and self._order.proved):
             return self._order
-        return self._at(ranks, certificate, bound)
+        return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
 
     def goal(self, certificate: Certificate, goal: float | None) -> float | None:
         """Give what a step changes for a look to be due, or for the rule to be met if that is more."""
@@ -251,11 +257,6 @@ class _Looks:
     def leap_goal(self, certificate: Certificate, goal: float | None) -> float | None:
         """Give what a step is to change after a leap."""
         return goal if self._equal is None or goal is None else max(goal, certificate.change_for(self.aim))
-
-    def _at(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
-        assert self._k is not None
-        assert self._equal is not None
-        return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
 
 
 class _Leaps:

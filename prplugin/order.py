@@ -13,17 +13,18 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Floats, Integers
 
-__all__ = ["Order", "TieRows", "order_of"]
+__all__ = ["Equal", "Order", "TieRows", "least_gap", "order_of"]
 
 MOST = 1000
 """Vertices beyond the k highest that are tried for equality with them."""
 
-NEAR = 1e-5
-"""Of a rank: computed ones that are further apart are not tried for equality."""
+NEAR = 1e-6
+"""Of a rank: computed ones that are no further apart seem to be equal."""
 
 Equal: TypeAlias = Callable[[int, int, Floats], bool]
 
@@ -58,14 +59,11 @@ class Order:
         What is not told apart, from the top down; the last may go on past the k highest.
     margin : float
         Proved: no rank is further from the exact one.
-    gap : float
-        The least distance of two neighbours that has to be told from 0; infinite if there is none.
     """
 
     rows: Integers
     ties: tuple[TieRows, ...]
     margin: float
-    gap: float
 
     @property
     def proved(self) -> bool:
@@ -88,7 +86,7 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     k = min(k, rows.size)
     gaps = values[:-1] - values[1:]
     same = np.zeros(gaps.size, bool)
-    for place in np.flatnonzero(gaps[: k + MOST] <= NEAR * values[: gaps.size][: k + MOST]):
+    for place in np.flatnonzero(_near(gaps, values)[: k + MOST]):
         if place >= k and not same[place - 1]:
             break  # what is not equal to the k-th need not be told apart
         same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
@@ -100,10 +98,24 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
             if alike:
                 rows[first:end].sort()
             ties.append(TieRows(first, rows[first:end].copy(), alike))
-    # To the end of what is equal to the k-th.
-    end = k + int(np.argmin(np.append(same[k - 1 :], False)))
-    gap = gaps[:end][~same[:end]].min(initial=np.inf)
-    return Order(rows[:k].copy(), tuple(ties), margin, float(gap))
+    return Order(rows[:k].copy(), tuple(ties), margin)
+
+
+def least_gap(ranks: Floats, k: int, margin: float) -> float:
+    """Give the least distance of computed ranks that a margin has to tell from 0 to prove the order of the k highest.
+
+    Of vertices that seem to be equal it is taken for granted that they can be proved to be. If nothing is left to be
+    told apart, or nothing with this margin, it is infinite.
+    """
+    _, values = _hopefuls(ranks, k, 2 * margin)
+    gaps = values[:-1] - values[1:]
+    near = _near(gaps, values)
+    last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # of those that seem to be equal to the k-th
+    return float(gaps[: last + 1][~near[: last + 1]].min(initial=np.inf))
+
+
+def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
+    return gaps <= NEAR * values[:-1]
 
 
 def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:

@@ -33,6 +33,9 @@ PAIR = 10_000
 PAIRS = 200
 """Pairs that may be looked at on any graph: more, where that takes no longer than a pass over the edges."""
 
+SHARE = 8
+"""No search takes a larger part of what is left of them than one in so many."""
+
 
 class Twins:
     """Finds proofs that vertices have equal PageRank; keeps what it found.
@@ -62,6 +65,7 @@ class Twins:
         if _root(parents, a) == _root(parents, b):
             return True
         pending = [(a, b)]
+        least = self._allowance - self._allowance // SHARE
         while pending:
             pair = pending.pop()
             one, other = (_root(parents, vertex) for vertex in pair)
@@ -69,7 +73,7 @@ class Twins:
                 continue
             parents[one] = other
             further = self._matched(*pair, ranks)
-            if further is None:
+            if further is None or self._allowance < least:
                 return False
             pending.extend(further)
         self._parents = parents
@@ -83,8 +87,6 @@ class Twins:
         if ends[1] - begins[1] != size or not self._treated_alike(a, b):
             return None
         self._allowance -= size + PAIR
-        if self._allowance < 0:
-            return None
         runs = [slice(begin, begin + size) for begin in begins]
         first, second = (moved(sources[run], "host") for run in runs)
         if weights is not None:
