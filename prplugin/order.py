@@ -122,12 +122,19 @@ def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
     """Give all that may be among the k highest, and the one after them: positions and ranks, falling."""
     xp = namespace(ranks)
     if k < ranks.size:
-        place = ranks.size - k
-        parted = xp.partition(ranks, (place - 1, place))
-        lowest = float(parted[place]) * (1 - 2.0**-50) - width  # lower than the difference rounds to
-        rows = xp.flatnonzero(ranks >= min(float(parted[place - 1]), lowest))
+        highest = np.sort(moved(ranks[ranks >= _reached_by(ranks, k + 1)], "host"))[-k - 1 :]
+        lowest = float(highest[1]) * (1 - 2.0**-50) - width  # lower than the difference rounds to
+        rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
     else:
         rows = xp.arange(ranks.size)
     rows, values = moved(rows, "host"), moved(ranks[rows], "host")
     falling = np.argsort(-values, kind="stable")
     return rows[falling].astype(np.int64), values[falling]
+
+
+def _reached_by(ranks: Floats, count: int) -> float:
+    """Give a high value that as many ranks reach: that as many maxima of equal pieces do."""
+    pieces = min(4 * count, ranks.size)
+    width = ranks.size // pieces
+    maxima = moved(ranks[: pieces * width].reshape(pieces, width).max(axis=1), "host")
+    return float(np.sort(maxima)[pieces - count])

@@ -27,10 +27,10 @@ __all__ = ["Twins"]
 EXACT = 2.0**53
 """Larger integers may have been rounded on the way in: numbers that are equal here were perhaps not so there."""
 
-PAIR = 10_000
+PAIR = 4_000
 """Edges that cost as much as what a pair takes besides them, about."""
 
-PAIRS = 200
+PAIRS = 5_000
 """Pairs that may be looked at on any graph: more, where that takes no longer than a pass over the edges."""
 
 SHARE = 8
