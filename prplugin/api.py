@@ -20,11 +20,13 @@ from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import gpu_of, moved, namespace
 from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
+from prplugin.graph.twins import Twins
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
 from prplugin.measure import Kept, fastest
 from prplugin.methods import Method, choose, compile_ahead
 from prplugin.options import Duplicates, Options, Stop, check_choice
+from prplugin.order import Equal, order_of
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.ranking import Ranking
@@ -52,6 +54,7 @@ def pagerank(
     dtype: Any = "float64",
     method: str = "auto",
     top: int | None = None,
+    certified: bool = False,
     progress: ProgressOption = False,
     **method_options: Any,
 ) -> Any:
@@ -103,6 +106,10 @@ def pagerank(
         times those that "auto" may choose on this very graph, and takes the fastest. A `Graph` keeps what it timed.
     top : int, optional
         Return only the `top` highest ranks, in falling order; ties in the order of the result.
+    certified : bool, default False
+        With `top`: stop as soon as the order of the highest ranks is proved, or, where it is not before, at `tol`.
+        Vertices that have the same in-edges, and others like them, are proved equal. `Ranking.ties` has those, and
+        vertices that cannot be told apart.
     progress : bool or function, default False
         True: a bar on the terminal, once the work has taken two seconds. A function is called with a
         `prplugin.Progress` after each stage and iteration.
@@ -150,7 +157,7 @@ def pagerank(
     """
     options = Options(
         alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-        method_options=method_options,
+        certified=certified, method_options=method_options,
     )  # fmt: skip
     with watching(progress) as watch:
         watch.stage("vertices")
@@ -343,6 +350,7 @@ class Graph:
         dtype: Any = "float64",
         method: str = "auto",
         top: int | None = None,
+        certified: bool = False,
         progress: ProgressOption = False,
         **method_options: Any,
     ) -> Ranking:
@@ -351,11 +359,11 @@ class Graph:
         Returns
         -------
         Ranking
-            `frame`, `converged`, `iterations`, `error_bound`, `method`, `seconds`.
+            `frame`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; of a certified order, `ties`.
         """
         options = Options(
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
-            method_options=method_options,
+            certified=certified, method_options=method_options,
         )  # fmt: skip
         with watching(progress) as watch:
             return self._rank(options, personalization, dangling, nstart, watch)
@@ -379,7 +387,8 @@ class Graph:
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
         with telling(planned), cuda.allocating(place, adjacency.gpu):
-            outcome = _iterated(method, problem, start, options, watch)
+            equal = self._twins(personalization, dangling).equal if options.certified else None
+            outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
             ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
         ranking = Ranking(
@@ -391,6 +400,7 @@ class Graph:
             time.perf_counter() - began,
             partial(self._adapter.write, self._vertices),
             options.top,
+            outcome.order,
         )
         if not outcome.converged and options.tol > 0:
             raise NotConvergedError(_shortfall(ranking, options), ranking)
@@ -409,6 +419,16 @@ class Graph:
             raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
         return vector
 
+    def _twins(self, personalization: Any, dangling: Any) -> Twins:
+        """Prepare to prove vertices equal: from the values as they were given, which division may make so."""
+        given = {"personalization": personalization, "dangling": dangling}
+        vectors = [
+            self._adapter.read_values(values, self._vertices, what)
+            for what, values in given.items()
+            if values is not None
+        ]
+        return Twins(self._adjacency, vectors)
+
     def _check_out_weights(self, weights: str) -> None:
         rows = self._adjacency.past_range()
         if rows.size:
@@ -425,18 +445,21 @@ class _Passing(Graph):
     _lasting = False
 
 
-def _iterated(method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch) -> Outcome:
+def _iterated(
+    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None
+) -> Outcome:
     """Make the method's plan and iterate; both are gone, and their memory free, when this returns or raises."""
     adjacency = problem.adjacency
     if adjacency.n == 0:
-        return Outcome(adjacency.out_weight, True, 0, 0.0)  # none
+        none = adjacency.out_weight
+        return Outcome(none, True, 0, 0.0, None if equal is None else order_of(none, 1, 0.0, equal))
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     budget = step_budget(certificate, options)
     tol = options.tol if options.stop == "error" else 0.0
     uniform = 1.0 / adjacency.n
     watched = watch.iterations(tol, budget)
-    return iterate(step, uniform if start is None else start, certificate, options, budget, watched)
+    return iterate(step, uniform if start is None else start, certificate, options, budget, watched, equal)
 
 
 def _read_only(compressed: Compressed) -> Compressed:

@@ -19,6 +19,14 @@ of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underf
 Terms of row sums may have been rounded to float32 on the way (`StepChain.single`): those roundings count as of 2**-24,
 and only on the alpha-part of G x.
 
+Every column of I - A sums to 1 - alpha, v to 1: so x* sums to 1. Let p be what all ranks of y that are too high are off
+by together, and q those that are too low: p + q = ||y - x*||, and q - p = 1 - sum(y). No rank is off by more than the
+larger of the two, and so
+
+    |y_i - x*_i| <= (||y - x*|| + |1 - sum(y)|) / 2,                                                             (4)
+
+half the bound on all errors together, but for roundings in sum(y).
+
 Scaling and a cast of the result add `Certificate.cast`. The few floating-point operations of this module itself are
 covered by `UP`.
 """
@@ -28,6 +36,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Literal
+
+from prplugin.graph.sums import chain
 
 __all__ = ["Certificate", "StepChain"]
 
@@ -130,6 +140,11 @@ class Certificate:
     def of_start(self, change: float) -> float:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
         return self._bound(change)
+
+    def of_vertex(self, bound: float, whole: float) -> float:
+        """Bound |y_i - x*_i| for every i, given a bound on ||y - x*|| and `prplugin.graph.sums.total` of y: (4)."""
+        astray = abs(1 - whole) + _gamma(chain(self.n)) * whole
+        return min(bound, (bound + astray) / 2 * UP)
 
     def change_for(self, tol: float) -> float:
         """Give what a step may change for `of_step` to come to `tol`, about; below 0 if no change is so small."""

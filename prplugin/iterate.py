@@ -20,6 +20,9 @@ float32, and for any whose error is to be proved, under a certificate of its own
 steps bring ||y - x|| down by alpha at least. Once a step does not bring it below (1 + alpha) / 2 of what it was, or
 brings it down to what roundings change, float64 takes over. So it does where leaps would be worth it, and where a rule
 is met that no proof stands behind: iterates in float32 may stand still while exact steps from there would not.
+
+**A certified order.** Where the order of the highest ranks is asked for, the loop looks at the ranks now and then, and
+stops where the bound that is proved so far proves it: see `prplugin.order` and `_Looks`.
 """
 
 from __future__ import annotations
@@ -36,8 +39,10 @@ from prplugin.errors import InvalidOptionError
 from prplugin.extrapolate import WINDOW, Window, window_bytes
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
+from prplugin.graph.sums import total
 from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
+from prplugin.order import Equal, Order, least_gap, order_of
 from prplugin.problem import normalised
 
 __all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
@@ -52,6 +57,12 @@ FEW = 2
 
 MOST = 1000
 """Passes over the edges that one look ahead may take."""
+
+LOOK = 1 / 4
+"""Of the bound at one look at the order, that at the next, at the least: a look takes as long as a step or less."""
+
+BEYOND = 1 / 100
+"""Of the least gap that is seen, how far a leap has to be worth it: gaps may yet shrink, and steps slow down."""
 
 SHARE = 1 / 5
 """Of the steps that the contraction needs, those that rankings take: 20 at the defaults, as in `_device.ITERATIONS`.
@@ -76,12 +87,15 @@ class Outcome:
         Steps from the start to `ranks`.
     error_bound : float
         Proved: the L1 distance of `ranks`, scaled and cast as asked, to the exact PageRank is no more.
+    order : Order, optional
+        Of the highest of `ranks`, if it was to be certified.
     """
 
     ranks: Floats
     converged: bool
     iterations: int
     error_bound: float
+    order: Order | None = None
 
 
 def iterate(
@@ -91,6 +105,7 @@ def iterate(
     options: Options,
     budget: int,
     watch: Callable[[int, float], object],
+    equal: Equal | None = None,
 ) -> Outcome:
     """Apply `step` until the stopping rule of `options` is met or `budget` steps are spent.
 
@@ -99,10 +114,13 @@ def iterate(
     start : array of n float64, of sum 1, or 1 / n for all
     watch : function
         Called after each step with the count of steps and the error bound.
+    equal : function
+        Proves that vertices have equal ranks: see `prplugin.order.order_of`. None: no order is to be certified.
     """
     done = 0
+    looks = _Looks(options, equal)
     if budget > 1 and begins_in_float32(step, options):
-        outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
+        outcome = _in_float32(step, start, certificate, options, budget - 1, watch, looks)
         if outcome.converged:
             return outcome
         # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
@@ -112,14 +130,16 @@ def iterate(
     if budget == 0:
         ranks = step.ranks().copy()
         bound = certificate.of_start(step().change)
-        return Outcome(ranks, options.stop == "error" and bound <= options.tol, 0, bound)
+        met = options.stop == "error" and bound <= options.tol
+        return Outcome(ranks, met, 0, bound, looks.last(ranks, certificate, bound))
     # A budget of the user's counts every step; one that the contraction gave is for the steps in float64.
     last = budget if options.max_iter is not None else budget + done
     settled = done + certificate.steps(options.tol) if _proves(options) else last
     mean = _Mean(math.ceil(8 / (1 - certificate.alpha)))
     goal_change = _goal(options, certificate)
-    walk, ahead, change = _Walk(step, goal_change), 1, math.inf
-    leaps = _leaps(step, certificate.alpha, goal_change, WINDOW - done) if _proves(options) else None
+    walk, ahead, change = _Walk(step, looks.goal(certificate, goal_change)), 1, math.inf
+    leap_goal = looks.leap_goal(certificate, goal_change)
+    leaps = _leaps(step, certificate.alpha, leap_goal, WINDOW - done) if _proves(options) else None
     iterations = done
     while True:
         iterations += 1
@@ -129,18 +149,22 @@ def iterate(
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, certificate.n)
         # tol=0 asks for the k-th iterate, also of an iteration that stands still before.
-        met = value <= goal
+        met = value <= goal or (not walk.waiting and looks.prove(step, certificate, bound))
         if (met and options.tol > 0) or iterations == last:
             walk.end()
-            return Outcome(step.ranks(), met, iterations, bound)
+            ranks = step.ranks()
+            return Outcome(ranks, met, iterations, bound, looks.last(ranks, certificate, bound))
         # Nothing is decided before the last of the steps that have been taken.
-        left = 0.0 if walk.waiting else _left(change, sums.change, value, goal)
+        left = 0.0 if walk.waiting else _left(change, sums.change, value, max(goal, looks.aim))
+        walk.goal = looks.goal(certificate, goal_change)
         if iterations >= settled:
             if mean.complete(step.ranks()):
                 step.start(mean.take())
         elif leaps is not None:
+            leaps.goal = looks.leap_goal(certificate, goal_change)
+            further = 0.0 if walk.waiting else _left(change, sums.change, value, max(goal, BEYOND * looks.aim))
             # What a leap has cost: the contraction needs as many more.
-            passes, lost = leaps.look(sums.change, left, last - iterations if options.max_iter is not None else MOST)
+            passes, lost = leaps.look(sums.change, further, last - iterations if options.max_iter is not None else MOST)
             iterations += passes
             settled += passes + lost
             last += passes + lost if options.max_iter is None else 0
@@ -156,6 +180,7 @@ def _in_float32(
     options: Options,
     budget: int,
     watch: Callable[[int, float], object],
+    looks: _Looks,
 ) -> Outcome:
     """Iterate with contributions in float32 as long as that helps."""
     step.contribute_in("float32")
@@ -165,7 +190,7 @@ def _in_float32(
     if end is not None and options.stop == "error":
         # From the first on float64 needs a step, about; past the second, changes are but those of roundings.
         end = max(end, certificate.change_for(options.tol), ROUNDINGS * rough.noise)
-    walk, ahead, change = _Walk(step, end, stall), 1, math.inf
+    walk, ahead, change = _Walk(step, looks.goal(rough, end), stall), 1, math.inf
     leaps = _proves(options) and isinstance(step, LaunchStep)
     for iterations in range(1, budget + 1):
         look = WINDOW - iterations + 1 if leaps and iterations <= WINDOW else 0
@@ -173,15 +198,65 @@ def _in_float32(
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, certificate.n)
-        met = value <= goal
-        left = 0.0 if walk.waiting else _left(change, sums.change, value, goal)
+        met = value <= goal or (not walk.waiting and looks.prove(step, rough, bound))
+        left = 0.0 if walk.waiting else _left(change, sums.change, value, max(goal, looks.aim))
+        walk.goal = looks.goal(rough, end)
         slow = leaps and iterations == WINDOW and left > MANY_LAUNCHED
         if met or slow or sums.change >= stall * change or (end is not None and sums.change <= end):
             break
         ahead = int(left / 2)
         change = sums.change
     walk.end()
-    return Outcome(step.ranks(), met and options.stop == "error", iterations, bound)
+    proved = met and options.stop == "error"
+    ranks = step.ranks()
+    return Outcome(ranks, proved, iterations, bound, looks.last(ranks, rough, bound) if proved else None)
+
+
+class _Looks:
+    """Looks at the order of the highest ranks, where it is to be certified, whenever it may be proved.
+
+    A bound proves it that is less than the gaps between them, about. They are known after a look, but not well as long
+    as the bound is much larger: so the next look is due when the bound has come down to the least of them, or before.
+
+    Attributes
+    ----------
+    aim : float
+        The bound that is wanted, about, as far as the gaps are known; 0 if none is.
+    """
+
+    def __init__(self, options: Options, equal: Equal | None) -> None:
+        self._k, self._equal = options.top, equal
+        self._order: Order | None = None
+        self._due = self.aim = 0.0 if equal is None else 1.0
+
+    def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
+        """Say whether a step's ranks have a proved order, by the bound on all errors together."""
+        if self._k is None or self._equal is None or bound > self._due:
+            return False
+        ranks = step.ranks()
+        margin = certificate.of_vertex(bound, total(ranks))
+        gap = least_gap(ranks, self._k, margin)
+        if gap > 2 * margin:
+            self._order = order_of(ranks, self._k, margin, self._equal)
+            if self._order.proved:
+                return True
+            gap = 0.0  # what seems to be equal is not proved to be
+        self._due, self.aim = max(gap, LOOK * bound), gap
+        return False
+
+    def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order | None:
+        """Give the order of the ranks that the loop ends with."""
+        if self._k is None or self._equal is None or (self._order is not None and self._order.proved):
+            return self._order
+        return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
+
+    def goal(self, certificate: Certificate, goal: float | None) -> float | None:
+        """Give what a step changes for a look to be due, or for the rule to be met if that is more."""
+        return goal if self._equal is None or goal is None else max(goal, certificate.change_for(self._due))
+
+    def leap_goal(self, certificate: Certificate, goal: float | None) -> float | None:
+        """Give what a step is to change after a leap."""
+        return goal if self._equal is None or goal is None else max(goal, certificate.change_for(self.aim))
 
 
 class _Leaps:
@@ -198,9 +273,15 @@ class _Leaps:
     ----------
     rest : int
         Steps to leave alone first; one at least.
+
+    Attributes
+    ----------
+    goal : float, optional
+        What a step is to change in the end.
     """
 
     many = math.inf
+    goal: float | None = None
 
     def __init__(self, step: Step, alpha: float, rest: int) -> None:
         self._step, self._alpha = step, alpha
@@ -295,7 +376,7 @@ class _ForesightLeaps(_Leaps):
 
     def __init__(self, step: ForesightStep, alpha: float, goal: float) -> None:
         super().__init__(step, alpha, 1)
-        self._foresight, self._goal, self._worth = step, goal, step.foresee()
+        self._foresight, self.goal, self._worth = step, goal, step.foresee()
         self._passes = 0
 
     def _landed(self, part: float) -> None:
@@ -305,14 +386,15 @@ class _ForesightLeaps(_Leaps):
             super()._landed(part)
 
     def _onward(self, change: float, left: float, limit: int) -> int:
+        assert self.goal is not None
         self.rest = max(1, self.rest - 1)
         if self._passes:
             # A leap's end says nothing of the pace of plain steps, but that alpha is the slowest.
-            left = math.log(self._goal / change) / math.log(self._alpha) if 0 < self._goal < change else 0.0
+            left = math.log(self.goal / change) / math.log(self._alpha) if 0 < self.goal < change else 0.0
         if self.rest > 1 or left < (FEW if self._passes else self._worth) or limit < 2:
             return 0
         before = self._step.ranks()  # a step that starts anew does so in memory of its own
-        ranks, self._passes = self._foresight.foreseen(self._goal, limit - 1)
+        ranks, self._passes = self._foresight.foreseen(self.goal, limit - 1)
         self._leap(ranks, before, change)
         return self._passes
 
@@ -352,7 +434,7 @@ class _Walk:
     """
 
     def __init__(self, step: Step, goal: float | None, stall: float = math.inf) -> None:
-        self._step, self._goal, self._stall = step, goal, stall
+        self._step, self.goal, self._stall = step, goal, stall
         self._gpu = step if isinstance(step, GpuStep) else None
         self._launch = step if goal is not None and isinstance(step, LaunchStep) else None
         self._waiting: deque[Sums] = deque()
@@ -366,9 +448,9 @@ class _Walk:
         """
         if not self._waiting:
             if self._launch is not None:
-                assert self._goal is not None
+                assert self.goal is not None
                 count = int(min(limit, self._launch.at_once))
-                self._waiting.extend(self._launch.until(Ending(count, self._goal, self._stall, look, many)))
+                self._waiting.extend(self._launch.until(Ending(count, self.goal, self._stall, look, many)))
             elif self._gpu is not None and (given := int(min(ahead, limit, self._gpu.at_once))) > 1:
                 self._waiting.extend(self._gpu.many(given))
             else:

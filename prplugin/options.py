@@ -36,6 +36,7 @@ class Options:
     dtype: str = "float64"
     method: str = "auto"
     top: int | None = None
+    certified: bool = False
     method_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -58,6 +59,13 @@ class Options:
         if self.top is not None:
             keep(self, "top", whole("top", self.top, least=1))
         check_choice("stop", self.stop, get_args(Stop))
+        if not isinstance(self.certified, (bool, np.bool_)):
+            raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
+        if self.certified and (self.top is None or self.stop != "error" or self.tol == 0):
+            raise InvalidOptionError(
+                "certified=True proves the order of the highest ranks: say of how many by top=k, and leave it "
+                "stop='error' and a tol greater than 0, at which it gives up."
+            )
         if not isinstance(self.scale, (int, str)) or isinstance(self.scale, bool) or self.scale not in (1, "n"):
             raise InvalidOptionError(
                 f"scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not {self.scale!r}."

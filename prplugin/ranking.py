@@ -5,16 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prplugin import cuda
-from prplugin.graph.arrays import gpu_of, namespace, place_of
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.arrays import gpu_of, moved, namespace, place_of
 from prplugin.graph.edges import Integers
+from prplugin.order import Order
 
-__all__ = ["Ranking", "highest"]
+__all__ = ["Ranking", "Tie", "highest"]
+
+
+class Tie(NamedTuple):
+    """Vertices among the highest whose order is not proved, or that are proved equal.
+
+    Attributes
+    ----------
+    places : range
+        Which rows of the ranking's frame they take; beyond its end, others could be in it as well.
+    equal : bool
+        Whether their exact ranks are proved to be equal; else they are nearer than the error bound can tell apart.
+    frame : frame
+        The vertices, with their ranks.
+    """
+
+    places: range
+    equal: bool
+    frame: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +68,7 @@ class Ranking:
     seconds: float
     _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False)
     _top: int | None = field(default=None, repr=False)
+    _order: Order | None = field(default=None, repr=False)
 
     @cached_property
     def frame(self) -> Any:
@@ -59,8 +80,36 @@ class Ranking:
         with cuda.allocating(place_of(self.ranks), gpu_of(self.ranks)):
             if self._top is None:
                 return self._write(self.ranks, None)
-            rows = highest(self.ranks, self._top)
-            return self._write(self.ranks[rows], rows)
+            return self._written(highest(self.ranks, self._top) if self._order is None else self._order.rows)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the order of the `frame` is proved, but for vertices that are proved equal: see `ties`."""
+        return self._order is not None and self._order.proved
+
+    @property
+    def vertex_bound(self) -> float:
+        """Proved: no rank is further from the exact one than this, in the measure of `error_bound`, before any cast."""
+        return self.error_bound if self._order is None else self._order.margin
+
+    @cached_property
+    def ties(self) -> tuple[Tie, ...]:
+        """What an order that was to be certified leaves open, from the top down: empty where it is strict.
+
+        The last tie may go on past the end of the `frame`. Without ``certified=True`` nothing is known of ties, and
+        this raises InvalidOptionError.
+        """
+        if self._order is None:
+            raise InvalidOptionError("ties are known of a certified order alone: ask for top=k, certified=True.")
+        with cuda.allocating(place_of(self.ranks), gpu_of(self.ranks)):
+            return tuple(
+                Tie(range(first, first + rows.size), equal, self._written(rows))
+                for first, rows, equal in self._order.ties
+            )
+
+    def _written(self, rows: Integers) -> Any:
+        rows = moved(rows, place_of(self.ranks))
+        return self._write(self.ranks[rows], rows)
 
     def __str__(self) -> str:
         how = "converged" if self.converged else "not converged"

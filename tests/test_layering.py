@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "prplugin"
 LAYERS = [
     {"errors", "machine", "threads"},
     {"cuda", "options", "graph"},
+    {"order"},
     {"problem", "certificate", "frames", "ranking", "progress"},
     {"methods"},
     {"extrapolate"},

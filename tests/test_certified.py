@@ -1,0 +1,231 @@
+"""A certified order is the exact one: hypothesis looks for graphs where a proved place is wrong, or a tie no tie."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from exact import solve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running import METHODS, examples
+from test_accuracy import frame, graphs, vectors
+from test_iterate import Ahead, Launched, Rounded, graph
+
+import prplugin
+from prplugin.certificate import Certificate
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
+from prplugin.graph.twins import Twins
+from prplugin.iterate import iterate, step_budget
+from prplugin.options import Options
+from prplugin.problem import Problem
+
+alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
+
+
+def check(ranking, exact, k):
+    """Compare what a ranking says of its order with exact ranks by position."""
+    order = ranking._order
+    k = min(k, len(exact))
+    rows = order.rows.tolist()
+    assert len(set(rows)) == k
+    assert ranking.frame["vertex"].tolist() == rows
+    for rank, true in zip(ranking.ranks, exact, strict=True):
+        assert abs(Fraction(float(rank)) - true) <= Fraction(order.margin)
+    tied = {}
+    for number, (first, members, equal) in enumerate(order.ties):
+        tied.update(dict.fromkeys(members.tolist(), number))
+        assert members.tolist()[: k - first] == rows[first : first + members.size]
+        # All that are not above it and not in it are below.
+        above = set(rows[:first])
+        assert all(exact[i] > exact[j] for i in above for j in members.tolist())
+        if equal:
+            assert len({exact[i] for i in members.tolist()}) == 1
+            assert members.tolist() == sorted(members.tolist())
+    for place, i in enumerate(rows):
+        below = set(range(len(exact))) - set(rows[: place + 1])
+        for j in below:
+            assert exact[i] > exact[j] or (i in tied and tied.get(j) == tied[i])
+    assert ranking.certified == all(equal for _, _, equal in order.ties)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(data=st.data(), graph=graphs(), alpha=alphas, k=st.integers(1, 8), tol=st.sampled_from([1e-2, 1e-6, 1e-11]))
+@settings(max_examples=examples(150), deadline=None)
+def test_a_proved_order_is_the_exact_one(method, data, graph, alpha, k, tol):
+    n, rows = graph
+    personalization = data.draw(vectors(n), "personalization")
+    dangling = data.draw(vectors(n), "dangling")
+    nstart = data.draw(vectors(n), "nstart")
+    ranking = prplugin.Graph(frame(rows), weight="w", vertices=list(range(n))).rank(
+        method=method, alpha=alpha, personalization=personalization, dangling=dangling, nstart=nstart,
+        tol=tol, top=k, certified=True,
+    )  # fmt: skip
+    check(ranking, solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling), k)
+    assert ranking.converged
+    assert ranking.certified or ranking.error_bound <= tol
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(graph=graphs(weight=st.just(1.0)), copies=st.integers(1, 3), k=st.integers(1, 8), alpha=alphas)
+@settings(max_examples=examples(150), deadline=None)
+def test_copies_of_a_graph_are_ties(method, graph, copies, k, alpha):
+    n, rows = graph
+    rows = [(u + copy * n, v + copy * n, w) for u, v, w in rows for copy in range(copies)]
+    ranking = prplugin.Graph(frame(rows), vertices=list(range(n * copies))).rank(
+        method=method, alpha=alpha, tol=1e-11, top=k, certified=True
+    )
+    check(ranking, solve(n * copies, [(u, v, Fraction(1)) for u, v, _ in rows], alpha), k)
+
+
+@given(graph=graphs(), personalization=st.data())
+@settings(max_examples=300, deadline=None)
+def test_twins_are_equal(graph, personalization):
+    n, rows = graph
+    values = personalization.draw(vectors(n))
+    vector = [] if values is None else [np.array([values.get(u, 0.0) for u in range(n)])]
+    exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
+    ends = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
+    adjacency = Adjacency(Edges(ends[:, 0], ends[:, 1], np.array([w for _, _, w in rows]), n))
+    twins = Twins(adjacency, vector)
+    ranks = np.array([float(x) for x in exact])
+    for i in range(n):
+        for j in range(n):
+            assert not twins.equal(i, j, ranks) or exact[i] == exact[j]
+
+
+STEPS = {"Ahead": lambda p: Ahead(p, 16), "Launched": lambda p: Launched(p, 16), "Rounded": Rounded}
+
+
+@pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
+@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("k", [1, 3, 20])
+def test_steps_taken_many_at_once_prove_the_same(monkeypatch, name, kind, k):
+    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
+    adjacency = graph(name)
+    options = Options(tol=1e-11, top=k, certified=True)
+    problem = Problem(adjacency, options.alpha)
+    step = STEPS[kind](problem)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    outcome = iterate(
+        step, np.full(adjacency.n, 1 / adjacency.n), certificate, options, step_budget(certificate, options),
+        lambda *_: None, Twins(adjacency, []).equal,
+    )  # fmt: skip
+    assert outcome.converged
+    assert outcome.order.proved
+    assert outcome.iterations < 40 or name in {"a cycle", "a path"}
+    edges = pd.DataFrame({"src": adjacency.edges.source, "dst": adjacency.edges.destination})
+    exact = prplugin.Graph(edges).rank(tol=1e-12).ranks
+    assert np.abs(outcome.ranks - exact).max() <= outcome.order.margin + 1e-12
+    assert (np.diff(exact[outcome.order.rows]) <= 1e-15).all()
+    assert exact[outcome.order.rows[-1]] >= np.sort(exact)[-k:][0] - 1e-15
+
+
+def rank(source, target, **options):
+    return prplugin.Graph(pd.DataFrame({"src": source, "dst": target})).rank(certified=True, **options)
+
+
+def test_twins_are_found():
+    # 1 and 2 link to each other, and 0 to both; 3 and 4 are behind them.
+    ranking = rank([0, 0, 1, 2, 1, 2], [1, 2, 2, 1, 3, 4], top=5)
+    assert ranking.certified
+    assert [(tie.places, tie.equal, tie.frame["vertex"].tolist()) for tie in ranking.ties] == [
+        (range(2), True, [1, 2]),
+        (range(2, 4), True, [3, 4]),
+    ]
+
+
+def test_a_tie_may_go_past_the_end():
+    ranking = rank([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
+    assert ranking.frame["vertex"].tolist() == [0, 1]
+    (tie,) = ranking.ties
+    assert (tie.places, tie.frame["vertex"].tolist(), tie.equal) == (range(1, 4), [1, 2, 3], True)
+    assert ranking.certified
+
+
+def test_what_cannot_be_told_apart_is_said():
+    random = np.random.default_rng(1)
+    source, target = random.integers(0, 100, 500), random.integers(0, 100, 500)
+    ranking = rank(source, target, top=20, tol=1e-2)
+    assert ranking.converged
+    assert ranking.error_bound <= 1e-2
+    assert not ranking.certified
+    open_ties = [tie for tie in ranking.ties if not tie.equal]
+    assert open_ties
+    for tie in open_ties:
+        # Neighbours in it are within reach of each other.
+        assert (-np.diff(tie.frame["pagerank"]) <= 2 * ranking.vertex_bound).all()
+        assert len(tie.frame) == len(tie.places) > 1
+    assert rank(source, target, top=20, tol=1e-10).certified
+
+
+def test_a_proof_comes_before_the_tolerance():
+    random = np.random.default_rng(1)
+    source, target = random.integers(0, 1000, 5000), (random.random(5000) ** 3 * 1000).astype(int)
+    ranking = rank(source, target, top=3, tol=1e-10, method="numpy")
+    longer = prplugin.Graph(pd.DataFrame({"src": source, "dst": target})).rank(tol=1e-10, method="numpy")
+    assert ranking.certified
+    assert ranking.error_bound > 1e-10
+    assert ranking.iterations < longer.iterations
+    best = longer.ranks.argsort()[::-1][:3]
+    assert ranking.frame["vertex"].tolist() == best.tolist()
+
+
+def test_the_proof_is_of_the_order_before_a_cast():
+    # 1 and 2 differ by less than float32 has digits for.
+    edges = pd.DataFrame({"src": [0, 0], "dst": [1, 2], "w": [1.0, 1.0 + 2**-30]})
+    ranking = prplugin.Graph(edges, weight="w").rank(top=2, certified=True, tol=1e-12)
+    assert ranking.frame["vertex"].tolist() == [2, 1]
+    assert ranking.certified
+    rough = prplugin.Graph(edges, weight="w").rank(top=2, certified=True, tol=1e-6, dtype="float32")
+    assert not rough.certified
+
+
+def test_the_frame_is_as_pagerank_gives_it():
+    edges = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]})
+    frame = edges.pagerank(top=2, certified=True)
+    assert frame["vertex"].tolist() == ["a", "b"]
+    assert edges.pagerank(top=5, certified=True)["vertex"].tolist() == ["a", "b", "c"]
+
+
+def test_an_empty_graph():
+    empty = pd.DataFrame({"src": pd.Series([], dtype="int64"), "dst": pd.Series([], dtype="int64")})
+    ranking = prplugin.Graph(empty).rank(top=3, certified=True)
+    assert ranking.ties == ()
+    assert ranking.certified
+    assert len(ranking.frame) == 0
+
+
+def test_it_can_be_pickled():
+    ranking = rank([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
+    again = pickle.loads(pickle.dumps(ranking))
+    assert again.frame.equals(ranking.frame)
+    assert [tie.places for tie in again.ties] == [tie.places for tie in ranking.ties]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"top": 3, "stop": "delta"}, {"top": 3, "tol": 0, "max_iter": 3}, {"top": 3, "certified": 1}]
+)
+def test_what_has_no_meaning_is_refused(options):
+    edges = pd.DataFrame({"src": [0, 1], "dst": [1, 0]})
+    with pytest.raises(prplugin.InvalidOptionError, match="certified"):
+        edges.pagerank(**{"certified": True, **options})
+
+
+def test_without_it_nothing_is_known_of_ties():
+    ranking = prplugin.Graph(pd.DataFrame({"src": [0, 1], "dst": [1, 0]})).rank(top=1)
+    assert not ranking.certified
+    assert ranking.vertex_bound == ranking.error_bound
+    with pytest.raises(prplugin.InvalidOptionError, match="certified=True"):
+        _ = ranking.ties
+
+
+def test_out_of_steps():
+    with pytest.raises(prplugin.NotConvergedError) as caught:
+        rank([0, 1, 2, 3, 3], [1, 0, 0, 1, 2], top=4, tol=1e-10, max_iter=1)
+    assert not caught.value.ranking.certified
+    assert caught.value.ranking.ties
