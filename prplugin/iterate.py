@@ -36,9 +36,9 @@ from prplugin.errors import InvalidOptionError
 from prplugin.extrapolate import WINDOW, Window, window_bytes
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
+from prplugin.graph.sums import total
 from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
-from prplugin.problem import normalised
 
 __all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
 
@@ -105,10 +105,14 @@ def iterate(
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch)
         if outcome.converged:
             return outcome
+        ranks, done = outcome.ranks, outcome.iterations
         # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
-        (start, _), done = normalised(outcome.ranks), outcome.iterations
+        ranks /= total(ranks)
         step.contribute_in("float64")
-    step.start(start)
+        step.start(ranks)
+        del outcome, ranks  # makes room
+    else:
+        step.start(start)
     if budget == 0:
         ranks = step.ranks().copy()
         bound = certificate.of_start(step().change)
