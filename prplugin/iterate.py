@@ -43,7 +43,6 @@ from prplugin.graph.sums import total
 from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
 from prplugin.options import Options
 from prplugin.order import Equal, Order, least_gap, order_of
-from prplugin.problem import normalised
 
 __all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
 
@@ -123,10 +122,14 @@ def iterate(
         outcome = _in_float32(step, start, certificate, options, budget - 1, watch, looks)
         if outcome.converged:
             return outcome
+        ranks, done = outcome.ranks, outcome.iterations
         # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
-        (start, _), done = normalised(outcome.ranks), outcome.iterations
+        ranks /= total(ranks)
         step.contribute_in("float64")
-    step.start(start)
+        step.start(ranks)
+        del outcome, ranks  # makes room
+    else:
+        step.start(start)
     if budget == 0:
         ranks = step.ranks().copy()
         bound = certificate.of_start(step().change)

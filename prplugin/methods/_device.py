@@ -130,6 +130,7 @@ class DeviceStep(GpuStep):
         return self._measured(1)[0]
 
     def many(self, count: int) -> list[Sums]:
+        self._before = self._ranks[:0]  # makes room
         self._before = self._ranks.copy()
         for slot in self._slots[:count]:
             self._step(slot)
@@ -394,13 +395,13 @@ def shares_footprint(there: Counts, so_far: Footprint) -> Footprint:
 def step_footprint(graph: Counts, so_far: Footprint, *, at_once: int = AT_ONCE) -> Footprint:
     """Add what a `DeviceStep` and the loop hold; `graph` is that of the problem, on whichever side.
 
-    That is outflow, sums, contributions and ranks; where steps are taken at once, the ranks before them; and where
-    float64 takes over from float32, the ranks that these came to, twice.
+    That is outflow, sums, contributions in float32, ranks, and those again that steps begin anew from; and where steps
+    are taken at once, the ranks before them. Whether float64 takes over, or steps are taken again, is up to the graph.
     """
     _, so_far = out_weight(graph, so_far)
     vector = 8 * graph.n
     so_far = so_far.then("device", vector, vector * (graph.place == "host"))
-    return returned(graph, so_far.then("device", (5 + (at_once > 1)) * vector))
+    return returned(graph, so_far.then("device", (3 + (at_once > 1)) * vector + vector // 2))
 
 
 def returned(graph: Counts, so_far: Footprint) -> Footprint:

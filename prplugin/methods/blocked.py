@@ -9,7 +9,7 @@ import numpy as np
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import index_dtype
-from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc
 from prplugin.machine import Machine
 from prplugin.methods import Step, _blocks, _device, _merge
 from prplugin.options import whole
@@ -55,11 +55,10 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     runs = (n // MOST + 1) * pieces
     edges = m + 7 * min(m, runs) // 2
     so_far = so_far.then("device", (2 + 2) * edges + edges // 2 + there.index * pieces, 6 * runs)
-    if there.weighted:
-        # In the order of the rows first, which go once they are in that of the pieces.
-        _, so_far = out_weight(there, so_far)
+    so_far = _merge.step_footprint(graph, there, so_far.then("device", 8 * edges), pieces, narrow_pays=True)
+    if there.weighted:  # in the order of the rows first, which goes once they are in that of the pieces
         so_far = so_far.then("device", 8 * edges, 8 * m)
-    return _merge.step_footprint(graph, there, so_far.then("device", 8 * edges), pieces, narrow_pays=True)
+    return so_far
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
