@@ -143,21 +143,32 @@ class Sweeps:
         count : int
             How many sweeps that took.
         """
+        left = np.empty(self.live.size, np.float32)
+        self._share(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
+        gained, count = self._solve(left, float(moves.sum(dtype=np.float64)), goal, limit)
+        further = ranks.copy()
+
+        def add(_: int, first: int, last: int) -> None:
+            further[self.live[first:last]] += left[first:last]
+
+        self._share(add)
+        return further, gained, count
+
+    def _solve(self, left: Any, whole: float, goal: float, limit: int) -> tuple[float, int]:
+        """Replace r of the vertices that are swept by d - r; `whole` is the sum of r of all."""
         layout, n = self._layout, self.live.size
         iterates = np.empty((WINDOW + 1, n + 1), np.float32)
         iterates[:, n] = 0
-        left = np.empty(n, np.float32)
         sums = np.empty((len(layout.pieces), 2))
 
         def begin(piece: int, first: int, last: int) -> None:
             own = left[first:last]
-            np.take(moves, self.live[first:last], out=own)
             np.divide(own, layout.out[first:last], out=iterates[0, first:last])
             sums[piece] = own.sum(dtype=np.float64), np.abs(own).sum(dtype=np.float64)
 
         self._share(begin)
         flowing, norm = (float(column.sum()) for column in sums.T)
-        of_dangling = float(moves.sum(dtype=np.float64)) - flowing
+        of_dangling = whole - flowing
         values = [(flowing, of_dangling)]
         # In as many stages, of equally many digits each, as float32 needs.
         digits = math.log10(norm / goal) if 0 < goal < norm else MOST
@@ -181,19 +192,12 @@ class Sweeps:
                 self._leap(iterates, values, pace < 1 and math.log(goal / change) / math.log(pace) > WINDOW / 2)
                 at, last = 0, 0.0
 
-        def end(piece: int, first: int, last: int) -> None:
+        def end(_: int, first: int, last: int) -> None:
             own = left[first:last]
             np.subtract(iterates[at, first:last] * layout.out[first:last], own, out=own)
 
         self._share(end)
-        del iterates  # room for the ranks
-        further = ranks.copy()
-
-        def add(piece: int, first: int, last: int) -> None:
-            further[self.live[first:last]] += left[first:last]
-
-        self._share(add)
-        return further, values[-1][1] - of_dangling, count
+        return values[-1][1] - of_dangling, count
 
     def _sweep(self, iterates: Any, left: Any, flowing: float, dangling: float) -> tuple[float, float, float]:
         kernels, layout, alpha = self._kernels, self._layout, self._alpha
@@ -280,7 +284,8 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
 
     def lay_out(turn: int, _: int) -> None:
         first, last = pieces[turn]
-        ends[first + 1 : last + 1] += ends.dtype.type(begins[turn])
+        own = ends[first + 1 : last + 1]
+        np.add(own, begins[turn], out=own)
         ready = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
         looped.append(
             kernels.lay_out(

@@ -72,7 +72,7 @@ class _ThreadedPull:
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
         self._problem, self._threads = problem, threads
-        self._ranks: Any = None
+        self._ranks: Floats = np.empty(0)
         self._contributions: Any = None
         self._next: Any = None
         self._moves: Any = None
