@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 __all__ = ["COMPILED_FROM", "Machine", "this_machine"]
 
-COMPILED_FROM = 750_000
+COMPILED_FROM = 1 << 20
 """Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
 
 Measured in docs/decisions/0002-numpy-below-numba-above.md.

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import prplugin
-from benchmarks.generate import grid, rmat, scattered, scattered_ids
+from benchmarks.generate import grid, rmat, scattered_ids
 from benchmarks.peers._memory import peak_bytes
 from prplugin.machine import COMPILED_FROM
 from prplugin.methods import numba as method
 
 
-def web(n=180_000, m=800_000):
+def web(n=240_000, m=1_100_000):
     """Three of five pages link to nothing; the others to pages that are near by number."""
     random = np.random.default_rng(0)
     source = 5 * random.integers(0, n // 5, m) + random.integers(0, 2, m)
@@ -28,7 +28,7 @@ def named():
     return pd.DataFrame({name: ids[edges[name]] for name in edges}, dtype=object)
 
 
-MAKE = {"grid": lambda: grid(450), "web": web, "sparse ids": lambda: scattered(rmat(16)), "objects": named}
+MAKE = {"grid": lambda: grid(550), "web": web, "objects": named}
 
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
