@@ -16,6 +16,9 @@ DENSE = 4
 """Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
 
 
+PIECE = 1 << 17
+"""Rows of which something is made in one go."""
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 over the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
 
@@ -117,22 +120,31 @@ def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     """
     keys = np.concatenate(columns)
     bits = np.uint64(keys.size.bit_length())
-    rows = np.arange(keys.size, dtype=np.uint64)
-    packed = keys.astype(np.uint64) * GOLDEN >> bits << bits | rows
+    packed = keys.astype(np.uint64)
+    packed *= GOLDEN
+    packed >>= bits
+    packed <<= bits
+    for begin in range(0, keys.size, PIECE):
+        piece = packed[begin : begin + PIECE]
+        piece |= np.arange(begin, begin + piece.size, dtype=np.uint64)
     packed.sort()
     packed &= (np.uint64(1) << bits) - np.uint64(1)
     order = packed.view(np.int64)
-    together = keys[order]
-    first = np.flatnonzero(_changes(together))
-    runs = together[first]
+    new = np.empty(order.size, np.bool_)
+    for begin in range(0, order.size, PIECE):
+        together = keys[order[max(begin - 1, 0) : begin + PIECE]]
+        new[begin : begin + PIECE] = _changes(together)[begin > 0 :]
+    first = np.flatnonzero(new)
+    runs = keys[order[first]]
+    del keys, packed
     by_id = np.argsort(runs)
     ranked = runs[by_id]
     new = _changes(ranked)
     ids = ranked[new]
     position = np.empty(runs.size, index_dtype(ids.size))
     position[by_id] = np.cumsum(new) - 1
-    codes = np.empty(keys.size, position.dtype)
-    codes[order] = np.repeat(position, np.diff(first, append=keys.size))
+    codes = np.empty(order.size, position.dtype)
+    codes[order] = np.repeat(position, np.diff(first, append=order.size))
     return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
 
 
