@@ -40,11 +40,12 @@ ALL = tuple(PAPERS)
 """What ``python -m benchmarks all`` runs."""
 
 ONLY = click.option("--only", multiple=True, help="Cases in whose name this occurs; may be repeated.")
+LIST = click.option("--list", "listed", is_flag=True, help="Name all rows, for --only, and run none.")
 
 OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
     "cugraph": ONLY,
-    "peers": ONLY,
+    "peers": lambda command: LIST(ONLY(command)),
 }
 """Of some benchmarks alone."""
 
@@ -55,7 +56,11 @@ def main() -> None:
 
 
 def _running(names: tuple[str, ...]) -> Callable[..., None]:
-    def command(data: Path | None, output: Path, quick: bool, **options: Any) -> None:
+    def command(data: Path | None, output: Path, quick: bool, listed: bool = False, **options: Any) -> None:
+        if listed:
+            for name in names:
+                click.echo("\n".join(BENCHMARKS[name].names(data or _real_graphs(), quick)))
+            return
         options = {name: value for name, value in options.items() if value not in (None, ())}
         words = ["--quick"] * quick + ["--data DIR"] * (data is not None)
         for name, value in options.items():

@@ -320,6 +320,7 @@ class _Leaps:
                 self._wait()
                 return 0, 1
             self._landed(change / back[1])
+        del back  # the next leap has its memory
         return self._onward(change, left, limit), 0
 
     def _landed(self, part: float) -> None:

@@ -10,7 +10,7 @@ __all__ = ["COMPILED_FROM", "Machine", "bytes_available", "this_machine"]
 
 CGROUP = Path("/sys/fs/cgroup")
 
-COMPILED_FROM = 750_000
+COMPILED_FROM = 1 << 20
 """Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
 
 Measured in docs/decisions/0002-numpy-below-numba-above.md.

@@ -10,6 +10,7 @@ import pytest
 
 import prplugin
 from prplugin.graph import host_groups, host_ids
+from prplugin.graph import renumber as renumbering
 from prplugin.graph.renumber import edges_by_id, renumber
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.threads import Threads
@@ -98,6 +99,16 @@ def test_ids_in_a_column_of_a_matrix(threads, monkeypatch):
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
+
+
+@pytest.mark.parametrize("factor", [renumbering.GOLDEN, np.uint64(2**60), np.uint64(0)])
+def test_ids_that_share_a_hash_are_told_apart(factor, monkeypatch):
+    columns = columns_of("int64", "anywhere")
+    known, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    monkeypatch.setattr(renumbering, "GOLDEN", factor)
+    found, ids = renumber(columns)
+    assert ids.tolist() == known.tolist()
+    assert np.concatenate(found).tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("ids", ["int32", "int64", "scattered int32", "scattered"])

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import peers
+from benchmarks import cold_start, peers
 from benchmarks.__main__ import main
 from benchmarks.peers._cases import cases
 from benchmarks.peers._fit import Fit, _loosest
@@ -18,20 +18,27 @@ from benchmarks.peers._memory import peak_bytes
 from benchmarks.peers._sides import PEERS
 
 
+def rows_of(*only, quick=True):
+    return [row for part in peers.parts(None, quick, only) for row in part.rows()]
+
+
 def test_rows_are_at_the_error_asked():
-    rows = list(peers.rows(None, quick=True, only=("grid", "strings ids, SciPy loop", "str ids, SciPy loop")))
-    assert {row["peer"] for row in rows} == set(PEERS)
-    timed = [row for row in rows if row["ratio"] != ""]
+    rows = rows_of("grid", "strings ids, SciPy loop", "str ids, SciPy loop")
+    assert {row["peer"] for row in rows if "peer" in row} == set(PEERS)
+    timed = [row for row in rows if row.get("ratio", "") != ""]
     assert {row["peer"] for row in timed} >= {"SciPy loop", "SciPy loop, tuned", "NetworkX"}
     assert len({row["graph"] for row in timed}) == 3
     for row in timed:
         assert max(row["peer error"], row["our error"]) <= row["error asked"]
         assert row["ratio"] == row["peer s"] / row["ours s"]
-    assert all(row["note"] for row in rows if row["ratio"] == "")
+    assert all(row["note"] for row in rows if row.get("ratio") == "")
 
 
-def test_all_tables_are_written(tmp_path):
-    only = [f"int64 ids, SciPy loop, tuned, {way}" for way in ("frame", "threads", "busy core")]
+def test_all_tables_are_written(tmp_path, monkeypatch):
+    first = {**dict.fromkeys(cold_start.COLUMNS, 1.0), "kernels on disk": "no"}
+    monkeypatch.setattr(cold_start, "rows", lambda data, quick: iter([first]))
+    only = [f"int64 ids, scipy loop, tuned, {way}" for way in ("frame", "threads", "busy core")]
+    only += ["grid 30 x 30, local ids, ours, memory", "first call"]
     words = ["peers", "--quick", "--output", str(tmp_path), *(word for name in only for word in ("--only", name))]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
@@ -45,11 +52,22 @@ def test_all_tables_are_written(tmp_path):
 def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     monkeypatch.delitem(sys.modules, "benchmarks.peers.networkx", raising=False)
-    [row] = peers.rows(None, quick=True, only=("grid 30 x 30, local ids, NetworkX, compute",))
+    [row] = rows_of("grid 30 x 30, local ids, NetworkX, compute")
     assert row["peer"] == "NetworkX"
     assert "pip install" in row["note"]
-    [row] = peers.rows(None, quick=False, only=("web-NotreDame",))
+    [row] = rows_of("web-NotreDame", quick=False)
     assert "PRPLUGIN_DATA" in row["note"]
+
+
+def test_rows_are_picked_by_the_names_that_are_listed():
+    listed = CliRunner().invoke(main, ["peers", "--quick", "--list"]).output.splitlines()
+    assert len(set(listed)) == len(listed)
+    for name in PEERS:
+        assert f"R-MAT 10, sparse int64 ids, {name}, threads" in listed
+    [part] = peers.parts(None, True, ("GRID 30 x 30, local ids, igraph, frame to frame",))
+    assert part.name == "grid 30 x 30, local ids"
+    with pytest.raises(ValueError, match="--list"):
+        peers.parts(None, True, ("no such peer",))
 
 
 def test_strings_are_those_of_the_sparse_ids():

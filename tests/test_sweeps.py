@@ -47,11 +47,16 @@ def test_what_is_left_after_a_step_is_solved_for(n, weight, own):
     moves = (random.dirichlet(np.ones(n)) - np.full(n, 1 / n)).astype(np.float32)
     exact = np.linalg.solve(np.eye(n) - alpha * matrix, moves.astype(float))
     sweeps = Sweeps(Problem(adjacency, alpha, v, w), w, (1 - alpha) * v, 2)
-    found, passes = sweeps.solve(moves, 1e-6 * np.abs(moves).sum(), 200)
+    after = moves.astype(float)
+    found, gained, passes = sweeps.solve(after, moves, 1e-6 * np.abs(moves).sum(), 200)
     # Up to what it sums to, in proportion to the ranks, which the scaling of the ranks makes good.
     ranks = np.linalg.solve(np.eye(n) - alpha * matrix, (1 - alpha) * v)
-    found = found - (found.sum() - exact.sum()) * ranks
-    assert np.abs(found - exact).sum() <= 1e-4 * np.abs(moves).sum()
+    exact += (found.sum() + gained - exact.sum()) * ranks
+    dangling = out == 0
+    np.testing.assert_array_equal(found[dangling], after[dangling])
+    near = 1e-4 * float(np.abs(moves).sum())
+    assert np.abs(found - exact)[~dangling].sum() <= near
+    assert gained == pytest.approx((exact - after)[dangling].sum(), abs=near)
     assert 1 <= passes < 200
 
 
@@ -90,9 +95,9 @@ def test_the_layout_is_made_once_a_graph():
 
 @pytest.mark.parametrize("wrong", ["nothing", "noise", "not a number"])
 def test_a_wrong_look_ahead_costs_its_passes_and_a_step(monkeypatch, wrong):
-    def solve(self, moves, goal, limit):
-        random = np.random.default_rng(0).random(moves.size).astype(np.float32)
-        return {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong], 1
+    def solve(self, ranks, moves, goal, limit):
+        random = np.random.default_rng(0).random(moves.size)
+        return ranks + {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong], 0.0, 1
 
     graph = prplugin.Graph(edges_of())
     right = graph.rank(method="numba", tol=1e-10)

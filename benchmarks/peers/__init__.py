@@ -1,4 +1,4 @@
-"""Beside the CPU's other libraries, at the same measured error: ``python -m benchmarks peers [--only NAME]``.
+"""Beside the CPU's other libraries, at the same measured error: ``python -m benchmarks peers``.
 
 "Frame to frame" is from a pandas frame of edges to one of ranks, numbering of ids included; "compute alone" is from a
 graph of the library's own to ranks. An error is the distance in L1 to a power iteration in float64 by SciPy. Each side
@@ -6,50 +6,89 @@ computes with the loosest tolerance of its own, by doublings and halvings, whose
 all cores if it can. Times are medians of calls in turn, ours and the peer's; "at least" is the ratio that we set out to
 reach. Each peer is a module here that says how it is fed, and what else was tried. Memory is the most that ours holds
 beside the user's frame, Arrow's included; the limit is 2 * the two columns + 40 bytes a vertex.
+
+``--list`` names all rows, and ``--only WORDS``, which may be repeated, picks those in whose name the words occur:
+``--only python-graphblas``, ``--only "R-MAT 20, sparse int64 ids, igraph"``, ``--only memory``. What an interrupted run
+has done of the same command is not done again, case by case.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.peers import _busy, _threads, _times
+from benchmarks import cold_start
+from benchmarks.peers import _busy, _memory, _threads, _times
 from benchmarks.peers._cases import ALONE, ASKED, WHOLE, Case, cases
 from benchmarks.peers._figure import figure
 from benchmarks.peers._fit import Fitted, Posed, fitted, posed
 from benchmarks.peers._sides import PEERS, ours, peer
+from benchmarks.run import Part
 
-__all__ = ["PACKAGES", "TABLES", "figure", "rows"]
+__all__ = ["PACKAGES", "TABLES", "figure", "names", "parts"]
 
 PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph", "sknetwork", "graph_mate"
 """Of the peers, and what numbers ids for them."""
 
-TABLES = {table.TITLE: table.COLUMNS for table in (_times, _threads, _busy)}
+OURS = "ours"
+FIRST_CALL = "first call, ours and SciPy loop"
+FIRST_CALL_TITLE = "The first call in a fresh process, with kernels on disk and without"
+
+TABLES = {
+    **{table.TITLE: table.COLUMNS for table in (_times, _memory, _threads, _busy)},
+    FIRST_CALL_TITLE: cold_start.COLUMNS,
+}
 
 
-def rows(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
-    """Give the rows of all tables, a case at a time; what cannot be had is a row that says why.
+def names(data: Path | None, quick: bool) -> list[str]:
+    """Name all rows: case, peer and way; those of the first call are one."""
+    rows = [f"{case.name}, {whose}, {way}" for case in cases(data, quick) for whose, way in _ways(case)]
+    return [*rows, FIRST_CALL]
+
+
+def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
+    """Give the cases, and the first call.
 
     Parameters
     ----------
     only : tuple of str
-        Rows in whose case, peer and way ("frame to frame", "compute alone", "threads", "busy core") one of these
-        occurs. Not given: all.
+        Rows in whose name one of these occurs, in upper or lower case. Not given: all.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
     """
+
+    def wanted(name: str) -> bool:
+        return not only or any(word.casefold() in name.casefold() for word in only)
+
+    found = []
     for case in cases(data, quick):
-        all_ways = (WHOLE, ALONE, *[_threads.WHAT, _busy.WHAT] * case.details)
-        wanted = {
-            name: {way for way in all_ways if not only or any(word in f"{case.name}, {name}, {way}" for word in only)}
-            for name in PEERS
-        }
-        if any(wanted.values()):
+        ways = [(whose, way) for whose, way in _ways(case) if wanted(f"{case.name}, {whose}, {way}")]
+        if ways:
             about = {"graph": case.name}
-            yield from _or_why(about, partial(_beside_peers, case, wanted, about))
-        gc.collect()
+            found.append(Part(case.name, partial(_or_why, about, partial(_beside_peers, case, ways, about)), len(ways)))
+    if wanted(FIRST_CALL):
+        found.append(Part(FIRST_CALL, partial(_first_calls, data, quick), 5))
+    if not found:
+        raise ValueError(f"no row has {' or '.join(map(repr, only))} in its name: see --list")
+    return found
+
+
+def _ways(case: Case) -> list[tuple[str, str]]:
+    """Name whose rows there are of a case, and of which way."""
+    details = (_threads.WHAT, _busy.WHAT) if case.details else ()
+    own = [(OURS, _memory.WHAT), *((OURS, way) for way in details if way == _busy.WHAT)]
+    return own + [(name, way) for name in PEERS for way in (WHOLE, ALONE, *details)]
+
+
+def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
+    for row in cold_start.rows(data, quick):
+        yield {"table": FIRST_CALL_TITLE, **row}
 
 
 def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
@@ -64,15 +103,18 @@ def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]])
         yield _row(_times, about, {"note": f"{type(error).__name__}: {error}"[:200]})
 
 
-def _beside_peers(case: Case, wanted: dict[str, set[str]], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _beside_peers(case: Case, ways: list[tuple[str, str]], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
     here = posed(case)
     mine = fitted(ours(), here)
     about |= _times.about(here, mine)
-    if any(_busy.WHAT in ways for ways in wanted.values()):
+    if (OURS, _memory.WHAT) in ways:
+        for held in _memory.rows(here, mine):
+            yield _row(_memory, about, held)
+    if (OURS, _busy.WHAT) in ways:
         yield _row(_busy, about, {"error asked": ASKED[0], **_busy.row(here, mine, ASKED[0])})
-    for name, ways in wanted.items():
-        if ways:
-            yield from _or_why(about | {"peer": name}, partial(_beside, here, mine, name, ways, about | {"peer": name}))
+    for name in PEERS:
+        if own := {way for whose, way in ways if whose == name}:
+            yield from _or_why(about | {"peer": name}, partial(_beside, here, mine, name, own, about | {"peer": name}))
 
 
 def _beside(here: Posed, mine: Fitted, name: str, ways: set[str], about: dict[str, Any]) -> Iterator[dict[str, Any]]:

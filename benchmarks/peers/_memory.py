@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["peak_bytes"]
+from benchmarks.peers._fit import Fitted, Posed
+
+__all__ = ["COLUMNS", "TITLE", "WHAT", "peak_bytes", "rows"]
+
+WHAT = "memory"
+TITLE = "Memory, from frame to frame"
+COLUMNS = ("graph", "edges", "vertices", "error asked", "method", "columns MB", "our peak MB", "limit MB", "of limit")
 
 _pools: list[pa.MemoryPool] = []
 """Kept, for what they gave may outlive the call."""
+
+
+def rows(here: Posed, mine: Fitted) -> Iterator[dict[str, Any]]:
+    """Measure ours at each error asked."""
+    n, columns = len(here.exact), int(here.frame.memory_usage(index=False).sum())
+    limit = 2 * columns + 40 * n
+    for asked, fit in mine.fits.items():
+        peak = peak_bytes(partial(mine.side.whole, here.frame, here.case.alpha, fit.tol))
+        yield {
+            "vertices": n,
+            "error asked": asked,
+            "columns MB": columns / 1e6,
+            "our peak MB": peak / 1e6,
+            "limit MB": limit / 1e6,
+            "of limit": peak / limit,
+        }
 
 
 def peak_bytes(do: Callable[[], object]) -> int:

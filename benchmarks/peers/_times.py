@@ -10,7 +10,6 @@ from typing import Any
 from benchmarks.measure import Timed, alternately
 from benchmarks.peers._cases import ALONE, WHOLE
 from benchmarks.peers._fit import Fitted, Posed
-from benchmarks.peers._memory import peak_bytes
 from prplugin.machine import this_machine
 
 __all__ = ["COLUMNS", "TITLE", "about", "row", "runs_of"]
@@ -18,26 +17,23 @@ __all__ = ["COLUMNS", "TITLE", "about", "row", "runs_of"]
 TITLE = "Times"
 COLUMNS = (
     "graph", "edges", "peer", "what", "error asked", "peer s", "ours s", "ratio", "at least", "method", "peer passes",
-    "our passes", "peer error", "our error", "peer threads", "our threads", "our peak MB", "limit MB", "note",
+    "our passes", "peer error", "our error", "peer threads", "our threads", "note",
 )  # fmt: skip
 
 LEAST_ALONE = 1.5
 """How many times as fast we set out to be in computing alone."""
 
-LIMIT = 60.0
+LIMIT = 15.0
 """Seconds of a peer's call beyond which it is not called again."""
 
 
 def about(here: Posed, mine: Fitted) -> dict[str, Any]:
     """Say what is ours whatever the peer."""
-    n, columns = len(here.exact), int(here.frame.memory_usage(index=False).sum())
     tol = max(fit.tol for fit in mine.fits.values())
     return {
         "edges": len(here.frame),
         "method": mine.graph.rank(alpha=here.case.alpha, tol=tol).method,
         "our threads": this_machine().threads,
-        "our peak MB": peak_bytes(lambda: mine.side.whole(here.frame, here.case.alpha, tol)) / 1e6,
-        "limit MB": (2 * columns + 40 * n) / 1e6,
     }
 
 

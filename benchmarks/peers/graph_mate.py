@@ -14,9 +14,10 @@ import pandas as pd
 
 from benchmarks.peers._numbering import by_arrow
 
-__all__ = ["THREADS", "build", "rank"]
+__all__ = ["MOST_EDGES", "THREADS", "build", "rank"]
 
 THREADS = None
+MOST_EDGES = 5_000_000
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:

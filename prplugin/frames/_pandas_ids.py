@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, pooled
+from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, looked_up, pooled
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 from prplugin.graph.renumber import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
@@ -370,7 +370,7 @@ def _by_first_appearance(
     order = np.argsort(places)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
-    all_codes = [position[number][codes] for (codes, _), number in zip(each, numbers, strict=True)]
+    all_codes = [looked_up(position[number], codes) for (codes, _), number in zip(each, numbers, strict=True)]
     return all_codes, _like_categories(values.take(order), columns), places[order]
 
 

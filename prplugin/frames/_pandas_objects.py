@@ -14,7 +14,10 @@ from prplugin.graph.edges import Integers
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.threads import Threads
 
-__all__ = ["Pooled", "factorised", "first_rows", "pooled"]
+__all__ = ["Pooled", "factorised", "first_rows", "looked_up", "pooled"]
+
+PIECE = 1 << 17
+"""Rows that are looked at in one go, to keep what is made of them small."""
 
 LOOKED_AT = 8
 """One of so many rows tells whether objects repeat."""
@@ -46,9 +49,9 @@ class Pooled:
         return self.column.dtype
 
     def factorised(self, *, strings: bool) -> tuple[Integers, Any]:
-        """Do what `pandas.factorize` does with the column; `strings` says whether all are."""
+        """Do what `pandas.factorize` does with the column; `strings` says whether all are. It writes over the codes."""
         numbers, values = factorised(self.objects, strings=strings)
-        return numbers[self.codes], values
+        return looked_up(numbers, self.codes), values
 
 
 def factorised(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
@@ -70,8 +73,20 @@ def factorised(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
 def first_rows(codes: Integers, count: int) -> Integers:
     """Give the row in which each of the codes 0, 1, ..., count - 1 first appears."""
     first = np.empty(count, np.int64)
-    first[codes[::-1]] = np.arange(codes.size)[::-1]  # written row by row, from the last: the first one stays
+    for begin in reversed(range(0, codes.size, PIECE)):
+        rows = np.arange(begin, min(begin + PIECE, codes.size))
+        first[codes[rows[::-1]]] = rows[::-1]  # written row by row, from the last: the first one stays
     return first
+
+
+def looked_up(table: Integers, codes: Integers) -> Integers:
+    """Replace codes by what a table has for each: in their place, if they may be written over and have its type."""
+    if codes.dtype != table.dtype or not codes.flags.writeable:
+        return table[codes]
+    for begin in range(0, codes.size, PIECE):
+        # In bounds all of them: to say so keeps NumPy from a buffer of its own.
+        np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
+    return codes
 
 
 def pooled(column: pd.Series) -> pd.Series | Pooled:

@@ -89,7 +89,7 @@ class Adjacency:
     @property
     def out_weight(self) -> Floats:
         """The sum W of the weights that leave each vertex, as n float64: 0 on dangling ones, not finite past range."""
-        return self._out_weight[0]
+        return self._out_weight[0].astype(np.float64, copy=False)
 
     @property
     def out_weight_chain(self) -> int:

@@ -75,7 +75,7 @@ class GroupedEdges:
     ----------
     in_edges : tuple of arrays
         Offsets, sources and weights of the edges by target; None where every edge counts 1.
-    out_weight : array of n float64
+    out_weight : array of n float64, or of n counts
     by_row : function
         Gives the source and the destination of each row.
     out_weight_chain : int

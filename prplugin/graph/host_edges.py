@@ -42,7 +42,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     codes, ids = by_hash(ends, dtype, threads)
     del ends
     by_row = partial(tuple, codes.copy()) if lasting else partial(_renumbered, columns)
-    out_degrees = counted(codes[0], ids.size, threads).astype(np.float64)
+    out_degrees = counted(codes[0], ids.size, threads)
     # Taken out, so that they make room before the last pass, where nothing else holds them.
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
     return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids
@@ -64,7 +64,7 @@ def _by_range(
         indices = indices.astype(position.dtype, copy=False)
         offsets, out_degrees = np.append(offsets[found], offsets[-1]), out_degrees[found]
     by_row = partial(_placed, ends, position, threads) if lasting else partial(_renumbered, columns)
-    return GroupedEdges((offsets, indices, None), out_degrees.astype(np.float64), by_row), ids_from(found, low, dtype)
+    return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids_from(found, low, dtype)
 
 
 def _placed(codes: list[Any], position: Integers | None, threads: Threads) -> tuple[Integers, ...]:

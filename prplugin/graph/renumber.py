@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -13,6 +14,13 @@ __all__ = ["edges_by_id", "renumber"]
 
 DENSE = 4
 """Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
+
+
+PIECE = 1 << 17
+"""Rows of which something is made in one go."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 over the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
 
 
 def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Edges | GroupedEdges, Integers]:
@@ -74,7 +82,7 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
-    return by_sort(columns)
+    return _by_runs(columns)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
@@ -104,8 +112,51 @@ def _shifted(column: Integers, low: int) -> Integers:
     return wide - np.uint64(low % 2**64).astype(np.int64)
 
 
+def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Bring equal ids together, and then sort one of each: in half the time of a sort that says where each came from.
+
+    What is sorted is an id's hash and its row in one number. Where two ids share a hash, theirs may be several runs,
+    which get the same position in the end.
+    """
+    keys = np.concatenate(columns)
+    bits = np.uint64(keys.size.bit_length())
+    packed = keys.astype(np.uint64)
+    packed *= GOLDEN
+    packed >>= bits
+    packed <<= bits
+    for begin in range(0, keys.size, PIECE):
+        piece = packed[begin : begin + PIECE]
+        piece |= np.arange(begin, begin + piece.size, dtype=np.uint64)
+    packed.sort()
+    packed &= (np.uint64(1) << bits) - np.uint64(1)
+    order = packed.view(np.int64)
+    new = np.empty(order.size, np.bool_)
+    for begin in range(0, order.size, PIECE):
+        together = keys[order[max(begin - 1, 0) : begin + PIECE]]
+        new[begin : begin + PIECE] = _changes(together)[begin > 0 :]
+    first = np.flatnonzero(new)
+    runs = keys[order[first]]
+    del keys, packed
+    by_id = np.argsort(runs)
+    ranked = runs[by_id]
+    new = _changes(ranked)
+    ids = ranked[new]
+    position = np.empty(runs.size, index_dtype(ids.size))
+    position[by_id] = np.cumsum(new) - 1
+    codes = np.empty(order.size, position.dtype)
+    codes[order] = np.repeat(position, np.diff(first, append=order.size))
+    return np.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids
+
+
+def _changes(values: Integers) -> NDArray[np.bool_]:
+    """Say which values differ from the one before; the first does."""
+    changes = np.ones(values.size, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
+
+
 def by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Sort the ids; each new one in that order has the next position. No compiler, and fast enough for small frames."""
+    """Sort the ids; each new one in that order has the next position."""
     xp = namespace(columns[0])
     keys = xp.concatenate(columns)
     order = xp.argsort(keys)

@@ -17,7 +17,7 @@ from prplugin.methods import Step, Sums
 from prplugin.methods._sweeps import Sweeps, sweeps_bytes, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
-from prplugin.problem import Problem, normalised
+from prplugin.problem import Problem
 
 name = "numba"
 runs_on = "cpu"
@@ -30,17 +30,25 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 def footprint(graph: Counts, machine: Machine) -> Footprint:
     """Count the bytes of the in-edges, of their shares, and of the vectors."""
-    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    n, m = here.n, here.m
-    so_far = so_far.then("host", m * here.weight)
-    # Outflow, contributions old and new, ranks, and moves; which vertices flow, and the ranks of those that do not.
-    so_far = so_far.then("host", (4 * 8 + 4) * n, (8 + 1) * n)
+    so_far, n = _planned(graph), graph.n
+    # Contributions old and new; which vertices dangle.
+    so_far = so_far.then("host", 2 * 8 * n, n)
     return so_far if graph.place == "host" else so_far.then("device", 8 * n)
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add what sweeps take, and the ranks that they lead to and back from."""
-    return footprint(graph, machine).then("host", sweeps_bytes(graph), 3 * 8 * graph.n)
+    """Count what sweeps take, while there are no contributions."""
+    kept, passing = sweeps_bytes(graph)
+    so_far = _planned(graph).then("host", 0, (2 * 8 + 1) * graph.n).then("host", kept, passing)
+    # The ranks that they lead to and back from, and contributions again.
+    so_far = so_far.then("host", 0, (2 * 8 + 8 + 1) * graph.n)
+    return so_far if graph.place == "host" else so_far.then("device", 8 * graph.n)
+
+
+def _planned(graph: Counts) -> Footprint:
+    """Count the in-edges, their shares, outflow, ranks and moves."""
+    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
+    return so_far.then("host", here.m * here.weight + (2 * 8 + 4) * here.n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -85,10 +93,12 @@ class _ThreadedPull:
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
         self._teleport = (1 - problem.alpha) * v
-        self._contributions, self._next = np.empty(n), np.empty(n)
         blocks = -(-n // kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
         self._problem, self._threads = problem, threads
+        self._ranks: Floats = np.empty(0)
+        self._contributions: Any = None
+        self._next: Any = None
         self._moves: Any = None
         self._sweeps: Sweeps | None = None
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
@@ -103,10 +113,15 @@ class _ThreadedPull:
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._ranks = np.empty(self._outflow.size)
-        self._ranks[:] = moved(ranks, "host")
+        n = self._outflow.size
+        if ranks is not self._ranks:  # its own nobody else has
+            self._ranks = np.empty(n)
+            self._ranks[:] = moved(ranks, "host")
+        if self._contributions is None:
+            self._contributions, self._next = np.empty(n), np.empty(n)
+        np.multiply(self._ranks, self._outflow == 0, out=self._next)
+        self._mass = total(self._next)
         np.multiply(self._ranks, self._outflow, out=self._contributions)
-        self._mass = total(np.where(self._outflow == 0, self._ranks, 0.0))
 
     def __call__(self) -> Sums:
         def sweep(first: int, last: int) -> None:
@@ -130,10 +145,19 @@ class _ThreadedPull:
         return worth_from(self._problem.adjacency)
 
     def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
+        self._contributions = self._next = None  # room for sweeps: `start` makes them anew
         if self._sweeps is None:
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
-        further, count = self._sweeps.solve(self._moves, goal, limit)
-        further -= self._moves
-        ranks = self._ranks + further
+        dangling = self._sweeps.live.size < self._ranks.size
+        ranks, gained, count = self._sweeps.solve(self._ranks, self._moves, goal, limit - dangling)
         np.maximum(ranks, 0.0, out=ranks)
-        return normalised(ranks)[0], count
+        whole = total(ranks) + gained
+        ranks /= whole
+        self._ranks = ranks
+        if dangling:  # what they gain together is known: a step gives each its own
+            self.start(ranks)
+            self._mass = max(0.0, self._mass + gained / whole)
+            self()
+            ranks /= total(ranks)
+            count += 1
+        return ranks, count
