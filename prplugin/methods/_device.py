@@ -56,6 +56,10 @@ TOTALS = 3
 TOTALS_CHAIN = 12
 """Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
 
+VECTORS = 10
+"""Of a step: ranks at the start, before the steps at once and now, sums, contributions, outflow, out-weight, and at
+most v, (1 - alpha) v and w."""
+
 ROW_CHAIN = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
 
@@ -93,7 +97,8 @@ class DeviceStep(GpuStep):
         self._weighted = adjacency.weighted
         self._outflow = outflow(adjacency)
         self._vectors = vectors(problem)
-        self._pulled = cupy.empty(n)
+        self._ranks: Floats = cupy.empty(n)
+        self._pulled: Floats = cupy.empty(n)
         self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty((at_once, TOTALS))
@@ -106,6 +111,7 @@ class DeviceStep(GpuStep):
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         import cupy
 
+        self._contributions: Any = None  # makes room
         self._contributions = cupy.empty(self._n, dtype)
         self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
@@ -114,7 +120,6 @@ class DeviceStep(GpuStep):
     def start(self, ranks: Floats | float) -> None:
         import cupy
 
-        self._ranks: Floats = cupy.empty(self._n)
         self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
         self._latest = self._slots[0]
         begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)
@@ -354,26 +359,23 @@ def blocks_option(blocks: int | None, threads: int, block: int) -> int:
 
 
 def unfit(
-    adjacency: Adjacency | None, bytes_of_plan: Callable[[Adjacency], int], remedy: str = cuda.REMEDY
+    adjacency: Adjacency | None,
+    bytes_of_plan: Callable[[Adjacency], int],
+    remedy: str = cuda.REMEDY,
+    vectors: int = VECTORS,
 ) -> str | None:
-    """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
+    """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can.
+
+    `vectors` are those of n float64 that a step holds beside the plan.
+    """
     if reason := cuda.missing():
         return reason
     if adjacency is None:
         return None
-    needed = bytes_of_plan(adjacency) + vector_bytes(adjacency)
+    needed = bytes_of_plan(adjacency) + 8 * vectors * adjacency.n
     if cuda.holds(needed):
         return None
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {cuda.bytes_free():,} are free. {remedy}"
-
-
-def vector_bytes(adjacency: Adjacency) -> int:
-    """Count the bytes of a step's vectors.
-
-    Ranks at the start, before the steps at once and now, sums, contributions, outflow, out-weight, and at most v,
-    (1 - alpha) v and w.
-    """
-    return 10 * 8 * adjacency.n
 
 
 def csc_bytes(adjacency: Adjacency) -> int:
