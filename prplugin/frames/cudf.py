@@ -102,7 +102,7 @@ def read(
         with suppress(MemoryError):
             return _read_there(frame, columns, vertices, by_row=by_row)
     opened_, _ = narwhals.opened(frame)
-    edges, known = narwhals.read(opened_, columns, vertices, by_row=by_row, lasting=lasting)
+    edges, known = narwhals.read(opened_, columns, _on_host(vertices), by_row=by_row, lasting=lasting)
     return edges.as_spilled(), known
 
 
@@ -136,7 +136,7 @@ def read_values(given: object, vertices: Vertices | narwhals.Vertices, what: str
         If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
     """
     if isinstance(vertices, narwhals.Vertices):
-        return narwhals.read_values(given, vertices, what)
+        return narwhals.read_values(_on_host(given), vertices, what)
     import cupy  # loaded with cuDF
 
     ids = _ids()
@@ -184,6 +184,15 @@ def write(vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | N
         else:
             columns = [_ids().taken(column, rows) for column in vertices.columns]
         return cudf.DataFrame(dict(zip([*vertices.names, "pagerank"], [*columns, as_series(ranks)], strict=True)))
+
+
+def _on_host(given: object) -> Any:
+    """Give what lies on the GPU as pandas or NumPy have it, and anything else as it is."""
+    import cudf  # loaded with the frame
+
+    if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
+        return given.to_pandas()
+    return moved(given, "host") if namespace(given) is not np else given
 
 
 @contextmanager

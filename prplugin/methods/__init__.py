@@ -305,8 +305,9 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
     Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
     """
-    wanted = adjacency.spilled or (cuda.budget() is not None and cuda.missing() is None)
-    side = "gpu" if wanted else SIDE[adjacency.place]
+    side = SIDE[adjacency.place]
+    if side == "cpu" and (adjacency.spilled or (cuda.budget() is not None and cuda.missing() is None)):
+        side = "gpu"
     return {
         name: method
         for name, method in methods().items()

@@ -91,7 +91,7 @@ class Packed(NamedTuple):
 
 
 def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
-    """Pack all edges in their order, some rows at a time: as many parts at once as there are threads, and as many more."""
+    """Pack all edges in their order, some rows at a time; at once twice as many parts as there are threads."""
     bounds = _parts(rows)
     for group in range(0, len(bounds), 2 * threads.count):
         found: dict[int, list[Packed]] = {}
