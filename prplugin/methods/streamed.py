@@ -6,7 +6,6 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,9 @@ COLUMNS = 5
 
 A_PIECE = 8 * COLUMNS + 32
 """Bytes that a piece takes on the GPU: that, and two compensated sums."""
+
+BESIDE = 2**16
+"""More bytes than totals and partial sums take, which do not grow with the graph."""
 
 VECTORS = 5
 """Float64 an entry of a step's vectors: ranks, those to start from, sums, contributions, outflow."""
@@ -87,8 +89,12 @@ def prepare(
     """
     problem = problem.on("host")
     if chunk_bytes is None:
-        chunk_bytes = _fitting(problem)
-    pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
+        chunk_bytes = fitting(problem)
+    return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
+
+
+def step_of(problem: Problem, pull: StreamedPull) -> _device.DeviceStep:
+    """Give the iteration around row sums, of a problem on the host."""
     return _Reordered(problem, pull) if pull.rows.order is not None else _device.DeviceStep(problem, pull, at_once=1)
 
 
@@ -100,11 +106,12 @@ class _Reordered(_device.DeviceStep):
 
     def __init__(self, problem: Problem, pull: StreamedPull) -> None:
         assert pull.rows.order is not None
-        order, self._position = pull.rows.order, pull.rows.position
-        v, w = (None if vector is None else vector[order] for vector in (problem.personalization, problem.dangling))
-        super().__init__(replace(problem, personalization=v, dangling=w), pull, at_once=1)
-        self._order = order
-        self._outflow = self._outflow[moved(order, "device")]
+        self._order, self._position = pull.rows.order, pull.rows.position
+        v, w = (
+            None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
+        )
+        numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
+        super().__init__(Problem(numbered, problem.alpha, v, w), pull, at_once=1)
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])
@@ -114,6 +121,14 @@ class _Reordered(_device.DeviceStep):
         return ranks
 
 
+class _Numbered:
+    """As much of a graph as the end of an iteration needs, its vertices in another order."""
+
+    def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
+        self.n, self.weighted = adjacency.n, adjacency.weighted
+        self.out_weight, self.out_weight_chain = out_weight, adjacency.out_weight_chain
+
+
 class StreamedPull:
     """Sums the in-edges of every row, a chunk of edges at a time.
 
@@ -121,6 +136,8 @@ class StreamedPull:
     ----------
     rows : Rows
         The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
+    out_weight : array of n float64
+        On the host, in that order.
     """
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
@@ -140,9 +157,9 @@ class StreamedPull:
 
         threads = Threads(this_machine().threads)
         self.rows = _packed.smaller_order(_packed.Rows(*adjacency.csc), threads)
-        self._out_weight = adjacency.out_weight
+        self.out_weight = adjacency.out_weight
         if self.rows.order is not None:
-            self._out_weight = self._out_weight[self.rows.order]
+            self.out_weight = self.out_weight[self.rows.order]
         cutter = _Cutter(chunk_bytes, 8 if adjacency.weighted else 0)
         self._data = _held(cutter.chunks(_packed.packed(self.rows, threads)), np.dtype(np.uint8), self._directory)
         self._chunks, self._edges = cutter.first_pieces, cutter.edges
@@ -154,9 +171,19 @@ class StreamedPull:
         self._shares_dtype: Any = None
 
     @property
+    def bytes_copied(self) -> int:
+        """How many bytes have been copied from the host with shares of the present type."""
+        return 0 if self._conveyor is None else self._conveyor.bytes_copied
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How many bytes the largest chunk has, without its shares."""
+        return max(int(chunk.nbytes) for chunk in self._data)
+
+    @property
     def bytes_of_edges(self) -> int:
         """How many bytes the packed edges take, without their shares."""
-        return sum(chunk.nbytes for chunk in self._data)
+        return sum(int(chunk.nbytes) for chunk in self._data)
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         pulled.fill(0.0)  # rows without edges are in no piece
@@ -187,7 +214,7 @@ class StreamedPull:
             self._conveyor = None  # before the next is allocated
             columns = [self._data]
             if self.rows.weights is not None:
-                shares = _regrouped(_packed.shares(self.rows, self._out_weight, dtype), self._edges)
+                shares = _regrouped(_packed.shares(self.rows, self.out_weight, dtype), self._edges)
                 columns.append(_held(shares, dtype, self._directory))
             self._conveyor = _Conveyor(columns, staged=self._directory is not None)
             self._shares_dtype = dtype
@@ -320,7 +347,7 @@ def _held(chunks: Iterable[list[Any]], dtype: Any, directory: Path | None) -> li
 
 
 def _joined(parts: list[Any], dtype: Any) -> Any:
-    held = _page_locked(sum(part.size for part in parts), dtype)
+    held = page_locked(sum(part.size for part in parts), dtype)
     begin = 0
     for part in parts:
         held[begin : begin + part.size] = part
@@ -328,7 +355,7 @@ def _joined(parts: list[Any], dtype: Any) -> Any:
     return held
 
 
-def _page_locked(count: int, dtype: Any) -> Any:
+def page_locked(count: int, dtype: Any) -> Any:
     """Allocate memory of the host that the GPU copies from by itself; given back when the array goes."""
     import cupy
 
@@ -368,6 +395,7 @@ class _Conveyor:
 
         self._chunks = list(zip(*columns, strict=True))
         self._order = range(len(self._chunks))
+        self.bytes_copied = 0
         self._copies = cupy.cuda.Stream(non_blocking=True)
         sizes = [(max(array.size for array in column), column[0].dtype) for column in columns]
         self._buffers = [_Buffer(sizes, staged) for _ in self._order[:2]]
@@ -406,6 +434,7 @@ class _Conveyor:
                 target.data.ptr, source.ctypes.data, source.nbytes, cupy.cuda.runtime.memcpyHostToDevice,
                 self._copies.ptr,
             )  # fmt: skip
+            self.bytes_copied += source.nbytes
         buffer.copied.record(self._copies)
         buffer.chunk = chunk
 
@@ -425,7 +454,7 @@ class _Buffer:
         import cupy
 
         self.columns = [cupy.empty(size, dtype) for size, dtype in sizes]
-        self.staging = [_page_locked(size, dtype) for size, dtype in sizes] if staged else []
+        self.staging = [page_locked(size, dtype) for size, dtype in sizes] if staged else []
         self.chunk: int | None = None
         self.copied = cupy.cuda.Event(block=True, disable_timing=True)
         self.read = cupy.cuda.Event(disable_timing=True)
@@ -442,11 +471,11 @@ def _bytes_of_plan(adjacency: Adjacency) -> int:
 
 
 def _bytes_of_pieces(adjacency: Adjacency) -> int:
-    """Count what the GPU holds of pieces: whole ones, and the last of each part."""
-    return A_PIECE * (adjacency.m // _packed.PIECE + adjacency.m // _packed.PART + 2)
+    """Count what the GPU holds of pieces: whole ones, and the last of each part; and the little that is held beside."""
+    return BESIDE + A_PIECE * (adjacency.m // _packed.PIECE + adjacency.m // _packed.PART + 2)
 
 
-def _fitting(problem: Problem) -> int:
+def fitting(problem: Problem) -> int:
     """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
     taken = 8 * (VECTORS + given) * problem.adjacency.n + _bytes_of_pieces(problem.adjacency)
