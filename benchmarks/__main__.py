@@ -25,6 +25,7 @@ from benchmarks import (
     report,
     roofline,
     step_cost,
+    streamed,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, wu
 from benchmarks.run import run
@@ -34,6 +35,7 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 BENCHMARKS = {
     **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels,
     "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
+    "streamed": streamed,
 }  # fmt: skip
 
 ALL = tuple(PAPERS)

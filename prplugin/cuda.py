@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
@@ -14,15 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import MethodUnavailableError, OutOfMemoryError
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError
 from prplugin.graph.arrays import Place, settle
 
 __all__ = [
+    "BUDGET",
     "COMPUTE_CAPABILITY",
     "REMEDY",
     "allocating",
     "attribute",
     "blocks_for",
+    "budget",
     "bytes_free",
     "compile_ahead",
     "ctype",
@@ -44,6 +48,13 @@ REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='fl
 
 FEW_BYTES = 1 << 28
 """Of which there will be room: on the smallest GPU of today, a sixteenth of its memory."""
+
+BUDGET = "PRPLUGIN_DEVICE_MEMORY"
+"""The variable of the environment that says how many bytes of a GPU's memory may be in use here at a time."""
+
+UNITS = {"": 1, "b": 1}
+UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
+UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 
 ROOT = Path(__file__).parent
 
@@ -94,7 +105,7 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
         yield
         return
     try:
-        with gpu or nullcontext(), _rmm():
+        with gpu or nullcontext(), _allocator():
             yield
             settle(place)
     except MemoryError as error:
@@ -103,11 +114,26 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
 
 
-def _rmm() -> AbstractContextManager[object]:
-    """Let CuPy allocate from RMM, as `rmm.allocators.cupy` does, but look up only once what does not change."""
+@contextmanager
+def _allocator() -> Iterator[None]:
+    """Let CuPy take memory from RMM where that is loaded, and no more of it than the budget, if there is one."""
+    allocate, limit = _from_rmm(), budget()
+    if allocate is None and limit is None:
+        yield
+        return
+    import cupy  # what runs on the device has it
+
+    if limit is not None:
+        allocate = _within(limit, allocate or cupy.cuda.get_allocator())
+    with cupy.cuda.using_allocator(allocate):
+        yield
+
+
+def _from_rmm() -> Callable[[int], Any] | None:
+    """Give what allocates from RMM, as `rmm.allocators.cupy` does, but looks up only once what does not change."""
     rmm = sys.modules.get("rmm")
     if rmm is None:
-        return nullcontext()
+        return None
     import cupy  # what runs on the device has it
 
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
@@ -121,8 +147,66 @@ def _rmm() -> AbstractContextManager[object]:
         buffer = rmm.DeviceBuffer(size=size, stream=known, mr=resource)
         return pointer(memory(buffer.ptr, size, buffer, gpu), 0)
 
-    allocator: AbstractContextManager[object] = cupy.cuda.using_allocator(allocate)
-    return allocator
+    return allocate
+
+
+# --- a budget -----------------------------------------------------------------------------------------------------
+
+
+def budget() -> int | None:
+    """Give the bytes of a GPU's memory that may be in use here at a time, as the environment has it; None: all.
+
+    What counts is memory that was asked for here: neither the user's frames, nor what cuDF takes to read them.
+
+    Raises
+    ------
+    InvalidOptionError
+        If it is no number of bytes, such as 800000000, 800MB or 1.5GiB.
+    """
+    given = os.environ.get(BUDGET, "").strip()
+    if not given:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([a-z]*)", given.lower())
+    if match is None or match[2] not in UNITS:
+        raise InvalidOptionError(f"{BUDGET} must be a number of bytes, such as 800MB or 1.5GiB, not {given!r}.")
+    return int(float(match[1]) * UNITS[match[2]])
+
+
+_used: defaultdict[int, int] = defaultdict(int)
+_counting = Lock()
+
+
+class _Held:
+    """Memory that counts as used for as long as it is held."""
+
+    def __init__(self, memory: Any, size: int, gpu: int) -> None:
+        self.memory = memory
+        weakref.finalize(self, _count, -size, gpu).atexit = False
+
+
+def _count(size: int, gpu: int) -> None:
+    with _counting:
+        _used[gpu] += size
+
+
+def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
+    """Let no more than `limit` bytes be in use at a time."""
+    if hasattr(allocate, "beneath"):  # a limit is on it: this one takes its place
+        allocate = allocate.beneath
+    import cupy  # there, since memory of the GPU is wanted
+
+    gpu = device()
+
+    def limited(size: int) -> Any:
+        if _used[gpu] + size > limit:
+            raise MemoryError(f"{size:,} bytes are wanted, and {BUDGET} leaves {limit - _used[gpu]:,} of {limit:,}")
+        memory = allocate(size)
+        held = _Held(memory, size, gpu)
+        _count(size, gpu)
+        return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, size, held, gpu), 0)
+
+    limited.beneath = allocate  # type: ignore[attr-defined]
+    return limited
 
 
 def multiprocessors() -> int:
@@ -153,24 +237,29 @@ def _attribute(name: str, device: int) -> int:
 def bytes_free() -> int:
     """Give the bytes that can still be allocated: what the driver has free, and what a memory pool holds unused.
 
-    RMM's pools do not say how much of them is in use: all of a pool counts, and the allocation itself finds out.
+    RMM's pools do not say how much of them is in use: all of a pool counts, and the allocation itself finds out. Where
+    there is a budget, no more than is left of it.
     """
     import cupy  # there, since a method that runs on the GPU asks
 
     free = _free_to_the_driver()
     rmm = sys.modules.get("rmm")
     if rmm is None:
-        return free + int(cupy.get_default_memory_pool().free_bytes())
-    resource = rmm.mr.get_current_device_resource()
-    while resource is not None:
-        if hasattr(resource, "pool_size"):
-            free += int(resource.pool_size())
-        resource = getattr(resource, "upstream_mr", None)
-    return free
+        free += int(cupy.get_default_memory_pool().free_bytes())
+    else:
+        resource = rmm.mr.get_current_device_resource()
+        while resource is not None:
+            if hasattr(resource, "pool_size"):
+                free += int(resource.pool_size())
+            resource = getattr(resource, "upstream_mr", None)
+    limit = budget()
+    return free if limit is None else max(0, min(free, limit - _used[device()]))
 
 
 def holds(needed: int) -> bool:
     """Say whether there is room for as many bytes. For a few nobody is asked: that would take longer than to try."""
+    if budget() is not None:
+        return needed <= bytes_free()
     return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= bytes_free()
 
 

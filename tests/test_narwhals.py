@@ -404,7 +404,7 @@ def test_plain_columns_are_not_copied():
     for column in (pl.Series(range(100)), pa.array(range(100))):
         frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})
         table, _ = narwhals._table(narwhals.opened(frame)[0], [0])
-        assert np.shares_memory(_pandas_ids.integers(narwhals._frame(table)[0], ""), column.to_numpy())
+        assert np.shares_memory(_pandas_ids.integers(narwhals.as_frame(table)[0], ""), column.to_numpy())
 
 
 def test_the_frame_is_never_changed():

@@ -10,20 +10,25 @@ import random
 import sys
 from collections import deque
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from running import param
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running import examples, param
 from test_expanded import IN_DEGREES, PROBLEMS, assert_as_numpy, assert_sums, graph, row_sums, web
 
 import prplugin
 from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
-from prplugin.methods import _pieces, expanded, streamed
-from prplugin.methods.expanded import ExpandedPull
+from prplugin.methods import _packed, expanded, streamed
 from prplugin.methods.streamed import StreamedPull
 from prplugin.problem import Problem
+from prplugin.threads import Threads
 
 STREAMED = [param("streamed")]
 
@@ -31,25 +36,138 @@ STREAMED = [param("streamed")]
 # --- edges on the host --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("chunk_bytes", "edge_bytes", "size", "pieces"),
-    [(1, 12, 1, 1), (400, 4, 100, 1), (8191, 4, 2047, 1), (8192, 4, 2048, 1), (64 * 2**20, 4, 2048, 8192)],
+def packed(in_degrees, weighted=False, *, part=_packed.PART, reordered=False, skewed=False):
+    """Pack a graph's edges; give its rows as they were numbered, and the parts."""
+    host = graph(in_degrees, weighted)
+    rows = _packed.Rows(*host.csc)
+    if skewed:
+        rows = rows._replace(sources=(rows.sources.astype(float) ** 2 / host.n).astype(np.int32))
+    if reordered:
+        rows = rows.by_out_degree(np.bincount(rows.sources, minlength=host.n))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_packed, "PART", part)
+        return rows, list(_packed.packed(rows, Threads(2)))
+
+
+def unpacked(piece, bits):
+    """Read a piece as streamed.cu does: the rows of its runs, from the first one's on, and their edges' sources."""
+    edges, runs = np.frombuffer(piece[:4].tobytes(), "<u2").tolist()
+    counts = [runs, runs, edges]
+    groups = [-(-count // _packed.GROUP) for count in counts]
+    widths = piece[4 : 4 + sum(groups)].tolist()
+    at, found = 4 + sum(groups), []
+    for width in widths:
+        word = int.from_bytes(piece[at : at + width].tobytes(), "little")
+        found.append([word >> (width * place) & ((1 << width) - 1) for place in range(_packed.GROUP)])
+        at += width
+    assert 0 <= piece.size - at < 16
+    numbers = iter(found)
+    lengths, gaps, steps = (
+        [number for _ in range(group) for number in next(numbers)][:count]
+        for group, count in zip(groups, counts, strict=True)
+    )
+    rows = np.cumsum(np.add(gaps, 1)) - 1
+    return np.repeat(rows, np.add(lengths, 1)), np.cumsum(steps) % (1 << bits)
+
+
+def edges_of(rows):
+    """Give target and source of each edge as numbered, in rising order."""
+    targets = np.repeat(np.arange(rows.n), np.diff(rows.offsets))
+    position = np.arange(rows.n) if rows.position is None else rows.position
+    ends = np.stack([position[targets], position[rows.sources]])
+    return ends[:, np.lexsort(ends[::-1])]
+
+
+@pytest.mark.parametrize("reordered", [False, True])
+@pytest.mark.parametrize("part", [100, 3_000, _packed.PART])
+@pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
+def test_what_is_packed_can_be_read(in_degrees, part, reordered):
+    rows, parts = packed(in_degrees, part=part, reordered=reordered)
+    assert_read(rows, parts)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(st.integers(0, 40) | st.integers(0, 3_000), min_size=1, max_size=30),
+    st.integers(1, 5_000),
+    st.booleans(),
+    st.booleans(),
 )
-def test_chunks_are_whole_pieces(chunk_bytes, edge_bytes, size, pieces):
-    assert streamed._shape(chunk_bytes, edge_bytes) == (size, pieces)
-    assert size * pieces * edge_bytes <= max(chunk_bytes, edge_bytes)
+def test_whatever_is_packed_can_be_read(in_degrees, part, reordered, skewed):
+    rows, parts = packed(in_degrees, part=part, reordered=reordered, skewed=skewed)
+    assert_read(rows, parts)
 
 
-def test_a_file_holds_its_parts_and_has_no_name(tmp_path):
-    parts = [np.arange(5), np.arange(0), np.arange(5, 12), np.arange(24)[::2]]
-    held = streamed._held(iter(parts), 24, np.dtype(np.int64), tmp_path)
-    assert held.tolist() == np.concatenate(parts).tolist()
+def assert_read(rows, parts):
+    bits, targets, sources = _packed.bits_of(rows.n), [], []
+    for part in parts:
+        assert part.begins[-1] == part.data.size
+        assert (part.begins % 16 == 0).all()
+        for number, (begin, end) in enumerate(pairwise(part.begins.tolist())):
+            its_rows, its_sources = unpacked(part.data[begin:end], bits)
+            assert its_rows.size == part.edges[number] <= _packed.PIECE
+            if targets:
+                assert part.goes_on[number] == (part.rows[number] == targets[-1][-1])
+            targets.append(part.rows[number] + its_rows)
+            sources.append(its_sources)
+    found = np.stack([np.concatenate(ends) if ends else np.empty(0, int) for ends in (targets, sources)])
+    assert (found == edges_of(rows)).all()
+
+
+def test_the_order_of_fewer_bytes_is_taken():
+    random, n, m = np.random.default_rng(0), 4_000, 200_000
+    target = np.repeat(np.arange(n), m // n)
+    near = (target + random.integers(0, 20, m)) % n
+    hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
+    for source, expected in ((near, False), (hubs, True)):
+        host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
+        rows = _packed.smaller_order(_packed.Rows(*host.csc), Threads(2))
+        assert (rows.order is not None) == expected
+        sizes = {}
+        for order in (_packed.Rows(*host.csc), rows):
+            sizes[order.order is None] = sum(part.data.size for part in _packed.packed(order, Threads(2)))
+        assert min(sizes, key=sizes.get) == (not expected)
+        assert min(sizes.values()) < 2 * m
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("chunk_bytes", [1, 5_000, 40_000, 2**26])
+def test_chunks_are_whole_pieces(chunk_bytes, weighted):
+    rows, parts = packed([0, 30_000, *range(150), 9_000, 1, 2, 4096], weighted, part=20_000)
+    cutter = streamed._Cutter(chunk_bytes, 8 if weighted else 0)
+    chunks = [np.concatenate(held) for held in cutter.chunks(parts)]
+    table, pieces = cutter.table(), cutter.first_pieces[-1]
+    assert sum(cutter.edges) == rows.sources.size
+    assert pieces == sum(part.edges.size for part in parts)
+    assert table[pieces, 4] == pieces
+    edge, began = 0, {}
+    for chunk, (first, last) in enumerate(pairwise(cutter.first_pieces)):
+        taken = chunks[chunk].size + (8 if weighted else 0) * cutter.edges[chunk]
+        assert last - first == 1 or taken <= chunk_bytes
+        at = 0
+        for piece in range(first, last):
+            begin, size, its_edge, row, its_began = table[piece].tolist()
+            assert (begin, its_edge) == (at, edge)
+            its_rows, _ = unpacked(chunks[chunk][begin : begin + size], _packed.bits_of(rows.n))
+            assert began.setdefault(row, piece) == its_began
+            for other in row + its_rows:
+                began.setdefault(int(other), piece)
+            at, edge = at + size, edge + its_rows.size
+        assert at == chunks[chunk].size
+        edge = 0
+    assert cutter.largest == max(table[:pieces, 1])
+
+
+def test_a_file_holds_its_chunks_and_has_no_name(tmp_path):
+    chunks = [[np.arange(5), np.arange(0), np.arange(5, 12)], [np.arange(24)[::2]]]
+    held = streamed._held(iter(chunks), np.dtype(np.int64), tmp_path)
+    assert [chunk.tolist() for chunk in held] == [np.concatenate(parts).tolist() for parts in chunks]
     assert list(tmp_path.iterdir()) == []
-    assert not held.flags.writeable
+    assert not any(chunk.flags.writeable for chunk in held)
 
 
 def test_no_edges_need_no_file(tmp_path):
-    assert streamed._held([], 0, np.dtype(np.int32), tmp_path).size == 0
+    assert streamed._held([], np.dtype(np.int32), tmp_path) == []
 
 
 def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
@@ -58,17 +176,31 @@ def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(prplugin.MethodUnavailableError, match=r"cannot be written to .*No space left on device"):
-        streamed._held([np.arange(3)], 3, np.dtype(np.int64), tmp_path)
+        streamed._held([[np.arange(3)]], np.dtype(np.int64), tmp_path)
 
 
-@pytest.mark.parametrize("part", [1, 3, 100])
-def test_shares_come_in_parts(monkeypatch, part):
-    monkeypatch.setattr(streamed, "PART", part)
-    weights, sources = np.array([1.0, 3.0, 0.0, 5e-324, 2.0]), np.array([0, 0, 1, 2, 3])
-    out_weight = np.array([4.0, 0.0, 5e-324, 2.0])
-    shares = list(streamed._shares(weights, sources, out_weight, np.dtype(np.float32)))
-    assert all(array.dtype == np.float32 and array.size <= part for array in shares)
-    assert np.concatenate(shares).tolist() == [0.25, 0.75, 0.0, 1.0, 1.0]
+@pytest.mark.parametrize("reordered", [False, True])
+@pytest.mark.parametrize("part", [1, 7, _packed.PART])
+def test_shares_are_those_of_the_packed_edges(monkeypatch, part, reordered):
+    monkeypatch.setattr(_packed, "PART", part)
+    weights, sources = np.array([3.0, 1.0, 0.0, 5e-324, 2.0, 1.0]), np.array([2, 0, 1, 3, 0, 0], np.int32)
+    rows = _packed.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
+    out_weight = np.bincount(sources, weights)
+    if reordered:
+        rows = rows.by_out_degree(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
+        out_weight = out_weight[rows.order]
+    shares = list(_packed.shares(rows, out_weight, np.dtype(np.float32)))
+    assert all(array.dtype == np.float32 for array in shares)
+    expected = [0.25, 0.0, 1.0, 0.5, 0.25, 1.0] if reordered else [0.25, 0.0, 1.0, 1.0, 0.5, 0.25]
+    assert np.concatenate(shares).tolist() == expected
+
+
+@pytest.mark.parametrize("counts", [[], [3, 4], [1] * 7, [7], [0, 7]])
+def test_parts_are_regrouped(counts):
+    parts = [np.arange(2), np.arange(2, 3), np.arange(3, 7)]
+    found = [np.concatenate([*taken, np.empty(0, int)]).tolist() for taken in streamed._regrouped(parts, counts)]
+    ends = np.cumsum([0, *counts]).tolist()
+    assert found == [list(range(*ends_)) for ends_ in pairwise(ends)]
 
 
 @pytest.mark.parametrize(
@@ -174,13 +306,16 @@ class Streams:
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [1, 9, 20, 21, 47, 100])
 def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length):
-    monkeypatch.setattr(streamed, "_page_locked", np.empty)
-    columns = [np.arange(length), np.arange(length) / 7]
-    chunks = [[column[begin : begin + 10].tolist() for column in columns] for begin in range(0, length, 10)]
+    monkeypatch.setattr(streamed, "page_locked", np.empty)
+    begins = range(0, length, 10)
+    columns = [
+        [column[begin : begin + 10] for begin in begins] for column in (np.arange(length), np.arange(length) / 7)
+    ]
+    chunks = [[part.tolist() for part in parts] for parts in zip(*columns, strict=True)]
     for seed in range(40):
         streams = Streams(seed)
         monkeypatch.setitem(sys.modules, "cupy", streams)
-        conveyor = streamed._Conveyor(columns, 10, staged=staged)
+        conveyor = streamed._Conveyor(columns, staged=staged)
         seen = []
 
         def kernel(number, chunk, places, seen=seen):
@@ -201,7 +336,7 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
 @pytest.mark.parametrize(("length", "copied"), [(10, 1), (20, 2), (30, 4), (100, 18)])
 def test_chunks_that_came_last_are_not_copied_again(monkeypatch, length, copied):
     monkeypatch.setitem(sys.modules, "cupy", Streams(0))
-    conveyor = streamed._Conveyor([np.arange(length)], 10, staged=False)
+    conveyor = streamed._Conveyor([np.split(np.arange(length), length // 10)], staged=False)
     brought = []
     bring = conveyor._bring
     monkeypatch.setattr(conveyor, "_bring", lambda chunk, buffer: (brought.append(chunk), bring(chunk, buffer)))
@@ -213,12 +348,23 @@ def test_chunks_that_came_last_are_not_copied_again(monkeypatch, length, copied)
 # --- on the GPU ---------------------------------------------------------------------------------------------------
 
 
+def pulled_by(pull, contributions):
+    """Give the sums of rows, by the vertices of the graph, whatever their numbers in the pull."""
+    import cupy
+
+    order = np.arange(contributions.size) if pull.rows.order is None else pull.rows.order
+    pull._partials.fill(math.nan)
+    pulled = cupy.full(contributions.size, math.nan)
+    pull(cupy.asarray(contributions[order]), pulled)
+    sums = np.empty(contributions.size)
+    sums[order] = pulled.get()
+    return sums
+
+
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
 def test_every_row_is_summed(method, in_degrees, weighted, tmp_path):
-    import cupy
-
     host = graph(in_degrees, weighted)
     x = np.random.default_rng(1).random(host.n)
     for chunk_bytes, directory in [(300, None), (3_000, tmp_path), (50_000, None), (50_000, tmp_path), (2**26, None)]:
@@ -228,48 +374,36 @@ def test_every_row_is_summed(method, in_degrees, weighted, tmp_path):
             expected = row_sums(host, contributions)
             before = None
             for _ in range(3):
-                pull._partials.fill(math.nan)
-                pulled = cupy.full(host.n, math.nan)
-                pull(cupy.asarray(contributions), pulled)
-                assert_sums(pulled.get(), expected)
-                assert before in {None, pulled.get().tobytes()}
-                before = pulled.get().tobytes()
+                pulled = pulled_by(pull, contributions)
+                assert_sums(pulled, expected)
+                assert before in {None, pulled.tobytes()}
+                before = pulled.tobytes()
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_single_edges_can_be_chunks(method, weighted, tmp_path):
-    import cupy
-
-    host = graph([0, 3, 700, 0, 1, 40], weighted)
+def test_pieces_can_be_chunks(method, weighted, tmp_path):
+    host = graph([0, 3, 7_000, 0, 1, 40], weighted)
     contributions = np.random.default_rng(4).random(host.n)
     for directory in (None, tmp_path):
-        pulled = cupy.full(host.n, math.nan)
-        StreamedPull(host, chunk_bytes=1, directory=directory)(cupy.asarray(contributions), pulled)
-        assert_sums(pulled.get(), row_sums(host, contributions))
+        pull = StreamedPull(host, chunk_bytes=1, directory=directory)
+        assert_sums(pulled_by(pull, contributions), row_sums(host, contributions))
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 def test_agrees_with_numpy_in_the_same_bits_for_all_chunks(method, dtype, problem, tmp_path):
-    ways = [{}, {"chunk_bytes": 24_576}, {"chunk_bytes": 100_000}, {"chunk_bytes": 2**18, "directory": tmp_path}]
+    ways = [
+        {},
+        {"chunk_bytes": 1},
+        {"chunk_bytes": 24_576},
+        {"chunk_bytes": 100_000},
+        {"chunk_bytes": 2**18, "directory": tmp_path},
+    ]
     assert len({assert_as_numpy(web(), method, dtype, problem, **options) for options in ways}) == 1
     assert_as_numpy(web(), method, dtype, problem, chunk_bytes=20_000, directory=str(tmp_path))
-
-
-@pytest.mark.parametrize("method", STREAMED)
-def test_sums_are_those_of_expanded(method):
-    import cupy
-
-    host = graph([0, 70_000, *range(200), 5_000, 0, 0, 33], weighted=True)
-    contributions = cupy.asarray(np.random.default_rng(2).random(host.n))
-    pulls = [ExpandedPull(host.on("device")), StreamedPull(host, chunk_bytes=2**17)]
-    sums = [cupy.full(host.n, math.nan) for _ in pulls]
-    for pull, pulled in zip(pulls, sums, strict=True):
-        pull(contributions, pulled)
-    assert sums[0].get().tobytes() == sums[1].get().tobytes()
 
 
 @pytest.mark.parametrize("method", STREAMED)
@@ -292,7 +426,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
             step.contribute_in("float32")
             step.start(np.full(n, 1 / n))
             step()
-            peaks[m] = pool.total_bytes() - _pieces.BYTES * (m // _pieces.SIZE + 1)
+            peaks[m] = pool.total_bytes() - streamed._bytes_of_pieces(host)
             del step
             gc.collect()
         assert "_elsewhere" not in vars(host)  # the edges have not been to the GPU
@@ -316,21 +450,15 @@ def test_a_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_
             next(chunks)
             next(chunks)
             chunks.close()
-            pulled = cupy.full(host.n, math.nan)
-            pull(cupy.asarray(contributions), pulled)
-            assert_sums(pulled.get(), expected)
+            assert_sums(pulled_by(pull, contributions), expected)
             stream.synchronize()
 
 
 @pytest.mark.parametrize("method", STREAMED)
 def test_many_chunks_in_flight_stay_in_order(method, tmp_path):
-    import cupy
-
     host = graph([50_000, *[7] * 20_000, 60_000], weighted=True)
     for directory in (None, tmp_path):
         pull = StreamedPull(host, chunk_bytes=24_576, directory=directory)
         for seed in range(5):  # other contributions each time, so that stale sums would show
             contributions = np.random.default_rng(seed).random(host.n)
-            pulled = cupy.full(host.n, math.nan)
-            pull(cupy.asarray(contributions), pulled)
-            assert_sums(pulled.get(), row_sums(host, contributions))
+            assert_sums(pulled_by(pull, contributions), row_sums(host, contributions))

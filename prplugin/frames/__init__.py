@@ -17,11 +17,11 @@ from __future__ import annotations
 from types import ModuleType
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import cudf, narwhals, pandas, proxies
+from prplugin.frames import cudf, narwhals, pandas, parquet, proxies
 
 __all__ = ["adapter_for"]
 
-ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, narwhals)
+ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, parquet, narwhals)
 """In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
 
 
@@ -38,7 +38,8 @@ def adapter_for(frame: object) -> ModuleType:
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        "edges must be a DataFrame of cuDF, pandas or polars, or another table that narwhals or Arrow knows, not "
+        "edges must be a DataFrame of cuDF, pandas or polars, another table that narwhals or Arrow knows, or the path "
+        "of a Parquet file, not "
         f"{kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

@@ -23,6 +23,7 @@ __all__ = [
     "encode",
     "in_one_type",
     "integers",
+    "integers_like",
     "kind_of",
     "located",
     "plain_value",
@@ -65,7 +66,7 @@ def encode(
         edges, ids = edges_by_id(
             _common_integers(parts[0], [label[0] for label in labels]), grouped=grouped, lasting=lasting
         )
-        return edges, [_integers_like(ids, parts[0])], kinds
+        return edges, [integers_like(ids, parts[0])], kinds
     if len(parts) == 1:
         codes, array, _ = _by_first_appearance(parts[0], labels[0][0], strings=kinds == ["string"])
         return Edges(codes[0], codes[1], None, len(array)), [array], kinds
@@ -75,7 +76,7 @@ def encode(
     codes, arrays = _encode_tuples(parts, labels)
     for part, kind in enumerate(kinds):
         if kind == "integer":
-            arrays[part] = _integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
+            arrays[part] = integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
     return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
 
 
@@ -320,7 +321,7 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and np.iinfo(dtype).min <= int(array.min()) and int(array.max()) <= np.iinfo(dtype).max
 
 
-def _integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
+def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
     """Hold ids as the source's column holds them: NumPy, nullable, Arrow, categorical or objects."""
     like = columns[0].dtype
     if isinstance(like, pd.CategoricalDtype):

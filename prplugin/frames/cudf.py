@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames import narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
 from prplugin.graph.arrays import copied, moved, namespace
@@ -76,31 +77,40 @@ def opened(frame: cudf.DataFrame) -> tuple[cudf.DataFrame, list[Hashable]]:
 
 def read(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
+) -> tuple[Edges | GroupedEdges, Vertices | narwhals.Vertices]:
     """Replace the ids of a frame by positions in the order of the result.
 
     That order is ascending for integers; else the order of first appearance: row by row, source before destination,
-    then `vertices`.
+    then `vertices`. Where the GPU has no room for the edges, the columns come to the host as Arrow has them, and edges
+    are made there.
 
     Parameters
     ----------
     by_row : bool, default False
         Whether the rows will be worked on before edges are brought together by target.
     lasting : bool, default True
-        Of no account: edges never come back to the frame.
+        Of no account on the GPU: there edges never come back to the frame.
 
     Raises
     ------
     InvalidEdgesError
         For nulls, floats or mixed kinds among the ids, and for weights that are not finite numbers of at least 0.
-    MethodUnavailableError
-        If the GPU has no room for the edges.
     """
-    several = len(columns.source) > 1
-    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     # Two positions an edge, as much again while they are found, and its weight; what more it takes, the ids decide.
     an_edge = 16 if columns.weight is None else 24
-    cuda.require_bytes(an_edge * len(frame), f"A graph of {counted(len(frame), 'edge')}")
+    if cuda.holds(an_edge * len(frame)):
+        with suppress(MemoryError):
+            return _read_there(frame, columns, vertices, by_row=by_row)
+    opened_, _ = narwhals.opened(frame)
+    edges, known = narwhals.read(opened_, columns, _on_host(vertices), by_row=by_row, lasting=lasting)
+    return edges.as_spilled(), known
+
+
+def _read_there(
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool
+) -> tuple[Edges | GroupedEdges, Vertices]:
+    several = len(columns.source) > 1
+    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     with _on_cudf_stream():
         ends = [[_column(frame, position) for position in end] for end in (columns.source, columns.destination)]
         if vertices is not None:
@@ -110,7 +120,7 @@ def read(
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
-def read_values(given: object, vertices: Vertices, what: str) -> Floats:
+def read_values(given: object, vertices: Vertices | narwhals.Vertices, what: str) -> Floats:
     """Spread values given for some vertices over all of them, 0 for the others.
 
     Parameters
@@ -125,6 +135,8 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     InvalidOptionError
         If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
     """
+    if isinstance(vertices, narwhals.Vertices):
+        return narwhals.read_values(_on_host(given), vertices, what)
     import cupy  # loaded with cuDF
 
     ids = _ids()
@@ -154,8 +166,10 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
         return spread
 
 
-def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFrame:
+def write(vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFrame:
     """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+    if isinstance(vertices, narwhals.Vertices):
+        return narwhals.write(vertices, ranks, rows)
     import cudf
     import cupy  # loaded with cuDF
 
@@ -170,6 +184,15 @@ def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFra
         else:
             columns = [_ids().taken(column, rows) for column in vertices.columns]
         return cudf.DataFrame(dict(zip([*vertices.names, "pagerank"], [*columns, as_series(ranks)], strict=True)))
+
+
+def _on_host(given: object) -> Any:
+    """Give what lies on the GPU as pandas or NumPy have it, and anything else as it is."""
+    import cudf  # loaded with the frame
+
+    if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
+        return given.to_pandas()
+    return moved(given, "host") if namespace(given) is not np else given
 
 
 @contextmanager

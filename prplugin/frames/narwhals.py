@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "as_frame",
+    "as_pandas",
+    "common_field",
+    "opened",
+    "place",
+    "read",
+    "read_values",
+    "write",
+]
 
 place = "host"
 
@@ -93,10 +104,10 @@ def read(
     """
     used, columns = columns.alone()
     table, backend = _table(frame, used)
-    vertices = _as_pandas(vertices, "vertices")
-    edges, known = pandas.read(_frame(table), columns, vertices, by_row=by_row, lasting=lasting)
+    vertices = as_pandas(vertices, "vertices")
+    edges, known = pandas.read(as_frame(table), columns, vertices, by_row=by_row, lasting=lasting)
     fields = [
-        _common_field([table.field(end) for end in ends]) if vertices is None else None
+        common_field([table.field(end) for end in ends]) if vertices is None else None
         for ends in zip(columns.source, columns.destination, strict=True)
     ]
     return edges, Vertices(known, fields, backend)
@@ -107,7 +118,7 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     import pandas as pd
 
     as_given = given
-    given = _as_pandas(given, what)
+    given = as_pandas(given, what)
     if isinstance(given, pd.Series) and given is not as_given:
         names = listed([repr(name) for name in [*vertices.vertices.names, "values"]])
         raise InvalidOptionError(
@@ -159,7 +170,7 @@ def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
         raise InvalidEdgesError(f"columns {listed(names)} cannot be held by Arrow: {error}. Cast them.") from error
 
 
-def _as_pandas(given: Any, what: str) -> Any:
+def as_pandas(given: Any, what: str) -> Any:
     """Give a frame and a column as those of pandas, and anything else, pandas' own included, as it is."""
     import narwhals as nw
     import pyarrow as pa
@@ -172,11 +183,11 @@ def _as_pandas(given: Any, what: str) -> Any:
         return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
     if not pandas.accepts(given) and accepts(given):
         frame, names = opened(given)
-        return _frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
+        return as_frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
     return given
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
+def as_frame(table: pa.Table) -> pd.DataFrame:
     """Hold the columns of a table in a frame of pandas, under their positions."""
     import pandas as pd
 
@@ -212,7 +223,8 @@ def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
     return pd.Series(pd.arrays.ArrowExtensionArray(column))
 
 
-def _common_field(fields: list[pa.Field]) -> pa.Field | None:
+def common_field(fields: list[pa.Field]) -> pa.Field | None:
+    """Give the field that all are; None where they differ."""
     first = fields[0]
     return first if all(field.type == first.type and field.metadata == first.metadata for field in fields) else None
 

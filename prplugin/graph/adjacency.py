@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from prplugin.graph.arrays import Place, moved, namespace, settle
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 from prplugin.graph.sums import RowSums
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.threads import Threads
 
-__all__ = ["Adjacency", "Compressed"]
+__all__ = ["Adjacency", "Compressed", "ends_by_target", "rows_of"]
 
 
 class Compressed(NamedTuple):
@@ -44,6 +44,7 @@ class Adjacency:
         self.m = edges.m
         self.weighted = edges.weights is not None
         self.place: Place = edges.place
+        self.spilled = edges.spilled
 
     def on(self, place: Place) -> Adjacency:
         """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
@@ -58,6 +59,8 @@ class Adjacency:
     @cached_property
     def _elsewhere(self) -> Adjacency:
         place: Place = "device" if self.place == "host" else "host"
+        if isinstance(self.edges, GroupedEdges):
+            return self._grouped_elsewhere(place)
         source, destination, weights = (
             moved(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
@@ -67,6 +70,18 @@ class Adjacency:
             there._out_weight = moved(self.out_weight, place), self.out_weight_chain
         settle(place)
         return there
+
+    def _grouped_elsewhere(self, place: Place) -> Adjacency:
+        """Copy the in-edges as they are, by target."""
+        offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
+        dtype = np.dtype(np.int64) if place == "host" else offset_dtype(self.m)
+        offsets, sources, weights, out_weight = (
+            moved(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+        )
+        by_row = partial(ends_by_target, offsets, sources)
+        there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_chain, self.edges.extent)
+        settle(place)
+        return Adjacency(there)
 
     @cached_property
     def csr(self) -> Compressed:
@@ -148,6 +163,22 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
     order = stable_order(rows)
     offsets = offsets_of(np.bincount(rows, minlength=n))
     return Compressed(offsets, columns[order], None if weights is None else weights[order])
+
+
+def rows_of(offsets: Integers, m: int) -> Integers:
+    """Write the number of its row beside each of m entries."""
+    xp, dtype = namespace(offsets), index_dtype(offsets.size - 1)
+    if xp is np:
+        rows: Integers = np.repeat(np.arange(offsets.size - 1, dtype=dtype), np.diff(offsets))
+        return rows
+    from prplugin.graph import device  # imports CuPy, which holds the offsets
+
+    return device.groups_of(offsets, m, dtype)
+
+
+def ends_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Give both ends of all edges in the order of their targets, which stands in for that of the rows."""
+    return sources, rows_of(offsets, sources.size)
 
 
 def offsets_of(counts: Integers) -> Integers:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from prplugin.graph.adjacency import Adjacency, Compressed
-from prplugin.graph.arrays import namespace, settle
-from prplugin.graph.edges import Edges, Integers, index_dtype
+from prplugin.graph.adjacency import Adjacency, Compressed, rows_of
+from prplugin.graph.arrays import settle
+from prplugin.graph.edges import Edges
 
 __all__ = ["adjacency_of"]
 
@@ -19,7 +19,7 @@ def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
     """
     offsets, members, weights = compressed
     n = offsets.size - 1
-    groups = _expanded(offsets, members.size)
+    groups = rows_of(offsets, members.size)
     source, destination = (members, groups) if by_target else (groups, members)
     adjacency = Adjacency(Edges(source, destination, weights, n))
     if by_target:
@@ -28,14 +28,3 @@ def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
         adjacency.csr = compressed
     settle(adjacency.place)
     return adjacency
-
-
-def _expanded(offsets: Integers, m: int) -> Integers:
-    """Write the number of its row beside each of m entries."""
-    xp, dtype = namespace(offsets), index_dtype(offsets.size - 1)
-    if xp.__name__ == "numpy":
-        groups: Integers = xp.repeat(xp.arange(offsets.size - 1, dtype=dtype), xp.diff(offsets))
-        return groups
-    # CuPy repeats by one number alone. An entry is in the row that is the last to begin at it or before.
-    rows: Integers = (xp.searchsorted(offsets, xp.arange(m), side="right") - 1).astype(dtype)
-    return rows

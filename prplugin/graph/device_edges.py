@@ -13,6 +13,7 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.graph import device
+from prplugin.graph.adjacency import ends_by_target
 from prplugin.graph.device_each import THREADS, blocks_for_each
 from prplugin.graph.device_ids import FEW, IDS, counted_marks, extremes, number, widened
 from prplugin.graph.device_sort import bits_for, distances, sorted_by
@@ -119,10 +120,5 @@ def _grouped(
     if n < span:
         renumber = cuda.kernel("graph/grouped.cu", "renumber", **kernels)
         renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
-    by_row = partial(_by_target, offsets, sources)
+    by_row = partial(ends_by_target, offsets, sources)
     return GroupedEdges((offsets, sources, weights), out_weight, by_row, chain, extent), ids
-
-
-def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Give sources and targets of all edges in the order of their targets, which stands in for that of the rows."""
-    return sources, device.groups_of(offsets, sources.size, sources.dtype)

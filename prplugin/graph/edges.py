@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -41,6 +41,8 @@ class Edges:
         How many vertices there are; those that no edge names are isolated.
     extent : tuple of float
         No weight above 0 is less than the first, and none greater than the second.
+    spilled : bool
+        Whether they are on the host because the GPU, where their frame lies, had no room for them.
     """
 
     source: Integers
@@ -48,6 +50,7 @@ class Edges:
     weights: Floats | None
     n: int
     extent: tuple[float, float] = ANY
+    spilled: bool = False
 
     @property
     def m(self) -> int:
@@ -63,6 +66,10 @@ class Edges:
     def gpu(self) -> Any:
         """The GPU that they lie on, a context manager; None on the host."""
         return gpu_of(self.source)
+
+    def as_spilled(self) -> Edges:
+        """Give the same edges, which the GPU had no room for."""
+        return replace(self, spilled=True)
 
 
 class GroupedEdges:
@@ -82,6 +89,11 @@ class GroupedEdges:
         How many roundings an out-weight carries at most.
     extent : tuple of float
         As that of `Edges`.
+
+    Attributes
+    ----------
+    spilled : bool
+        As that of `Edges`.
     """
 
     def __init__(
@@ -96,6 +108,7 @@ class GroupedEdges:
         self.out_weight = out_weight
         self.out_weight_chain = out_weight_chain
         self.extent = extent
+        self.spilled = False
         self.weights = in_edges[2]
         self.n = out_weight.size
         self.m = in_edges[1].size
@@ -107,6 +120,11 @@ class GroupedEdges:
     def gpu(self) -> Any:
         """The GPU that they lie on, a context manager; None on the host."""
         return gpu_of(self.out_weight)
+
+    def as_spilled(self) -> GroupedEdges:
+        """As that of `Edges`."""
+        self.spilled = True
+        return self
 
     @property
     def by_row_is_there(self) -> bool:

@@ -5,14 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.graph.edges import Floats, Integers
-from prplugin.graph.host_memory import compiled
+from prplugin.graph.host_memory import compiled, read_only
 from prplugin.graph.sums import compensated_chain
 
-__all__ = ["compensated_sums"]
+__all__ = ["CompensatedSums", "compensated_sums"]
+
+
+class CompensatedSums:
+    """Sums non-negative terms by group, in the order in which they come, with Neumaier's compensation."""
+
+    def __init__(self, n: int) -> None:
+        self._sums, self._errors = np.zeros(n), np.zeros(n)
+        self._count = 0
+
+    def add(self, groups: Integers, terms: Floats) -> None:
+        """Add terms to their groups, numbers below n."""
+        _add_compensated(read_only(groups), read_only(terms), self._sums, self._errors)
+        self._count += groups.size
+
+    def values(self) -> tuple[Floats, int]:
+        """Give the sums, n float64, and how many roundings one is worth."""
+        with np.errstate(invalid="ignore"):  # a sum past range is infinite, and its error not a number
+            return self._sums + self._errors, compensated_chain(self._count)
 
 
 def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:
-    """Sum non-negative terms by group, in the order of the rows, with Neumaier's compensation.
+    """Sum non-negative terms by group, as `CompensatedSums` does.
 
     Returns
     -------
@@ -20,12 +38,9 @@ def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, i
     chain : int
         How many roundings a sum is worth.
     """
-    sums = np.zeros(n)
-    errors = np.zeros(n)
-    _add_compensated(groups, terms, sums, errors)
-    with np.errstate(invalid="ignore"):  # a sum past range is infinite, and its error not a number
-        np.add(sums, errors, out=sums)
-    return sums, compensated_chain(groups.size)
+    sums = CompensatedSums(n)
+    sums.add(groups, terms)
+    return sums.values()
 
 
 @compiled

@@ -63,6 +63,7 @@ def both_ways(edges: Edges) -> Edges:
         None if weights is None else xp.concatenate([weights, weights[back]]),
         edges.n,
         edges.extent,
+        edges.spilled,
     )
 
 
@@ -89,4 +90,4 @@ def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Intege
 
 def _rows(edges: Edges, rows: Integers) -> Edges:
     weights: Floats | None = None if edges.weights is None else edges.weights[rows]
-    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent)
+    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)

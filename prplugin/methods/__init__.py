@@ -28,6 +28,7 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, runtime_checkable
 
+from prplugin import cuda
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
@@ -304,8 +305,13 @@ def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iter
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
-    """Give the methods that "auto" chooses among: of the side where the edges lie, and the same bits in every run."""
+    """Give the methods that "auto" chooses among: of the side where the frame lies, and the same bits in every run.
+
+    Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
+    """
     side = SIDE[adjacency.place]
+    if side == "cpu" and (adjacency.spilled or (cuda.budget() is not None and cuda.missing() is None)):
+        side = "gpu"
     return {
         name: method
         for name, method in methods().items()

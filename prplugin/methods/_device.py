@@ -99,7 +99,8 @@ class DeviceStep(GpuStep):
         self._weighted = adjacency.weighted
         self._outflow = outflow(adjacency)
         self._vectors = vectors(problem)
-        self._pulled = cupy.empty(n)
+        self._ranks: Floats = cupy.empty(n)
+        self._pulled: Floats = cupy.empty(n)
         self._blocks = min(cuda.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty((at_once, TOTALS))
@@ -112,6 +113,7 @@ class DeviceStep(GpuStep):
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         import cupy
 
+        self._contributions: Any = None  # makes room
         self._contributions = cupy.empty(self._n, dtype)
         self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
@@ -120,7 +122,6 @@ class DeviceStep(GpuStep):
     def start(self, ranks: Floats | float) -> None:
         import cupy
 
-        self._ranks: Floats = cupy.empty(self._n)
         self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
         self._latest = self._slots[0]
         begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)

@@ -10,6 +10,11 @@
 // Wins: where in-degrees differ wildly, for no thread, warp or block has more edges than another; it pays with 8 or
 // 16 bytes more an edge than `warp` moves.
 
+// Run k is the edges starts[k]..starts[k + 1] of row rows[k], whole; heads[p] is the run that the first edge of piece p
+// belongs to, and heads[pieces] stands for a run past the last one, without edges.
+//
+//   index_t, offset_t  int or long long: the types of `rows` and of `starts`
+
 #include "pieces.cuh"
 
 // Copies to each edge the contribution of its source.
@@ -17,6 +22,31 @@ extern "C" __global__ void expand(long long m, const index_t *sources, const rea
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long edge = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; edge < m; edge += stride) {
         expanded[edge] = __ldg(contributions + sources[edge]);
+    }
+}
+
+// Sums the runs of a piece, the edges begin..end, whose terms are in shared memory. Runs first..open end in the piece;
+// run `open` goes on after it, or only begins there. All threads must call it.
+__device__ inline void sum_runs(const double *terms, long long begin, long long end, long long first, long long open,
+                                const index_t *rows, const offset_t *starts, double *pulled, Partials *partials) {
+    int lane = threadIdx.x % WARP;
+    for (long long base = first + threadIdx.x - lane; base <= open; base += blockDim.x) {  // the same for a warp
+        long long run = base + lane;
+        int place = 0, past = 0;
+        if (run <= open) {
+            place = static_cast<int>(max(static_cast<long long>(starts[run]), begin) - begin);
+            past = static_cast<int>(min(static_cast<long long>(starts[run + 1]), end) - begin);
+        }
+        Sum sum = run_sum(terms, place, past);
+        bool began_before = run <= open && starts[run] < begin;
+        if (run == first) partials->front = {0.0, 0.0};
+        if (run == open) {
+            partials->tail = sum;
+        } else if (began_before) {  // only run `first` can
+            partials->front = sum;
+        } else if (run < open) {
+            pulled[rows[run]] = sum.value();
+        }
     }
 }
 
@@ -36,4 +66,13 @@ extern "C" __global__ void sum_expanded(long long m, long long size, const index
     }
     __syncthreads();
     sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, pulled, partials + piece);
+}
+
+// A block a piece: completes the run that ends in it and began before it.
+extern "C" __global__ void collect(long long size, const index_t *rows, const offset_t *starts, const long long *heads,
+                                   const Partials *partials, double *pulled) {
+    long long piece = blockIdx.x, run = heads[piece], began = starts[run] / size;
+    if (run == heads[piece + 1] || began == piece) return;  // it goes on, or is summed already
+    Sum sum = crossing_sum(partials, began, piece);
+    if (threadIdx.x == 0) pulled[rows[run]] = sum.value();
 }

@@ -1,26 +1,128 @@
-// A chunk of the edges, which has just come from the host, summed in equal shares: Kumar, Sondhi and Mittal 2012, whose
-// Cell processors, too, compute out of small local stores that the edges pass through.
+// A chunk of the edges, which has just come from the host, unpacked and summed in equal shares: Kumar, Sondhi and Mittal
+// 2012, whose Cell processors, too, compute out of small local stores that the edges pass through.
 //
-// Mapping: `sum_streamed` a block a piece of `size` edges, whose terms all its threads bring to shared memory and then
-// sum there, a thread a short row, a warp a long one; `collect`, after the last chunk, a block a piece, for the row that
-// ends there and began in another one, of the same chunk or not.
-// Memory: an index an edge (and a share), coalesced, over PCIe or NVLink first; a gathered contribution; an offset and a
-// sum a row; 40 bytes a piece.
+// Edges lie row by row, those of a row in rising order of their sources, and are cut into pieces of PIECE, packed each by
+// itself, so that an edge takes one or two bytes on the way and not four. A piece has
+//
+//   edges, runs   how many, 2 bytes each; a run is what a row has in the piece
+//   widths        a byte for each group of eight of the numbers that follow
+//   lengths       of each run, less 1
+//   gaps          rows without edges between a run's and the one before; 0 for the first
+//   steps         from each edge's source to the next one's, modulo a power of two: up within a row, anywhere between two
+//
+// and eight neighbouring numbers take as many bytes as the widest of them has bits: its width. So a thread takes a group,
+// finds it by a sum of widths over the block, and sources by a sum of steps. Pieces begin at multiples of 16 bytes.
+//
+// What the GPU holds of a piece, five numbers: where in the chunk it begins, its bytes, its first edge in the chunk, the
+// row of that edge, and the piece in which that row began; after the last piece, one that begins there.
+//
+// Mapping: `sum_streamed` a block a piece, a thread a group of eight edges; terms are brought to shared memory and summed
+// there, a thread a short run, a warp a long one; `collect`, after the last chunk, a block a piece, for the row that ends
+// there and began in another one, of the same chunk or not.
+// Memory: one or two bytes an edge (and a share), coalesced, over PCIe or NVLink first; a gathered contribution; a sum a
+// row; 72 bytes a piece.
 // Wins: where the edges do not fit the GPU's memory, and only there: it is as fast as the way from host to GPU.
+//
+//   WEIGHTED  0 or 1
 
+#include "../graph/block_scan.cuh"
 #include "pieces.cuh"
-#include "edge_term.cuh"
 
-// Block b sums the runs of piece first + b. `sources` and `shares` hold the chunk alone, which begins with piece `first`.
-extern "C" __global__ void sum_streamed(long long first, long long m, long long size, const index_t *rows,
-                                        const offset_t *starts, const long long *heads, const index_t *sources,
+#define PIECE 2048
+#define GROUP 8  // numbers; a block has a thread for each group of a piece's edges
+#define COLUMNS 5
+
+// The number of `width` bits, 31 at most, from a bit on.
+__device__ inline unsigned number_at(const unsigned *words, unsigned bit, unsigned width) {
+    unsigned long long two = static_cast<unsigned long long>(words[bit / 32 + 1]) << 32 | words[bit / 32];
+    return static_cast<unsigned>(two >> bit % 32) & ((1u << width) - 1);
+}
+
+// Brings the numbers of the thread's group, of `count` in all, each added to those before it in the piece, and `each` for
+// itself and for each before it. `widths` and `data` go on to what follows. All threads of the block must call it.
+__device__ inline void bring_sums(const unsigned *words, int count, unsigned each, unsigned &widths, unsigned &data,
+                                  unsigned *sums) {
+    int groups = (count + GROUP - 1) / GROUP, thread = threadIdx.x;
+    unsigned width = 0, all = 0, sum = 0;
+    if (thread < groups) width = reinterpret_cast<const unsigned char *>(words)[widths + thread];
+    unsigned bit = 8 * (data + block_scan(width, &all));
+#pragma unroll
+    for (int k = 0; k < GROUP; ++k) sums[k] = sum += number_at(words, bit + k * width, width) + each;
+    widths += groups;
+    data += all;
+    unsigned before = block_scan(sum, &all);
+#pragma unroll
+    for (int k = 0; k < GROUP; ++k) sums[k] += before;
+}
+
+// Block b sums the runs of piece first + b. `packed` and `shares` hold the chunk alone, which begins with piece `first`;
+// sources are below 2^bits.
+extern "C" __global__ void sum_streamed(long long first, int bits, const long long *pieces, const uint4 *packed,
                                         const real_t *shares, const real_t *contributions, double *pulled,
                                         Partials *partials) {
-    extern __shared__ double terms[];
-    long long piece = first + blockIdx.x, begin = piece * size, end = min(begin + size, m), chunk = first * size;
-    for (long long edge = begin + threadIdx.x; edge < end; edge += blockDim.x) {
-        terms[edge - begin] = edge_term(sources, shares, contributions, edge - chunk);
+    extern __shared__ double room[];  // for the packed piece, and then for its terms
+    __shared__ uint4 four_sources[PIECE / 4];
+    __shared__ unsigned rows[PIECE];           // of each run, from the first one's on
+    __shared__ unsigned short starts[PIECE + 1];  // of each run among the terms
+    long long piece = first + blockIdx.x;
+    const long long *here = pieces + COLUMNS * piece;
+    int wide = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = GROUP * thread;
+    const uint4 *from = packed + here[0] / 16;
+    for (int k = thread; k < wide; k += blockDim.x) reinterpret_cast<uint4 *>(room)[k] = __ldcs(from + k);
+    __syncthreads();
+    const unsigned *words = reinterpret_cast<const unsigned *>(room);
+    int edges = static_cast<int>(words[0] & 0xffffu), runs = static_cast<int>(words[0] >> 16);
+    unsigned widths = 4, data = 4 + 2 * ((runs + GROUP - 1) / GROUP) + (edges + GROUP - 1) / GROUP;
+    unsigned sums[GROUP];
+    bring_sums(words, runs, 1, widths, data, sums);
+    if (thread == 0) starts[0] = 0;
+#pragma unroll
+    for (int k = 0; k < GROUP; ++k) {
+        if (mine + k < runs) starts[mine + k + 1] = static_cast<unsigned short>(sums[k]);
+    }
+    bring_sums(words, runs, 1, widths, data, sums);
+#pragma unroll
+    for (int k = 0; k < GROUP; ++k) {
+        if (mine + k < runs) rows[mine + k] = sums[k] - 1;
+    }
+    bring_sums(words, edges, 0, widths, data, sums);
+    unsigned mask = (1u << bits) - 1;
+    four_sources[2 * thread] = uint4{sums[0] & mask, sums[1] & mask, sums[2] & mask, sums[3] & mask};
+    four_sources[2 * thread + 1] = uint4{sums[4] & mask, sums[5] & mask, sums[6] & mask, sums[7] & mask};
+    __syncthreads();  // sources are there, and the packed piece is read
+    const unsigned *sources = reinterpret_cast<const unsigned *>(four_sources);
+    double *terms = room;
+    for (int edge = thread; edge < edges; edge += blockDim.x) {
+#if WEIGHTED
+        terms[edge] = __dmul_rn(__ldg(contributions + sources[edge]), shares[here[2] + edge]);
+#else
+        terms[edge] = __ldg(contributions + sources[edge]);
+#endif
     }
     __syncthreads();
-    sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, pulled, partials + piece);
+    bool began_before = here[4] < piece, goes_on = here[COLUMNS + 4] <= piece;
+    int lane = thread % WARP;
+    for (int base = thread - lane; base < runs; base += blockDim.x) {  // the same for a warp
+        int run = base + lane;
+        bool is_one = run < runs;
+        Sum sum = run_sum(terms, is_one ? starts[run] : 0, is_one ? starts[run + 1] : 0);
+        bool is_open = goes_on && run == runs - 1;
+        if (run == 0) partials[piece].front = {0.0, 0.0};
+        if (is_open) {
+            partials[piece].tail = sum;
+        } else if (run == 0 && began_before) {
+            partials[piece].front = sum;
+        } else if (is_one) {
+            pulled[here[3] + rows[run]] = sum.value();
+        }
+    }
+}
+
+// A block a piece: completes the row that ends in it and began before it.
+extern "C" __global__ void collect(const long long *pieces, const Partials *partials, double *pulled) {
+    long long piece = blockIdx.x;
+    const long long *here = pieces + COLUMNS * piece;
+    if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or goes on
+    Sum sum = crossing_sum(partials, here[4], piece);
+    if (threadIdx.x == 0) pulled[here[3]] = sum.value();
 }

@@ -6,6 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import numpy as np
 from prplugin import cuda
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Floats, Integers, index_dtype, offset_dtype
+from prplugin.graph.arrays import moved
+from prplugin.graph.edges import Floats
 from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
-from prplugin.machine import Machine
-from prplugin.methods import Step, _device, _pieces
+from prplugin.machine import Machine, this_machine
+from prplugin.methods import Step, _device, _packed, _pieces
 from prplugin.options import whole
 from prplugin.problem import Problem
+from prplugin.threads import Threads
 
 name = "streamed"
 runs_on = "gpu"
@@ -27,11 +30,20 @@ runs_on = "gpu"
 CHUNK_BYTES = 64 * 2**20
 """Of one buffer. Copies of this size reach the speed of the bus, and its latency is lost in them."""
 
-THREADS = 256
+LEAST_BYTES = 2**20
+"""Of one buffer where the GPU has no room for two of CHUNK_BYTES."""
 
-PART = 1 << 20
-"""Shares computed at a time."""
+AN_EDGE = 2
+"""Bytes of a packed edge, about, by which `cost` goes: docs/decisions/0015-edges-on-the-way.md."""
 
+COLUMNS = 5
+"""What the GPU holds of a piece: see streamed.cu."""
+
+A_PIECE = 8 * COLUMNS + 32
+"""Bytes that a piece takes on the GPU: that, and two compensated sums."""
+
+BESIDE = 2**16
+"""More bytes than totals and partial sums take, which do not grow with the graph."""
 
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """What to do where even this has no room."""
@@ -39,19 +51,24 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
-    return _device.unfit(adjacency, machine, footprint, REMEDY)
+    if reason := cuda.missing():
+        return reason
+    if adjacency is None:
+        return None
+    if adjacency.n > 2**31:
+        return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
+    return _device.unfit(adjacency, machine, partial(footprint, chunk_bytes=LEAST_BYTES), REMEDY)
 
 
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of two chunks at most, of the runs and pieces, and of the vectors; edges stay on the host."""
-    here, so_far = csc(*brought(graph, "host", NOTHING))
-    here, so_far = out_weight(here, so_far)
-    n, m = here.n, here.m
-    runs = n * (here.index + offset_dtype(m).itemsize)
-    so_far = so_far.then("host", m * _edge_bytes(here) + runs, 8 * n)
-    chunks = min(2 * CHUNK_BYTES, m * _edge_bytes(here))
-    so_far = so_far.then("device", chunks + runs + _pieces.BYTES * (m // _pieces.SIZE + 1))
-    return _device.step_footprint(here, so_far)
+def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
+    """Count the bytes of two chunks at most, of the pieces, and of the vectors; packed edges stay on the host."""
+    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
+    n, packed = here.n, here.m * _edge_bytes(here)
+    # Vertices in another order, and back, and their out-weights.
+    so_far = so_far.then("host", packed + n * (2 * here.index + 8))
+    so_far = so_far.then("device", 2 * min(chunk_bytes, packed) + _bytes_of_pieces(here))
+    # Contributions in float64, to finish.
+    return _device.step_footprint(here, so_far, at_once=1).then("device", 4 * n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -64,31 +81,77 @@ def prepare(
     problem: Problem,
     machine: Machine,
     *,
-    chunk_bytes: int = CHUNK_BYTES,
+    chunk_bytes: int | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> Step:
-    """Sort the edges by target on the host, and lay them out for copying.
+    """Sort the edges by target on the host, and pack them for the way.
+
+    On the host, the packed edges are one or two bytes each, and with weights up to eight more, beside the graph.
 
     Parameters
     ----------
-    chunk_bytes : int, default 64 MiB
-        GPU memory for one of the two buffers that edges pass through; one edge is taken at least. Any number gives
-        ranks of the same bits, as long as a buffer holds 2048 edges.
+    chunk_bytes : int, optional
+        GPU memory for one of the two buffers that edges pass through; 2048 edges are taken at least. Any number gives
+        ranks of the same bits. 64 MiB if not given, or as much as the GPU has room for, but 1 MiB at least.
     directory : path, optional
-        A folder for a file of the edges, through which they are read again in every iteration; page-locked memory of
-        the host, as large as the edges, if not given. The file has no name, and is gone when the ranks are, or the
-        process.
+        A folder for a file of the packed edges, through which they are read again in every iteration; page-locked
+        memory of the host if not given. The file has no name, and is gone when the ranks are, or the process.
     """
     problem = problem.on("host")
-    pull = StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory)
-    return _device.DeviceStep(problem, pull)
+    if chunk_bytes is None:
+        chunk_bytes = fitting(problem)
+    return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
+
+
+def step_of(problem: Problem, pull: StreamedPull) -> _device.DeviceStep:
+    """Give the iteration around row sums, of a problem on the host."""
+    return _Reordered(problem, pull) if pull.rows.order is not None else _device.DeviceStep(problem, pull, at_once=1)
+
+
+class _Reordered(_device.DeviceStep):
+    """The iteration over vertices that are numbered anew; ranks come and go in the order of the result, by the host.
+
+    The GPU would need room for one more vector.
+    """
+
+    def __init__(self, problem: Problem, pull: StreamedPull) -> None:
+        assert pull.rows.order is not None
+        self._order, self._position = pull.rows.order, pull.rows.position
+        v, w = (
+            None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
+        )
+        numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
+        super().__init__(Problem(numbered, problem.alpha, v, w), pull, at_once=1)
+
+    def start(self, ranks: Floats | float) -> None:
+        super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])
+
+    def ranks(self) -> Floats:
+        ranks: Floats = moved(self._ranks, "host")[self._position]
+        return ranks
+
+
+class _Numbered:
+    """As much of a graph as the end of an iteration needs, its vertices in another order."""
+
+    def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
+        self.n, self.weighted = adjacency.n, adjacency.weighted
+        self.out_weight, self.out_weight_chain = out_weight, adjacency.out_weight_chain
 
 
 class StreamedPull:
-    """Sums the in-edges of every row, a chunk of edges at a time."""
+    """Sums the in-edges of every row, a chunk of edges at a time.
+
+    Attributes
+    ----------
+    rows : Rows
+        The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
+    out_weight : array of n float64
+        On the host, in that order.
+    """
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
-    # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in pieces of one.
+    # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in a row.
     chain = _device.ROW_CHAIN
 
     def __init__(
@@ -102,53 +165,68 @@ class StreamedPull:
         self._directory = _folder(directory)
         import cupy  # there: `unfit` has looked
 
-        offsets, sources, self._weights = adjacency.csc
-        self._out_weight = adjacency.out_weight
-        size, self._pieces_a_chunk = _shape(chunk_bytes, sources.itemsize + (8 if adjacency.weighted else 0))
-        self._edges_a_chunk = size * self._pieces_a_chunk
-        offsets = offsets.astype(offset_dtype(adjacency.m), copy=False)
-        self._pieces = _pieces.cut(offsets, size, sources.dtype).on_device()
-        self._partials = cupy.empty((self._pieces.count, 4))
-        self._sources = _held([sources], sources.size, sources.dtype, self._directory)
+        threads = Threads(this_machine().threads)
+        self.rows = _packed.smaller_order(_packed.Rows(*adjacency.csc), threads)
+        self.out_weight = adjacency.out_weight
+        if self.rows.order is not None:
+            self.out_weight = self.out_weight[self.rows.order]
+        cutter = _Cutter(chunk_bytes, 8 if adjacency.weighted else 0)
+        self._data = _held(cutter.chunks(_packed.packed(self.rows, threads)), np.dtype(np.uint8), self._directory)
+        self._chunks, self._edges = cutter.first_pieces, cutter.edges
+        self._count = self._chunks[-1]
+        self._bits, self._room = _packed.bits_of(adjacency.n), max(8 * _packed.PIECE, cutter.largest + 8)
+        self._pieces = cupy.asarray(cutter.table())
+        self._partials = cupy.empty((self._count, 4))
         self._conveyor: _Conveyor | None = None
         self._shares_dtype: Any = None
 
+    @property
+    def bytes_copied(self) -> int:
+        """How many bytes have been copied from the host with shares of the present type."""
+        return 0 if self._conveyor is None else self._conveyor.bytes_copied
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How many bytes the largest chunk has, without its shares."""
+        return max(int(chunk.nbytes) for chunk in self._data)
+
+    @property
+    def bytes_of_edges(self) -> int:
+        """How many bytes the packed edges take, without their shares."""
+        return sum(int(chunk.nbytes) for chunk in self._data)
+
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         pulled.fill(0.0)  # rows without edges are in no piece
-        pieces = self._pieces
-        if not pieces.count:
+        if not self._count:
             return
-        size, rows, starts, heads = pieces.size, pieces.rows, pieces.starts, pieces.heads
         types: dict[str, str | int] = {
-            "index_t": cuda.ctype(rows.dtype),
-            "offset_t": cuda.ctype(starts.dtype),
             "real_t": cuda.ctype(contributions.dtype),
-            "WEIGHTED": int(self._weights is not None),
+            "WEIGHTED": int(self.rows.weights is not None),
         }
-        sum_pieces = cuda.kernel("methods/streamed.cu", "sum_streamed", **types)
-        for chunk, (sources, *shares) in self._conveyor_for(contributions.dtype):
-            first = chunk * self._pieces_a_chunk
+        sum_pieces = cuda.roomy(cuda.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
+        for chunk, (data, *shares) in self._conveyor_for(contributions.dtype):
+            first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
-                (min(self._pieces_a_chunk, pieces.count - first),),
-                (THREADS,),
+                (last - first,),
+                (_packed.PIECE // _packed.GROUP,),
                 (
-                    first, self._sources.size, size, rows, starts, heads, sources, shares[0] if shares else None,
-                    contributions, pulled, self._partials,
+                    first, np.int32(self._bits), self._pieces, data, shares[0] if shares else None, contributions,
+                    pulled, self._partials,
                 ),
-                shared_mem=8 * size,
+                shared_mem=self._room,
             )  # fmt: skip
         collect = cuda.kernel("methods/streamed.cu", "collect", **types)
-        collect((pieces.count,), (_pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, pulled))
+        collect((self._count,), (_pieces.COLLECTORS,), (self._pieces, self._partials, pulled))
 
     def _conveyor_for(self, dtype: Any) -> _Conveyor:
         """Give what brings the edges, with shares of this type; one type is held at a time."""
-        if self._conveyor is None or (self._weights is not None and self._shares_dtype != dtype):
+        if self._conveyor is None or (self.rows.weights is not None and self._shares_dtype != dtype):
             self._conveyor = None  # before the next is allocated
-            columns = [self._sources]
-            if self._weights is not None:
-                parts = _shares(self._weights, self._sources, self._out_weight, dtype)
-                columns.append(_held(parts, self._sources.size, dtype, self._directory))
-            self._conveyor = _Conveyor(columns, self._edges_a_chunk, staged=self._directory is not None)
+            columns = [self._data]
+            if self.rows.weights is not None:
+                shares = _regrouped(_packed.shares(self.rows, self.out_weight, dtype), self._edges)
+                columns.append(_held(shares, dtype, self._directory))
+            self._conveyor = _Conveyor(columns, staged=self._directory is not None)
             self._shares_dtype = dtype
         return self._conveyor
 
@@ -156,20 +234,97 @@ class StreamedPull:
 # --- edges on the host --------------------------------------------------------------------------------------------
 
 
-def _shape(chunk_bytes: int, edge_bytes: int) -> tuple[int, int]:
-    """Give the edges of a piece, and the pieces of a chunk of so many bytes at most."""
-    edges = max(1, chunk_bytes // edge_bytes)
-    size = min(edges, _pieces.SIZE)
-    return size, edges // size
+class _Cutter:
+    """Cuts packed pieces into chunks, and notes what the GPU has to know of them.
+
+    Parameters
+    ----------
+    chunk_bytes : int
+        That a chunk has at the most, unless a piece alone has more.
+    more : int
+        Bytes that an edge takes beside.
+
+    Attributes
+    ----------
+    first_pieces : list of int
+        Of each chunk; then how many pieces there are.
+    edges : list of int
+        How many each chunk has.
+    largest : int
+        Bytes of the largest piece.
+    """
+
+    def __init__(self, chunk_bytes: int, more: int) -> None:
+        self._limit, self._more = chunk_bytes, more
+        self.first_pieces, self.largest = [0], 0
+        self.edges: list[int] = []
+        self._seen: list[Any] = []
+
+    def chunks(self, parts: Iterable[_packed.Packed]) -> Iterator[list[Any]]:
+        """Give the bytes of each chunk, in parts that follow one another."""
+        held: list[Any] = []
+        room, edges, begins_at, pieces = self._limit, 0, 0, 0
+        for part in parts:
+            sizes = np.diff(part.begins)
+            self.largest = max(self.largest, int(sizes.max()))
+            ends = np.cumsum(sizes + self._more * part.edges)
+            first = 0
+            while first < sizes.size:
+                before = int(ends[first - 1]) if first else 0
+                last = int(np.searchsorted(ends, before + room, "right"))
+                if last == first and not held:
+                    last = first + 1
+                if last > first:
+                    data = part.data[part.begins[first] : part.begins[last]]
+                    counts = part.edges[first:last]
+                    table = np.empty((last - first, COLUMNS), np.int64)
+                    table[:, 0] = begins_at + part.begins[first:last] - part.begins[first]
+                    table[:, 1] = sizes[first:last]
+                    table[:, 2] = edges + np.cumsum(counts) - counts
+                    table[:, 3] = part.rows[first:last]
+                    table[:, 4] = part.goes_on[first:last]  # replaced by where it began, in the end
+                    self._seen.append(table)
+                    held.append(data)
+                    pieces, edges, begins_at = pieces + last - first, edges + int(counts.sum()), begins_at + data.size
+                    room -= int(ends[last - 1]) - before
+                    first = last
+                if first < sizes.size:
+                    self._end(pieces, edges)
+                    yield held
+                    held, room, edges, begins_at = [], self._limit, 0, 0
+        if held:
+            self._end(pieces, edges)
+            yield held
+
+    def _end(self, pieces: int, edges: int) -> None:
+        self.first_pieces.append(pieces)
+        self.edges.append(edges)
+
+    def table(self) -> Any:
+        """Give what the GPU holds of each piece, and of one more: see streamed.cu."""
+        count = self.first_pieces[-1]
+        table = np.zeros((count + 1, COLUMNS), np.int64)
+        if self._seen:
+            table[:count] = np.concatenate(self._seen)
+        goes_on, places = table[:, 4] == 1, np.arange(count + 1)
+        follows = np.append(False, table[1:, 3] == table[:-1, 3])
+        # In the piece itself, in the one before, or where the one before has it.
+        table[:, 4] = np.maximum.accumulate(np.where(goes_on & follows, 0, places - goes_on))
+        return table
 
 
-def _shares(weights: Floats, sources: Integers, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
-    """Give the edges' shares w / W, some at a time: 0 where W is 0, which makes the source dangling."""
-    for begin in range(0, weights.size, PART):
-        part = slice(begin, begin + PART)
-        whole = out_weight[sources[part]]
-        exact = np.divide(weights[part], whole, out=np.zeros(whole.size), where=whole > 0)
-        yield exact.astype(dtype, copy=False)
+def _regrouped(parts: Iterable[Any], counts: list[int]) -> Iterator[list[Any]]:
+    """Give the parts of an array again, in lists of so many entries each."""
+    left = iter(parts)
+    rest = np.empty(0)
+    for count in counts:
+        taken, wanted = [], count
+        while wanted > 0:
+            if not rest.size:
+                rest = next(left)
+            taken.append(rest[:wanted])
+            wanted, rest = wanted - taken[-1].size, rest[wanted:]
+        yield taken
 
 
 def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
@@ -180,29 +335,37 @@ def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
     return Path(directory)
 
 
-def _held(parts: Iterable[Any], count: int, dtype: Any, directory: Path | None) -> Any:
-    """Join parts of an array in page-locked memory, from which copies run beside kernels, or in a file."""
-    if not count:
-        return np.empty(0, dtype)
+def _held(chunks: Iterable[list[Any]], dtype: Any, directory: Path | None) -> list[Any]:
+    """Join the parts of each chunk in page-locked memory, from which copies run beside kernels, or in a file."""
     if directory is None:
-        held = _page_locked(count, dtype)
-        begin = 0
-        for part in parts:
-            held[begin : begin + part.size] = part
-            begin += part.size
-        return held
+        return [_joined(parts, dtype) for parts in chunks]
+    sizes = []
     try:
         # Without a name: however the process ends, nothing is left behind.
         with tempfile.TemporaryFile(dir=directory) as file:
-            for part in parts:
-                file.write(np.ascontiguousarray(part).data)
+            for parts in chunks:
+                for part in parts:
+                    file.write(np.ascontiguousarray(part).data)
+                sizes.append(sum(part.size for part in parts))
+            if not sizes:
+                return []
             file.flush()
-            return np.memmap(file, dtype, "r", shape=(count,))  # keeps the file as long as it lives itself
+            whole_file = np.memmap(file, dtype, "r", shape=(sum(sizes),))  # keeps the file as long as it lives itself
     except OSError as error:
         raise MethodUnavailableError(f"the edges cannot be written to {str(directory)!r}: {error}.") from error
+    return np.split(whole_file, np.cumsum(sizes)[:-1])
 
 
-def _page_locked(count: int, dtype: Any) -> Any:
+def _joined(parts: list[Any], dtype: Any) -> Any:
+    held = page_locked(sum(part.size for part in parts), dtype)
+    begin = 0
+    for part in parts:
+        held[begin : begin + part.size] = part
+        begin += part.size
+    return held
+
+
+def page_locked(count: int, dtype: Any) -> Any:
     """Allocate memory of the host that the GPU copies from by itself; given back when the array goes."""
     import cupy
 
@@ -231,23 +394,21 @@ class _Conveyor:
 
     Parameters
     ----------
-    columns : list of arrays of the same length
-        In page-locked memory, or `staged`.
-    edges : int
-        Length of a chunk; the last may be shorter.
+    columns : list of lists of arrays
+        Each has an array a chunk, in page-locked memory, or `staged`.
     staged : bool
         Whether the host copies chunks to page-locked memory first.
     """
 
-    def __init__(self, columns: list[Any], edges: int, *, staged: bool) -> None:
+    def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
         import cupy
 
-        self._columns = columns
-        self._length = columns[0].size
-        self._edges = min(edges, self._length)
-        self._order = range(-(-self._length // self._edges))
+        self._chunks = list(zip(*columns, strict=True))
+        self._order = range(len(self._chunks))
+        self.bytes_copied = 0
         self._copies = cupy.cuda.Stream(non_blocking=True)
-        self._buffers = [_Buffer(columns, self._edges, staged) for _ in self._order[:2]]
+        sizes = [(max(array.size for array in column), column[0].dtype) for column in columns]
+        self._buffers = [_Buffer(sizes, staged) for _ in self._order[:2]]
         # No memory may go while a copy, of a pass that was interrupted, is under way.
         weakref.finalize(self, self._copies.synchronize)
 
@@ -270,20 +431,20 @@ class _Conveyor:
     def _bring(self, chunk: int, buffer: _Buffer) -> None:
         import cupy
 
-        part = slice(chunk * self._edges, min((chunk + 1) * self._edges, self._length))
         buffer.chunk = None  # until the copy is on its way
-        parts = [column[part] for column in self._columns]
+        parts = self._chunks[chunk]
         if buffer.staging:
             buffer.copied.synchronize()
             for place, source in zip(buffer.staging, parts, strict=True):
                 place[: source.size] = source
-            parts = [place[: source.size] for place, source in zip(buffer.staging, parts, strict=True)]
+            parts = tuple(place[: source.size] for place, source in zip(buffer.staging, parts, strict=True))
         self._copies.wait_event(buffer.read)
         for target, source in zip(buffer.columns, parts, strict=True):
             cupy.cuda.runtime.memcpyAsync(
                 target.data.ptr, source.ctypes.data, source.nbytes, cupy.cuda.runtime.memcpyHostToDevice,
                 self._copies.ptr,
             )  # fmt: skip
+            self.bytes_copied += source.nbytes
         buffer.copied.record(self._copies)
         buffer.chunk = chunk
 
@@ -299,11 +460,11 @@ class _Buffer:
         The end of the last copy to it, and of the last kernel that read it.
     """
 
-    def __init__(self, columns: list[Any], edges: int, staged: bool) -> None:
+    def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
         import cupy
 
-        self.columns = [cupy.empty(edges, column.dtype) for column in columns]
-        self.staging = [_page_locked(edges, column.dtype) for column in columns] if staged else []
+        self.columns = [cupy.empty(size, dtype) for size, dtype in sizes]
+        self.staging = [page_locked(size, dtype) for size, dtype in sizes] if staged else []
         self.chunk: int | None = None
         self.copied = cupy.cuda.Event(block=True, disable_timing=True)
         self.read = cupy.cuda.Event(disable_timing=True)
@@ -311,5 +472,21 @@ class _Buffer:
         self.read.record(cupy.cuda.get_current_stream())
 
 
+# --- room ---------------------------------------------------------------------------------------------------------
+
+
+def _bytes_of_pieces(graph: Adjacency | Counts) -> int:
+    """Count what the GPU holds of pieces: whole ones, and the last of each part; and the little that is held beside."""
+    return BESIDE + A_PIECE * (graph.m // _packed.PIECE + graph.m // _packed.PART + 2)
+
+
+def fitting(problem: Problem) -> int:
+    """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
+    given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
+    beside = footprint(Counts.of(problem.adjacency), this_machine(), chunk_bytes=0).device.peak
+    taken = beside + 8 * given * problem.adjacency.n
+    return min(CHUNK_BYTES, max(LEAST_BYTES, (cuda.bytes_free() - taken) // 2))
+
+
 def _edge_bytes(graph: Adjacency | Counts) -> int:
-    return index_dtype(graph.n).itemsize + (8 if graph.weighted else 0)
+    return AN_EDGE + (8 if graph.weighted else 0)

@@ -1,0 +1,212 @@
+"""Edges past the GPU's memory, ``method="streamed"``, beside a plain copy: ``python -m benchmarks streamed``.
+
+The budget of the GPU's memory is a tenth of the bytes of the frame, two columns of int64 ids, for all that an iteration
+needs: vectors, tables and both buffers. An iteration is all of it, and "GB/s" are the bytes that it copies from the
+host over what it takes; the two chunks that came last are still there and not copied again. "copy GB/s" is a plain copy
+of page-locked memory in chunks of the same size, in the same run. "x 4 bytes" is edges a second over what that copy
+would bring of 4 bytes each. With a budget `auto` is left to choose; ranks are compared with those of `persistent` in
+memory, by their L1 distance, which the proved errors of both allow to be as much as "at most".
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.generate import rmat, weighted
+from benchmarks.run import Part
+from prplugin import cuda
+from prplugin.graph.arrays import moved
+from prplugin.machine import this_machine
+from prplugin.methods import streamed
+from prplugin.problem import Problem
+
+__all__ = ["KEYS", "TABLES", "parts", "summary"]
+
+ITERATION, WHOLE = "An iteration", "From frame to frame"
+
+TABLES = {
+    ITERATION: (
+        "graph", "weights", "vertices", "edges", "budget MB", "type", "order", "bytes an edge", "chunk MB",
+        "MB an iteration", "ms an iteration", "GB/s", "copy GB/s", "share %", "x 4 bytes",
+    ),
+    WHOLE: ("graph", "frame", "budget MB", "method", "seconds", "iterations", "distance", "at most"),
+}  # fmt: skip
+
+KEYS = ("graph", "weights", "type", "frame")
+
+STEPS, COPIES = 12, 12
+
+WEIGHTED_TO = FILES_TO = 22
+"""Of the larger graphs neither weights nor files are made, which takes minutes."""
+
+ROW_GROUP = 1 << 20
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Each graph."""
+    if reason := streamed.unfit(None, this_machine()):
+        raise click.ClickException(f"method 'streamed' cannot run here: {reason}")
+    return [
+        Part(f"R-MAT {scale}", partial(_rows, scale), 4.0 ** (scale - 22)) for scale in ([18] if quick else [22, 24])
+    ]
+
+
+def _rows(scale: int) -> Iterator[dict[str, Any]]:
+    import prplugin
+
+    name = f"R-MAT {scale}"
+    there = find_spec("cudf") is not None
+    made = rmat(scale, place="device" if there else "host")
+    edges = made.to_pandas() if there else made
+    del made
+    budget = len(edges) * 16 // 10
+    kinds: dict[str, Callable[[], Any]] = {"none": lambda: prplugin.Graph(edges)}
+    if scale <= WEIGHTED_TO:
+        kinds["float64"] = lambda: prplugin.Graph(weighted(edges), weight="weight")
+    for weights, make in kinds.items():
+        for row in _iterations(make()._adjacency, budget):
+            yield {"table": ITERATION, "graph": name, "weights": weights, **row}
+    yield from ({"table": WHOLE, "graph": name, **row} for row in _whole(edges, budget, there))
+
+
+@contextmanager
+def _within(budget: int) -> Iterator[None]:
+    """Let no more of the GPU's memory be in use."""
+    before = os.environ.get(cuda.BUDGET)
+    os.environ[cuda.BUDGET] = str(budget)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[cuda.BUDGET]
+        else:
+            os.environ[cuda.BUDGET] = before
+
+
+# --- an iteration -------------------------------------------------------------------------------------------------
+
+
+def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
+    """Time iterations in each type, and copies of the same size."""
+    with _within(budget), cuda.allocating("device"):
+        problem = Problem(adjacency, 0.85)
+        pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.fitting(problem))
+        step = streamed.step_of(problem, pull)
+        for dtype in ("float32", "float64"):
+            step.contribute_in(dtype)
+            step.start(1.0 / adjacency.n)
+            for _ in range(3):
+                step()
+            before, seconds = pull.bytes_copied, []
+            for _ in range(STEPS):
+                began = time.perf_counter()
+                step()  # its sums come back to the host: it is over
+                seconds.append(time.perf_counter() - began)
+            an_iteration = (pull.bytes_copied - before) / STEPS
+            chunk = pull.chunk_bytes
+            copy = _copies(chunk)
+            whole = statistics.median(seconds)
+            yield {
+                "vertices": adjacency.n,
+                "edges": adjacency.m,
+                "budget MB": budget / 1e6,
+                "type": dtype,
+                "order": "as it is" if pull.rows.order is None else "by out-degree",
+                "bytes an edge": pull.bytes_of_edges / adjacency.m,
+                "chunk MB": chunk / 1e6,
+                "MB an iteration": an_iteration / 1e6,
+                "ms an iteration": whole * 1e3,
+                "GB/s": an_iteration / whole / 1e9,
+                "copy GB/s": copy / 1e9,
+                "share %": 100 * an_iteration / whole / copy,
+                "x 4 bytes": adjacency.m / whole / (copy / 4),
+                "samples": seconds,
+            }
+
+
+def _copies(size: int) -> float:
+    """Give the bytes a second of copies of page-locked memory, one after the other."""
+    import cupy
+
+    source, stream = streamed.page_locked(size, np.uint8), cupy.cuda.Stream(non_blocking=True)
+    with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):  # beside the budget
+        target = cupy.empty(size, np.uint8)
+    seconds = []
+    for _ in range(COPIES):
+        times = max(1, 2**29 // size)
+        stream.synchronize()
+        began = time.perf_counter()
+        for _ in range(times):
+            cupy.cuda.runtime.memcpyAsync(
+                target.data.ptr, source.ctypes.data, size, cupy.cuda.runtime.memcpyHostToDevice, stream.ptr
+            )
+        stream.synchronize()
+        seconds.append((time.perf_counter() - began) / times)
+    return size / statistics.median(seconds[1:])
+
+
+# --- from frame to frame ------------------------------------------------------------------------------------------
+
+
+def _whole(edges: Any, budget: int, there: bool) -> Iterator[dict[str, Any]]:
+    """Rank the same edges from each kind of frame within the budget, and in memory."""
+    import prplugin
+
+    expected = prplugin.Graph(edges).rank(method="persistent")
+    with tempfile.TemporaryDirectory() as folder:
+        frames: dict[str, Callable[[], Any]] = {"pandas": lambda: edges}
+        if len(edges) <= 16 << FILES_TO:
+            path = Path(folder) / "edges.parquet"
+            edges.to_parquet(path, row_group_size=ROW_GROUP)
+            frames["Parquet"] = lambda: path
+        if there:
+            frames["cuDF"] = lambda: _on_gpu(edges)
+        for name, make in frames.items():
+            frame = make()
+            with _within(budget):
+                began = time.perf_counter()
+                ranking = prplugin.Graph(frame).rank()
+                seconds = time.perf_counter() - began
+            del frame
+            yield {
+                "frame": name,
+                "budget MB": budget / 1e6,
+                "method": ranking.method,
+                "seconds": seconds,
+                "iterations": ranking.iterations,
+                "distance": float(np.abs(moved(ranking.ranks, "host") - moved(expected.ranks, "host")).sum()),
+                "at most": ranking.error_bound + expected.error_bound,
+            }
+
+
+def _on_gpu(edges: Any) -> Any:
+    import cudf  # asked for
+
+    return cudf.from_pandas(edges)
+
+
+def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
+    """Say the least share of the copy, and whether the ranks were the same."""
+    shares = [row["share %"] for row in results if row["table"] == ITERATION]
+    wholes = [row for row in results if row["table"] == WHOLE]
+    if not shares or not wholes:
+        return "", []
+    same = sum(row["distance"] <= row["at most"] for row in wholes)
+    chosen = sum(row["method"] == streamed.name for row in wholes)
+    words = (
+        f"At {min(shares):.0f} % of the plain copy or more; `auto` took `streamed` {chosen} of {len(wholes)} times; "
+        f"ranks were the same, as far as is proved, {same} of {len(wholes)} times."
+    )
+    return words, []

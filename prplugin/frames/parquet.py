@@ -1,0 +1,306 @@
+"""Parquet files as edges, by their paths or as a dataset of pyarrow: read a row group at a time, and never all at once.
+
+Two passes over the columns in use: one finds the vertices and their degrees, one puts each edge in its place. Between
+them the host holds a row group, a few numbers and the id for each vertex, and in the end 4 bytes an edge (8 past 2**31
+vertices), 8 more with a weight; twice the 4 where rows are worked on first, for ``directed=False`` or `duplicates`. The
+pandas adapter reads each row group, so that ids mean the same as there, and errors read the same. Ranks come as a
+`pyarrow.Table`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, PageRankError
+from prplugin.frames import narwhals, pandas
+from prplugin.frames.columns import Columns
+from prplugin.frames.narwhals import Vertices, read_values, write
+from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.machine import COMPILED_FROM
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+__all__ = ["accepts", "opened", "place", "read", "read_values", "write"]
+
+place = "host"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A row group: its rows by positions among its own vertices."""
+
+    edges: Any
+    vertices: pandas.Vertices
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a path, or a dataset of pyarrow."""
+    if isinstance(frame, (str, os.PathLike)):
+        return True
+    dataset = sys.modules.get("pyarrow.dataset")
+    return dataset is not None and isinstance(frame, dataset.Dataset)
+
+
+def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
+    """Give the file, or the files in a folder, as a dataset, and the names of its columns."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if isinstance(frame, (str, os.PathLike)):
+        path = os.fspath(frame)
+        try:
+            frame = ds.dataset(path, format="parquet")
+        except FileNotFoundError as error:
+            raise InvalidEdgesError(f"edges are the path {path!r}, where there is no file.") from error
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidEdgesError(f"edges are the path {path!r}, where no Parquet can be read: {error}") from error
+    if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
+        raise InvalidEdgesError("the dataset is not of Parquet files: read it, or write it as Parquet.")
+    return frame, list(frame.schema.names)
+
+
+def read(
+    frame: ds.Dataset, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Replace the ids of a dataset by positions, as the pandas adapter does.
+
+    Parameters
+    ----------
+    frame : pyarrow.dataset.Dataset
+        From `opened`.
+    lasting : bool, default True
+        Of no account: edges never come back to the files.
+    """
+    import narwhals as nw
+
+    used, columns = columns.alone()
+    names = [frame.schema.names[position] for position in used]
+
+    def groups() -> Iterator[_Group]:
+        row = 0
+        for fragment in frame.get_fragments():
+            for part in fragment.split_by_row_group():
+                table = part.to_table(columns=names, schema=frame.schema)
+                yield _read(table, columns, None, row)
+                row += table.num_rows
+
+    none = _values(frame.schema.empty_table().select(names))
+    more = _read(none, columns, narwhals.as_pandas(vertices, "vertices"), 0)
+    found = _found(groups(), more)
+    weighted = columns.weight is not None
+    put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
+    edges = put(groups(), found, weighted=weighted)
+    fields = [
+        narwhals.common_field([none.field(end) for end in ends]) if vertices is None else None
+        for ends in zip(columns.source, columns.destination, strict=True)
+    ]
+    return edges, Vertices(found.vertices(), fields, nw.Implementation.PYARROW)
+
+
+def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
+    """Read the rows of a row group, the first of which is that row of all."""
+    try:
+        return _Group(*pandas.read(narwhals.as_frame(_values(table)), columns, vertices, by_row=True))
+    except PageRankError as error:
+        if not first_row:
+            raise
+        where = f"in the row group that begins with row {first_row:,}, from which rows are counted here"
+        raise type(error)(f"{where}: {error}") from error
+
+
+def _values(table: pa.Table) -> pa.Table:
+    """Take values out of dictionaries, which each row group has of its own."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table
+
+
+# --- the vertices of all ------------------------------------------------------------------------------------------
+
+
+def _found(groups: Iterator[_Group], more: _Group) -> _Found:
+    """Find the vertices of all row groups and, after those, `more`; also their degrees."""
+    found = _Integers(more) if more.vertices.kinds == ["integer"] else _Others(more)
+    for group in groups:
+        found.add(group)
+    found.add(more)
+    found.settle()
+    return found
+
+
+class _Found:
+    """Vertices that row groups have named.
+
+    Attributes
+    ----------
+    m : int
+        How many edges there are.
+    in_degrees, out_degrees : arrays of n int64
+        Once `settle` is called.
+    """
+
+    def __init__(self, like: _Group) -> None:
+        self.m = 0
+        self.in_degrees = self.out_degrees = np.empty(0, np.int64)
+        self._like = like.vertices
+
+    def add(self, group: _Group) -> None:
+        """Enter the vertices of a row group."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Bring together what was entered."""
+
+    def positions(self, vertices: pandas.Vertices) -> Integers:
+        """Give the position of each vertex of a row group that was entered."""
+        raise NotImplementedError
+
+    def columns(self) -> list[Any]:
+        """Give the ids of all, as arrays of pandas."""
+        raise NotImplementedError
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are, once `settle` is called."""
+        return self.in_degrees.size
+
+    def vertices(self) -> pandas.Vertices:
+        """Give all as the pandas adapter has them."""
+        return pandas.Vertices(self._like.names, self.columns(), self._like.kinds)
+
+
+class _Integers(_Found):
+    """Integer ids, in ascending order."""
+
+    def __init__(self, like: _Group) -> None:
+        super().__init__(like)
+        self._seen: list[tuple[Integers, ...]] = [(_plain(like.vertices)[:0], self.in_degrees, self.out_degrees)]
+        self._waiting = 0
+
+    def add(self, group: _Group) -> None:
+        edges = group.edges
+        self.m += edges.m
+        self._seen.append((_plain(group.vertices), *_degrees(edges)))
+        self._waiting += edges.n
+        if self._waiting > self.n:  # so that each is sorted a few times at the most
+            self.settle()
+
+    def settle(self) -> None:
+        ids, *counts = (np.concatenate(column) for column in zip(*self._seen, strict=True))
+        if ids.dtype.kind not in "iu":
+            raise InvalidEdgesError(
+                "the columns of ids hold negative ones and some past 2**63, which no one integer type holds. "
+                "Cast them to strings."
+            )
+        self._ids, places = np.unique(ids, return_inverse=True)
+        self.in_degrees, self.out_degrees = (_added(places, count, self._ids.size) for count in counts)
+        self._seen, self._waiting = [(self._ids, self.in_degrees, self.out_degrees)], 0
+
+    def positions(self, vertices: pandas.Vertices) -> Integers:
+        found: Integers = np.searchsorted(self._ids, _plain(vertices).astype(self._ids.dtype, copy=False))
+        return found
+
+    def columns(self) -> list[Any]:
+        import pandas as pd
+
+        from prplugin.frames._pandas_ids import integers_like  # imports pandas
+
+        return [integers_like(self._ids, [pd.Series(self._like.columns[0])])]
+
+
+class _Others(_Found):
+    """Ids of any other kind, or of several columns, as they first appear."""
+
+    def __init__(self, like: _Group) -> None:
+        super().__init__(like)
+        self._known: dict[Any, int] = {}
+        self._new: list[list[Any]] = [[column[:0]] for column in like.vertices.columns]
+
+    def add(self, group: _Group) -> None:
+        edges = group.edges
+        self.m += edges.m
+        new = []
+        for place, key in enumerate(_keys(group.vertices)):
+            if key not in self._known:
+                self._known[key] = len(self._known)
+                new.append(place)
+        for parts, column in zip(self._new, group.vertices.columns, strict=True):
+            parts.append(column.take(np.array(new, np.int64)))
+        places, n = self.positions(group.vertices), len(self._known)
+        more = np.zeros(n - self.n, np.int64)
+        for name, count in zip(("in_degrees", "out_degrees"), _degrees(edges), strict=True):
+            counts = np.append(getattr(self, name), more)
+            counts[places] += count  # each vertex of a row group is there once
+            setattr(self, name, counts)
+
+    def positions(self, vertices: pandas.Vertices) -> Integers:
+        return np.fromiter((self._known[key] for key in _keys(vertices)), np.int64, len(vertices))
+
+    def columns(self) -> list[Any]:
+        import pandas as pd
+
+        return [pd.concat([pd.Series(part) for part in parts], ignore_index=True).array for parts in self._new]
+
+
+def _plain(vertices: pandas.Vertices) -> Integers:
+    import pandas as pd
+
+    from prplugin.frames._pandas_ids import integers  # imports pandas
+
+    return integers(pd.Series(vertices.columns[0]), "")
+
+
+def _keys(vertices: pandas.Vertices) -> Iterable[Any]:
+    columns = [column.tolist() for column in vertices.columns]
+    return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+
+def _degrees(edges: Any) -> tuple[Integers, Integers]:
+    return np.bincount(edges.destination, minlength=edges.n), np.bincount(edges.source, minlength=edges.n)
+
+
+def _added(places: Integers, counts: Integers, n: int) -> Integers:
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, places, counts)
+    return sums
+
+
+# --- the edges ----------------------------------------------------------------------------------------------------
+
+
+def _by_row(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> Edges:
+    """Put the edges row by row."""
+    source, destination = np.empty((2, found.m), index_dtype(found.n))
+    weights = np.empty(found.m) if weighted else None
+    begin = 0
+    for group in groups:
+        edges, positions = group.edges, found.positions(group.vertices)
+        rows = slice(begin, begin + edges.m)
+        source[rows], destination[rows] = positions[edges.source], positions[edges.destination]
+        if weights is not None:
+            weights[rows] = edges.weights
+        begin += edges.m
+    return Edges(source, destination, weights, found.n)
+
+
+def _by_target(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> GroupedEdges:
+    """Put each edge in its place by target."""
+    from prplugin.graph.host_pieces import EdgesInPieces  # imports Numba
+
+    pieces = EdgesInPieces(found.in_degrees, found.out_degrees, weighted=weighted)
+    index = index_dtype(found.n)
+    for group in groups:
+        edges, positions = group.edges, found.positions(group.vertices).astype(index, copy=False)
+        pieces.add(positions[edges.source], positions[edges.destination], edges.weights)
+    return pieces.edges()

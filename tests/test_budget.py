@@ -1,0 +1,209 @@
+"""A budget of the GPU's memory: how it is given, counted and kept, and what "auto" does with it; without a GPU first."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import param
+
+import prplugin
+from benchmarks.generate import rmat
+from conformance import rapids
+from prplugin import cuda
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges, GroupedEdges
+from prplugin.graph.pairs import both_ways, one_edge_a_pair
+from prplugin.machine import this_machine
+from prplugin.methods import candidates, choose, methods, streamed
+
+GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
+STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)}
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ("", None), (" ", None), ("0", 0), ("800000000", 800_000_000), ("800MB", 800_000_000), ("1.5 GiB", 3 << 29),
+        ("2kb", 2_000), ("3TB", 3 * 10**12), ("64b", 64),
+    ],
+)  # fmt: skip
+def test_a_budget_is_a_number_of_bytes(monkeypatch, given, size):
+    monkeypatch.setenv(cuda.BUDGET, given)
+    assert cuda.budget() == size
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "1e9", "12 bits", "GB", "1,000"])
+def test_anything_else_is_refused(monkeypatch, given):
+    monkeypatch.setenv(cuda.BUDGET, given)
+    with pytest.raises(prplugin.InvalidOptionError, match=r"PRPLUGIN_DEVICE_MEMORY must be a number of bytes, .*, not"):
+        cuda.budget()
+
+
+class Memory:
+    """As much of CuPy as allocates."""
+
+    def __init__(self):
+        self.now = self.allocate
+        self.ndarray = type(None)
+        runtime = SimpleNamespace(getDevice=lambda: 0, memGetInfo=lambda: (10_000, 20_000))
+        self.cuda = SimpleNamespace(
+            runtime=runtime,
+            get_allocator=lambda: self.now,
+            using_allocator=self.using,
+            MemoryPointer=lambda memory, offset: memory,
+            UnownedMemory=lambda ptr, size, owner, gpu: SimpleNamespace(ptr=ptr, size=size, owner=owner),
+            get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+        )
+
+    def allocate(self, size):
+        return SimpleNamespace(ptr=1, size=size)
+
+    @contextmanager
+    def using(self, allocator):
+        before, self.now = self.now, allocator
+        yield
+        self.now = before
+
+    def get_default_memory_pool(self):
+        return SimpleNamespace(free_bytes=lambda: 500)
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    memory = Memory()
+    monkeypatch.setitem(sys.modules, "cupy", memory)
+    monkeypatch.setattr(cuda, "_used", type(cuda._used)(int))
+    return memory
+
+
+def test_without_a_budget_nothing_is_counted(memory, monkeypatch):
+    monkeypatch.delenv(cuda.BUDGET, raising=False)
+    with cuda.allocating("device"):
+        assert memory.now == memory.allocate
+    assert cuda.bytes_free() == 10_500
+    assert cuda.holds(cuda.FEW_BYTES)
+
+
+def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
+    monkeypatch.setenv(cuda.BUDGET, "1000")
+    with cuda.allocating("device"):
+        held = memory.now(600)
+        assert (held.size, cuda.bytes_free()) == (600, 400)
+        assert [cuda.holds(400), cuda.holds(401)] == [True, False]
+        with cuda.allocating("device"):  # the same budget, not one within the other
+            more = memory.now(400)
+            assert cuda.bytes_free() == 0
+        del held
+        gc.collect()
+        assert cuda.bytes_free() == 600
+    del more
+    gc.collect()
+    assert cuda.bytes_free() == 1000
+    monkeypatch.setenv(cuda.BUDGET, "1TB")
+    assert cuda.bytes_free() == 10_500
+
+
+def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
+    monkeypatch.setenv(cuda.BUDGET, "1000")
+    message = r"the GPU's memory ran out: 500 bytes are wanted, and PRPLUGIN_DEVICE_MEMORY leaves 400 of 1,000"
+    with cuda.allocating("device"):
+        held = memory.now(600)
+    with pytest.raises(prplugin.MethodUnavailableError, match=message), cuda.allocating("device"):
+        memory.now(500)
+    assert held.size == 600
+
+
+# --- what "auto" does ---------------------------------------------------------------------------------------------
+
+
+def some_edges():
+    ends = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
+    offsets = np.array([0, 2, 3, 4])
+    yield Edges(*ends, None, 3)
+    yield GroupedEdges((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: ends)
+
+
+@pytest.mark.parametrize("edges", list(some_edges()), ids=lambda edges: type(edges).__name__)
+def test_edges_that_the_gpu_had_no_room_for_are_for_its_methods(edges):
+    assert all(method.runs_on == "cpu" for method in candidates(Adjacency(edges)).values())
+    spilled = edges.as_spilled()
+    for kept in (spilled, both_ways(spilled), one_edge_a_pair(spilled, "first", directed=True)):
+        assert set(candidates(Adjacency(kept))) == STEADY
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
+    monkeypatch.setattr(cuda, "missing", lambda: None if gpu else "there is none")
+    monkeypatch.setenv(cuda.BUDGET, "1GB")
+    graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
+    assert set(candidates(graph._adjacency)) == (STEADY if gpu else {"numpy", "numba"})
+
+
+@pytest.mark.parametrize("spilled", [False, True])
+def test_edges_past_the_budget_are_streamed(memory, monkeypatch, spilled):
+    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(cuda, "attribute", lambda name: 232_448)
+    monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
+    n, m = 10**7, 3 * 10**8
+    graph = SimpleNamespace(n=n, m=m, weighted=False, place="host", spilled=spilled, largest_in_degree=10**6)
+    for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
+        monkeypatch.setenv(cuda.BUDGET, size)
+        found = choose("auto", graph, this_machine(), {}).name
+        assert found == chosen if chosen else found != "streamed"
+    monkeypatch.setenv(cuda.BUDGET, "100MB")
+    with pytest.raises(prplugin.MethodUnavailableError, match=r"streamed: it needs about .* bytes of GPU memory"):
+        choose("auto", graph, this_machine(), {})
+
+
+# --- on the GPU ---------------------------------------------------------------------------------------------------
+
+LIBRARIES = [
+    "pandas",
+    pytest.param("cudf", marks=pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))),
+]
+ARGUMENTS = {
+    "unweighted": {},
+    "weighted": {"weight": "w"},
+    "undirected": {"directed": False},
+    "personalized": {"personalization": True},
+}
+
+
+@pytest.mark.filterwarnings("default")  # cuDF warns of itself
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
+@pytest.mark.parametrize("method", [param("streamed")])
+def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arguments, library):
+    monkeypatch.delenv(cuda.BUDGET, raising=False)
+    monkeypatch.setattr(streamed, "LEAST_BYTES", 2**16)
+    edges = rmat(13, 200)
+    edges["w"] = np.random.default_rng(0).random(len(edges))
+    size = len(edges) * 16
+    ranking = {}
+    if "personalization" in arguments:
+        ranking = {"personalization": {int(edges["src"][0]): 1.0, int(edges["dst"][5]): 3.0}}
+        arguments = {}
+    frame = rapids.as_cudf(edges) if library == "cudf" else edges
+    expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
+    peak = [0]
+    count = cuda._count
+
+    def counted(more, gpu):
+        count(more, gpu)
+        peak[0] = max(peak[0], cuda._used[gpu])
+
+    monkeypatch.setattr(cuda, "_count", counted)
+    monkeypatch.setenv(cuda.BUDGET, str(size // 10))
+    found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
+    assert found.method == method
+    assert 0 < peak[0] <= size // 10
+    assert type(found.frame) is type(frame)
+    one, other = rapids.on_host(found.frame["pagerank"]), rapids.on_host(expected.frame["pagerank"])
+    assert np.abs(one - other).sum() <= found.error_bound + expected.error_bound
+    assert (rapids.on_host(found.frame["vertex"]) == rapids.on_host(expected.frame["vertex"])).all()
