@@ -14,7 +14,7 @@ from benchmarks import memory, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
 from benchmarks.generate import rmat, uniform
 from benchmarks.papers import bowen, graphs, kim, kumar, sides, swaroop, wu
-from benchmarks.papers.google import HostRounds, google_matrix
+from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
 from benchmarks.papers.tables import Claim, row, verdicts
 from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
@@ -58,13 +58,15 @@ def test_sides_agree_on_the_ranks():
 def test_the_papers_loop_is_the_power_method():
     n = 300
     here = adjacency(uniform(n, 900), n)
-    rounds = HostRounds(google_matrix(here, sides.ALPHA))
+    matrix = google_matrix(here, sides.ALPHA)
+    loop, library = HostRounds(matrix), BlasRounds(matrix)
     exact = sides.prepared("numpy", here)
     exact.start(1 / n)
     for _ in range(10):
-        rounds()
+        assert loop() == pytest.approx(library(), rel=0.01)
         exact()
-    assert np.abs(rounds.ranks - exact.ranks()).sum() < 1e-5
+    for rounds in (loop, library):
+        assert np.abs(rounds.ranks - exact.ranks()).sum() < 1e-5
 
 
 def test_full_runs_stop_by_the_papers_rule():
@@ -213,7 +215,9 @@ def test_kim_with_stubbed_rows():
 
 
 def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
-    monkeypatch.setattr(swaroop, "_paper_kernel", lambda adjacency, threads: ([threads * 1e-3], ""))
+    monkeypatch.setattr(swaroop, "_matrix", lambda adjacency, where: None)
+    monkeypatch.setattr(swaroop, "GpuRounds", lambda matrix, threads: threads)
+    monkeypatch.setattr(swaroop, "_sampled", lambda threads: ([threads * 1e-3], ""))
     results = list(swaroop._threads(swaroop.SWEPT // 32))
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]

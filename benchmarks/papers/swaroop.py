@@ -4,7 +4,8 @@ A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The p
 network to network, which it does not name; so here a round is timed, on web-like graphs of eight edges a vertex, and
 the rounds that they take stand beside it. Sequential is the paper's loop over the whole Google matrix in float32,
 compiled; the paper's was compiled without optimisation (`g++ sequential.cpp`). "The paper's kernel" has a thread a row,
-`dense` of ours a block a row. The paper's times are in microseconds ("17m 12s" is 1030231744).
+`dense` of ours a block a row; BLAS and cuBLAS multiply the same matrix, from NumPy and from CuPy. The paper's times are
+in microseconds ("17m 12s" is 1030231744).
 
 TweetRank ranks users by who retweets them, weighted by how often. The paper's network did not settle; its loop does not
 normalise, though its Algorithm 1 does. A folder given by --data may hold `retweets.parquet` or the like with columns
@@ -14,8 +15,8 @@ src, dst and retweets; else the network is generated, with as many users.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from benchmarks.generate import retweets, web
 from benchmarks.measure import repeatedly
 from benchmarks.memory import require
 from benchmarks.papers import sides
-from benchmarks.papers.google import GpuRounds, HostRounds, google_matrix
+from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
 from benchmarks.papers.graphs import Named, found, generated, place
 from benchmarks.papers.plots import plain
 from benchmarks.papers.rounds import full_run
@@ -31,6 +32,7 @@ from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.arrays import Place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +44,8 @@ NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a
 TABLES = {
     NODES: (
         "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
-        "dense ms", "one CPU version ms", "ours: auto ms", "auto", "x paper's kernel", "x dense", "note",
+        "dense ms", "one CPU version ms", "ours: auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
+        "x paper's kernel", "x dense", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
     TWEETS: (
@@ -71,6 +74,12 @@ BEYOND = (32_768, 65_536, 131_072, 262_144)
 
 MOST_SEQUENTIAL = 20_000
 """A round of which takes half a second."""
+
+ROUNDS = (
+    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "ours: auto ms",
+    "cuGraph ms",
+)  # fmt: skip
+"""Of all pairs by the first five, of the edges alone by the others."""
 
 EDGES_A_NODE = 8
 TOL = 1e-6
@@ -130,35 +139,33 @@ def _timed(n: int, line: Row) -> Iterator[Row]:
     yield line | {"samples": samples, "note": "; ".join(dict.fromkeys(filter(None, notes.values())))}
 
 
-def _columns(adjacency: Adjacency) -> dict[str, Any]:
+def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], str]]]:
+    here, there = cache(partial(_matrix, adjacency, "host")), cache(partial(_matrix, adjacency, "device"))
     return {
-        "sequential ms": partial(_sequential, adjacency),
-        "paper's kernel ms": partial(_paper_kernel, adjacency, ALWAYS),
-        "dense ms": partial(sides.method("", "dense").seconds, adjacency),
+        "dense ms": partial(sides.method("", "dense").seconds, adjacency),  # first: its matrix goes, `there` stays
+        "sequential ms": lambda: _sampled(HostRounds(here())),
+        "BLAS ms": lambda: _sampled(BlasRounds(here())),
+        "paper's kernel ms": lambda: _sampled(GpuRounds(there(), ALWAYS)),
+        "cuBLAS ms": lambda: _sampled(BlasRounds(there())),
         "one CPU version ms": partial(sides.ONE.seconds, adjacency),
         "ours: auto ms": partial(sides.OURS.seconds, adjacency),
+        "cuGraph ms": partial(sides.CUGRAPH.seconds, adjacency),
     }
 
 
-def _bytes(n: int) -> int:
-    return DTYPE_BYTES * n**2
-
-
-def _sequential(adjacency: Adjacency) -> tuple[list[float], str]:
-    if adjacency.n > MOST_SEQUENTIAL:
+def _matrix(adjacency: Adjacency, where: Place) -> Any:
+    n = adjacency.n
+    if where == "device":
+        sides.require_gpu()
+    elif n > MOST_SEQUENTIAL:
         raise MethodUnavailableError(f"the sequential version is asked for no more than {MOST_SEQUENTIAL:,} nodes")
-    require(1.2 * _bytes(adjacency.n), "host", f"the matrix of {adjacency.n:,} nodes")
-    rounds = HostRounds(google_matrix(adjacency.on("host"), sides.ALPHA))
+    require(1.2 * DTYPE_BYTES * n**2, where, f"the matrix of {n:,} nodes")
+    return google_matrix(adjacency.on(where), sides.ALPHA)
+
+
+def _sampled(rounds: Callable[[], float]) -> tuple[list[float], str]:
+    """Time rounds; the change comes back to the host, so that a round is over."""
     return repeatedly(rounds, runs=sides.RUNS, limit=sides.LIMIT), ""
-
-
-def _paper_kernel(adjacency: Adjacency, threads: int) -> tuple[list[float], str]:
-    sides.require_gpu()
-    require(1.2 * _bytes(adjacency.n), "device", f"the matrix of {adjacency.n:,} nodes")
-    rounds = GpuRounds(google_matrix(adjacency.on("device"), sides.ALPHA), threads)
-    return repeatedly(
-        rounds, runs=sides.RUNS, limit=sides.LIMIT
-    ), ""  # the change comes back to the host: a round is over
 
 
 # --- threads ------------------------------------------------------------------------------------------------------
@@ -172,9 +179,10 @@ def _threads(n: int) -> Iterator[Row]:
 def _each_width(n: int, known: Row) -> Iterator[Row]:
     sides.require_gpu()
     adjacency = _named(n).adjacency()
+    matrix = _matrix(adjacency, "device")
     for threads, microseconds in PAPER_THREADS.items():
         line = known | {"threads": threads, "paper s": microseconds / 1e6 if n == SWEPT else ""}
-        samples = {"paper's kernel ms": _paper_kernel(adjacency, threads)[0]}
+        samples = {"paper's kernel ms": _sampled(GpuRounds(matrix, threads))[0]}
         if threads % 32 == 0:
             samples["dense ms"] = sides.iteration(sides.prepared("dense", adjacency, threads=threads), adjacency.n)
         medians = {column: statistics.median(seconds) * 1e3 for column, seconds in samples.items()}
@@ -301,7 +309,7 @@ def _by_nodes(timed: list[Row]) -> Figure:
 
     drawing = Figure(figsize=(11, 4.5), layout="constrained")
     left, right = drawing.subplots(1, 2)
-    for column in ("sequential ms", "paper's kernel ms", "dense ms", "one CPU version ms", "ours: auto ms"):
+    for column in ROUNDS:
         _line(left, timed, column, column.removesuffix(" ms"))
     for column, label in (
         ("paper x", "the paper's"),

@@ -384,10 +384,13 @@ def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
     one, other, room = xp.full(n, 0.5, np.float32), xp.full(n, 0.25, np.float32), xp.empty(n, np.float32)
     if what == "addition":
         return lambda: xp.add(one, other, out=room)
-    if what == "norm":
-        return lambda: xp.abs(one, out=room).sum()
     if xp is np:
+        if what == "norm":
+            return lambda: np.abs(one, out=room).sum()
         return lambda: np.abs(np.subtract(one, other, out=room), out=room).sum()
+    if what == "norm":
+        norm = xp.ReductionKernel("T x", "T z", "abs(x)", "a + b", "z = a", "0", "l1_norm")
+        return lambda: norm(one)
     distance = xp.ReductionKernel("T x, T y", "T z", "abs(x - y)", "a + b", "z = a", "0", "l1_distance")
     return lambda: distance(one, other)
 
