@@ -130,7 +130,7 @@ def _full_runs(graph: Named) -> Iterator[Row]:
 
 def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
-    about |= {"vertices": adjacency.n, "edges": adjacency.m}
+    about |= {"vertices": adjacency.n, "edges": adjacency.m, "longest row": adjacency.largest_in_degree}
     one: list[float] = []
     exact = None
     for what, (name, options) in METHODS.items():
@@ -167,6 +167,7 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "s": statistics.median(samples),
         "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
         "note": _kernels(schedule) if schedule else "",
+        "host segments": len(schedule.host_segments) if schedule else 0,
         "samples": samples,
         "ranks": moved(outcome.ranks, "host"),
     }
