@@ -180,11 +180,14 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
 def test_bowen_with_stubbed_rows():
     full = bowen.TABLES[bowen.FULL]
     results = [
-        row(bowen.FULL, full, {"graph": bowen.PAPER_GRAPH, "what": what, "GTEPS": x, "x one CPU version": x, "samples": [1]})
+        row(bowen.FULL, full, {
+            "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
+            "x one CPU version": x, "note": "24 warp", "samples": [1],
+        })
         for what, x in {sides.ONE.label: 1.0, **bowen.PAPER}.items()
     ] + [
         row(bowen.SWEEP, bowen.TABLES[bowen.SWEEP], {
-            "graph": bowen.PAPER_GRAPH, "segments": count, "ms an iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}",
+            "graph": bowen.PAPER_GRAPH, "segments": count, "ms an iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
         })
         for count, ms in ((1, 2.0), (24, 1.0), (64, 3.0))
     ]  # fmt: skip
@@ -195,12 +198,14 @@ def test_bowen_with_stubbed_rows():
     claims, drawn = check_report(bowen, results)
     assert {line["verdict"] for line in claims.values()} == {"holds"}
     assert claims["24 segments beside one"]["found"] == 2
+    assert claims["24 segments beside one"]["why"].endswith("The best are 24: 1 ms, 24 warp.")
+    assert "The longest row has 32 edges, the mean one 16." in claims[f"{bowen.WARP}, beside one CPU version"]["why"]
     assert drawn == {"-gteps", "-segments"}
 
 
 def test_kim_with_stubbed_rows():
     results = [
-        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "in all ms": ms})
+        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "in all ms": ms})
         for graph in ("uniform 2,000,000 x 10,000,000", "uniform 4,000,000 x 4,000,000", "cit-Patents")
         for what, ms in {kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE: 2.0, kim.EDGE: 5.0}.items()
     ] + [
@@ -227,14 +232,18 @@ def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"), [(None, "not seen here"), (2, "holds"), (1.01, "no difference"), (0.5, "TURNED ROUND")]
-)
-def test_verdicts(found, verdict):
-    words, [line] = verdicts(
-        [Claim(what="a beside b", paper=2, where="Table I", found=lambda _: found, why="mass.")], []
-    )
-    assert line["verdict"] == verdict
-    assert ("mass" in words) == (verdict == "TURNED ROUND")
+    ("found", "verdict", "why"),
+    [(None, "not seen here", ""), (2, "holds", "mass. 3 kg."), (1.01, "no difference", "rest. 3 kg."),
+     (0.5, "TURNED ROUND", "heat. 3 kg.")],
+)  # fmt: skip
+def test_verdicts(found, verdict, why):
+    claim = Claim(
+        what="a beside b", paper=2, where="Table I", found=lambda _: found, ahead="mass.", behind="heat.", level="rest.",
+        figures=lambda _: "3 kg.",
+    )  # fmt: skip
+    words, [line] = verdicts([claim], [])
+    assert (line["verdict"], line["why"]) == (verdict, why)
+    assert ("heat" in words) == (verdict == "TURNED ROUND")
 
 
 # --- graphs -------------------------------------------------------------------------------------------------------

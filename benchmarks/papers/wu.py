@@ -115,6 +115,9 @@ THRESHOLDS = 6, 96
 
 LAUNCHES = 16
 
+INDEX_BYTES = 4
+"""Of a column, in graphs of fewer than 2**31 rows."""
+
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
     """Each data set, or a generated graph of its size; a crawl that is here; vector operations; thresholds."""
@@ -408,14 +411,32 @@ def _best_of(results: list[Row], table: str, value: Callable[[Row], float | None
     return max(found, default=None)
 
 
-def _over(slow: str, results: list[Row]) -> float | None:
-    """Give how much the hybrid gains over another product, on the middle one of the graphs."""
+def _gains(slow: str, results: list[Row]) -> dict[str, float]:
+    """Give how much the hybrid gains over another product, by graph."""
     times: dict[str, dict[str, float]] = {}
     for line in results:
         if line["table"] == SPMV and line["ms"] != "" and _is_of_the_paper(line["graph"]):
             times.setdefault(line["graph"], {})[line["what"]] = line["ms"]
-    ratios = [of_it[slow] / of_it[HYBRID] for of_it in times.values() if slow in of_it and HYBRID in of_it]
-    return statistics.median(ratios) if ratios else None
+    return {graph: of_it[slow] / of_it[HYBRID] for graph, of_it in times.items() if slow in of_it and HYBRID in of_it}
+
+
+def _over(slow: str, results: list[Row]) -> float | None:
+    """Give how much the hybrid gains over another product, on the middle one of the graphs."""
+    gains = _gains(slow, results)
+    return statistics.median(gains.values()) if gains else None
+
+
+def _rows_and_gains(slow: str, results: list[Row]) -> str:
+    """Say how far the gain is from graph to graph, and of what rows the graphs are."""
+    gains = _gains(slow, results).values()
+    sizes = [line for line in results if line["table"] == SIZES and _is_of_the_paper(line["graph"])]
+    tiny, small = ([line[column] for line in sizes] for column in ("tiny %", "small %"))
+    longest = [line["ELL MB"] * MB / INDEX_BYTES / line["rows"] for line in sizes]
+    return (
+        f"From graph to graph {min(gains):.2g} to {max(gains):.2g} times; {min(tiny):.0f} to {max(tiny):.0f} % of the "
+        f"rows are tiny and {min(small):.0f} to {max(small):.0f} % small, and the longest have {min(longest):,.0f} to "
+        f"{max(longest):,.0f} edges."
+    )
 
 
 def _quotient(one: str, other: str) -> Callable[[Row], float | None]:
@@ -428,13 +449,30 @@ def _beside_the_rest(line: Row) -> float | None:
     return line["SpMV ms"] / max(line["round ms"] - line["SpMV ms"], 1e-9)
 
 
+def _range(results: list[Row], table: str, value: Callable[[Row], float | None], unit: str) -> str:
+    """Say how far something is from graph to graph."""
+    lines = [line for line in results if line["table"] == table and _is_of_the_paper(line["graph"])]
+    found = {line["graph"]: ratio for line in lines if (ratio := value(line)) is not None}
+    if not found:
+        return ""
+    least, most = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
+    return f"From graph to graph: {found[least]:.3g}{unit} ({least}) to {found[most]:.3g}{unit} ({most})."
+
+
+def _streams(results: list[Row]) -> str:
+    """Say what streaming costs a round."""
+    return _range(results, STREAM, _quotient("streamed ms", "round ms"), " times a round from the GPU's memory")
+
+
 CLAIMS = (
     Claim(
         what="the GPU beside one CPU version for 500 rounds, at best",
         paper=15.3,
         where="Table II, wikipedia-20070206",
         found=lambda results: _best_of(results, ROUND, lambda line: line["x for 500"] or None),
-        why="the GPU's memory is that much faster than what one thread of a CPU can read.",
+        ahead="the GPU's memory is that much faster than what one thread of a CPU can read.",
+        behind="500 rounds do not pay for the preparation.",
+        figures=lambda results: _range(results, ROUND, lambda line: line["x for 500"] or None, " times"),
     ),
     *(
         Claim(
@@ -442,15 +480,30 @@ CLAIMS = (
             paper=None,
             where="Section VI.B; by how much is in the bars of Figure 4",
             found=partial(_over, what),
-            why=why,
+            ahead=ahead,
+            behind=behind,
+            level=level,
+            figures=partial(_rows_and_gains, what),
         )
-        for what, why in (
-            (THREAD, "a warp still waits for its longest row."),
+        for what, ahead, behind, level in (
+            (
+                THREAD,
+                "a warp still waits for its longest row, and a thread reads a long one edge after edge.",
+                "three launches cost more than the wait for the longest row of each warp.",
+                "three launches cost about as much as the wait for the longest row of each warp.",
+            ),
             (
                 LANES16,
-                "most rows are shorter than 16, and lanes beyond a row idle; but three launches cost more than one.",
+                "lanes beyond the end of a row idle, and most rows are shorter than 16.",
+                "three launches, and rows by way of their index, cost more than idle lanes do.",
+                "three launches, and rows by way of their index, cost about as much as idle lanes do.",
             ),
-            (WARP, "most rows are shorter than 32, and lanes beyond a row idle."),
+            (
+                WARP,
+                "lanes beyond the end of a row idle, and most rows are shorter than 32.",
+                "three launches, and rows by way of their index, cost more than idle lanes do.",
+                "three launches, and rows by way of their index, cost about as much as idle lanes do.",
+            ),
         )
     ),
     Claim(
@@ -458,14 +511,18 @@ CLAIMS = (
         paper=8.46 / 5,
         where="Section VI.D, wikipedia-20070206",
         found=lambda results: _best_of(results, STREAM, _quotient("SpMV GB/s", "bus GB/s")),
-        why="the GPU's memory has become faster by more than the bus.",
+        ahead="the GPU's memory is still that much faster than the bus.",
+        behind="the bus brings edges faster than the kernel takes them.",
+        figures=_streams,
     ),
     Claim(
         what="SpMV beside the rest of a round, at best",
         paper=92 / 8,
         where="Section III.A: 92 to 95 % of the time",
         found=lambda results: _best_of(results, ROUND, _beside_the_rest),
-        why="on small graphs launches and the look at the end take as long as SpMV; on large ones they do not.",
+        ahead="the rest of a round are vectors and the look at the end, which large graphs hide.",
+        behind="launches, vectors and the look at the end take longer than SpMV.",
+        figures=lambda results: _range(results, ROUND, _beside_the_rest, " times the rest"),
     ),
 )
 
