@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 from benchmarks import memory, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
 from benchmarks.generate import rmat, uniform
-from benchmarks.papers import bowen, graphs, kim, kumar, sides, swaroop, wu
+from benchmarks.papers import bowen, cpu_peers, graphs, kim, kumar, sides, swaroop, wu
 from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
-from benchmarks.papers.tables import Claim, row, verdicts
+from benchmarks.papers.tables import Claim, absent_together, row, verdicts
 from prplugin import cuda
+from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Edges
 
@@ -78,6 +80,35 @@ def test_full_runs_stop_by_the_papers_rule():
     step.start(1 / here.n)
     moves = [step().largest for _ in range(found["iterations"])]
     assert moves[-1] <= bowen.TOL < moves[-2]
+
+
+def test_a_library_of_the_cpu_takes_its_time_by_passes(monkeypatch):
+    def rank(graph, alpha, tol):
+        assert (len(graph), alpha) == (9000, sides.ALPHA)
+        return np.ones(3), 1000
+
+    here = adjacency(uniform(3000, 9000), 3000)
+    library = SimpleNamespace(threads=1, build=lambda edges: (None, edges), rank=rank)
+    monkeypatch.setattr(cpu_peers, "peer", lambda name: library)
+    seconds, note = cpu_peers.FASTEST.seconds(here)
+    assert max(seconds) < 1
+    assert note.endswith(": 1 thread, one of the 1000 passes of a ranking")
+    monkeypatch.setattr(cpu_peers, "MOST_EDGES", 8999)
+    with pytest.raises(MethodUnavailableError, match="not asked of more than 8,999 edges"):
+        cpu_peers.SIDES[0].seconds(here)
+
+
+def test_absent_libraries_of_the_cpu_are_one_row(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(cpu_peers, "peer", absent)
+    here = adjacency(uniform(3000, 9000), 3000)
+    [line] = absent_together(sides.beside(here, cpu_peers.SIDES))
+    assert line["what"] == "; ".join(cpu_peers.LIBRARIES)
+    assert "pip install 'prplugin[peers]'" in line["note"]
+    with pytest.raises(MethodUnavailableError, match="graph_mate: not installed"):
+        cpu_peers.FASTEST.seconds(here)
 
 
 # --- what the papers print ----------------------------------------------------------------------------------------
@@ -148,7 +179,7 @@ def test_kumar_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert split[0]["tail edges"] == 2000
     assert split[-1]["N"] == "all"
     claims, drawn = check_report(kumar, results)
-    assert claims["GPU and CPU together beside one CPU, eu-2005"]["found"] == pytest.approx(1 / 4)
+    assert claims["GPU and CPU together beside one CPU, eu-2005"]["found"] == pytest.approx(1 / 8)
     assert claims["GPU and CPU together beside one CPU, eu-2005"]["verdict"] == "TURNED ROUND"
     assert drawn == {"-sides", "-split"}
 

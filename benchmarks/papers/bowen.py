@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
@@ -85,7 +85,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ours: blocked": ("blocked", {}),
 }
 
-PEERS = sides.SCIPY, sides.CUSPARSE, sides.CUGRAPH
+PEERS = sides.SCIPY, *cpu_peers.SIDES, sides.CUSPARSE, sides.CUGRAPH
 
 SCHEDULE = """\
 Segment Device 0 NVIDIA Quadro RTX 4000 [2.33 ms]

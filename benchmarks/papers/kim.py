@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks import iterations
 from benchmarks.generate import uniform
 from benchmarks.measure import sampled
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import heat, plain
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
@@ -136,10 +136,30 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
                 base[what] = found["samples"]["in all"]
             if what == ONE:
                 exact = found.pop("ranks", None)
-            for column, against in (("x one CPU thread", ONE), ("x all CPU threads", ALL)):
-                if against in base and "samples" in found:
-                    found[column] = statistics.median(base[against]) / statistics.median(found["samples"]["in all"])
+            if "samples" in found:
+                found.update(_gains(base, found["samples"]["in all"]))
             yield {name: value for name, value in found.items() if name != "ranks"}
+    for found in sides.beside(here, cpu_peers.SIDES):
+        line = row(TEN, TABLES[TEN], about | {"what": found["what"], "note": found["note"]})
+        if "samples" in found:
+            seconds = [ITERATIONS * once for once in found["samples"]]
+            line |= _measured({"iterations": seconds, "in all": seconds}) | _gains(base, seconds)
+            line["note"] += "; ten of them are ten times one, its graph made before"
+        yield line
+
+
+def _gains(base: dict[str, list[float]], seconds: list[float]) -> Row:
+    columns = {"x one CPU thread": ONE, "x all CPU threads": ALL}
+    return {
+        column: statistics.median(base[against]) / statistics.median(seconds)
+        for column, against in columns.items()
+        if against in base
+    }
+
+
+def _measured(samples: dict[str, list[float]]) -> Row:
+    medians = {f"{what} ms": statistics.median(seconds) * 1e3 for what, seconds in samples.items()}
+    return medians | {"samples": samples}
 
 
 def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
@@ -157,13 +177,15 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
     }
     last = runs[-1]
     comparable = exact is not None and last.ranks is not None
-    yield known | {
-        **{f"{what} ms": statistics.median(seconds) * 1e3 for what, seconds in samples.items()},
-        "error": float(np.abs(last.ranks - exact).sum()) if comparable else "",
-        "note": last.note,
-        "samples": samples,
-        "ranks": last.ranks,
-    }
+    yield (
+        known
+        | _measured(samples)
+        | {
+            "error": float(np.abs(last.ranks - exact).sum()) if comparable else "",
+            "note": last.note,
+            "ranks": last.ranks,
+        }
+    )
 
 
 def _on_the_host(threads: int | None, here: Adjacency, in_edges: Compressed) -> Ran:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generate import web
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
@@ -54,6 +54,7 @@ SIDES = (
     sides.ONE,
     sides.ALL_THREADS,
     sides.SCIPY,
+    *cpu_peers.SIDES,
     sides.method(SPLIT_SIDE, "cpu-split"),
     sides.method("GPU, a thread a vertex: node", "node"),
     sides.method("GPU, a thread an edge: edge", "edge"),

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.generate import retweets, web
 from benchmarks.measure import repeatedly
 from benchmarks.memory import require
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
 from benchmarks.papers.graphs import Named, found, generated, place
 from benchmarks.papers.plots import plain
@@ -45,7 +45,7 @@ TABLES = {
     NODES: (
         "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
         "dense ms", "one CPU version ms", "ours: auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
-        "x paper's kernel", "x dense", "note",
+        "CPU peer ms", "CPU peer", "x paper's kernel", "x dense", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
     TWEETS: (
@@ -77,9 +77,12 @@ MOST_SEQUENTIAL = 20_000
 
 ROUNDS = (
     "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "ours: auto ms",
-    "cuGraph ms",
+    "cuGraph ms", "CPU peer ms",
 )  # fmt: skip
 """Of all pairs by the first five, of the edges alone by the others."""
+
+NAMED = {"ours: auto ms": "auto", "CPU peer ms": "CPU peer"}
+"""The columns of what was taken."""
 
 EDGES_A_NODE = 8
 TOL = 1e-6
@@ -132,7 +135,9 @@ def _timed(n: int, line: Row) -> Iterator[Row]:
                 samples[column] = got["samples"]
                 line[column] = statistics.median(got["samples"]) * 1e3
             notes[column] = got["note"]
-    line["auto"] = notes.pop("ours: auto ms") if "ours: auto ms" in samples else ""
+    for column, name in NAMED.items():
+        if column in samples:
+            line[name] = notes.pop(column)
     for column, short in (("paper's kernel ms", "x paper's kernel"), ("dense ms", "x dense")):
         if column in samples and "sequential ms" in samples:
             line[short] = line["sequential ms"] / line[column]
@@ -150,6 +155,7 @@ def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], 
         "one CPU version ms": partial(sides.ONE.seconds, adjacency),
         "ours: auto ms": partial(sides.OURS.seconds, adjacency),
         "cuGraph ms": partial(sides.CUGRAPH.seconds, adjacency),
+        "CPU peer ms": partial(cpu_peers.FASTEST.seconds, adjacency),
     }
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.generate import web
 from benchmarks.measure import repeatedly, sampled
-from benchmarks.papers import ell, scan, sides
+from benchmarks.papers import cpu_peers, ell, scan, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import heat, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
@@ -51,7 +51,8 @@ TABLES = {
     ),
     ROUND: (
         "graph", "paper CPU ms", "paper prep. ms", "paper SpMV ms", "paper round ms", "paper x for 500", "CPU ms",
-        "prep. ms", "SpMV ms", "round ms", "x for 500", "ours: auto ms", "auto", "cuGraph ms", "note",
+        "prep. ms", "SpMV ms", "round ms", "x for 500", "ours: auto ms", "auto", "cuGraph ms", "CPU peer ms",
+        "CPU peer", "note",
     ),
     SPMV: ("graph", "what", "ms", "GFLOP/s", "paper GFLOP/s", "note"),
     VECTORS: ("what", "entries", "paper CPU", "paper IL", "paper OpenCL", "CPU GFLOP/s", "GPU GFLOP/s", "note"),
@@ -282,7 +283,10 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
             "paper round ms": known.round, "paper x for 500": known.times,
         }  # fmt: skip
     binned = sides.method(HYBRID, "binned")
-    columns = {sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "ours: auto ms", sides.CUGRAPH: "cuGraph ms"}
+    columns = {
+        sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "ours: auto ms", sides.CUGRAPH: "cuGraph ms",
+        cpu_peers.FASTEST: "CPU peer ms",
+    }  # fmt: skip
     samples, notes = {}, []
     for side, found in zip(columns, sides.beside(adjacency, columns), strict=True):
         if "samples" in found:
@@ -290,14 +294,18 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
             samples[columns[side]] = found["samples"]
         elif found["note"] not in notes:
             notes.append(found["note"])
-        if side is sides.OURS and "samples" in found:
-            line["auto"] = found["note"]
+        if side in NAMED and "samples" in found:
+            line[NAMED[side]] = found["note"]
     if line["round ms"] != "":
         preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=sides.LIMIT)
         samples["prep. ms"] = preparing
         line |= {"prep. ms": statistics.median(preparing) * 1e3, "SpMV ms": spmv_ms or ""}
         line["x for 500"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
     return line | {"samples": samples, "note": "; ".join(notes)}
+
+
+NAMED = {sides.OURS: "auto", cpu_peers.FASTEST: "CPU peer"}
+"""The columns of what a side took."""
 
 
 def _prepared(adjacency: Adjacency) -> None:

@@ -23,7 +23,7 @@ from benchmarks.peers._figure import figure
 from benchmarks.peers._fit import Fitted, Posed, fitted, posed
 from benchmarks.peers._sides import PEERS, ours, peer
 
-__all__ = ["PACKAGES", "TABLES", "figure", "rows"]
+__all__ = ["PACKAGES", "TABLES", "figure", "peer", "rows"]
 
 PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph", "sknetwork", "graph_mate"
 """Of the peers, and what numbers ids for them."""
@@ -41,9 +41,12 @@ def rows(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> Iterator
         occurs. Not given: all.
     """
     for case in cases(data, quick):
-        all_ways = (WHOLE, ALONE, *[_threads.WHAT, _busy.WHAT] * case.details)
         wanted = {
-            name: {way for way in all_ways if not only or any(word in f"{case.name}, {name}, {way}" for word in only)}
+            name: {
+                way
+                for way in (WHOLE, ALONE, *[_threads.WHAT, _busy.WHAT] * (name in case.details))
+                if not only or any(word in f"{case.name}, {name}, {way}" for word in only)
+            }
             for name in PEERS
         }
         if any(wanted.values()):
