@@ -23,11 +23,9 @@ def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
     xp = namespace(source)
     out = adjacency.out_weight
     weights = xp.ones(adjacency.m) if adjacency.edges.weights is None else adjacency.edges.weights
-    matrix = xp.zeros((n, n), np.float32)
-    xp.add.at(matrix, (target, source), (weights / out[source]).astype(np.float32))
-    matrix[:, out == 0] = 1 / n
-    matrix *= np.float32(alpha)
-    matrix += np.float32((1 - alpha) / n)
+    matrix = xp.empty((n, n), np.float32)
+    matrix[:] = xp.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)  # dangling columns are 1 / n all over
+    xp.add.at(matrix, (target, source), (alpha * weights / out[source]).astype(np.float32))
     return matrix
 
 

@@ -165,7 +165,7 @@ def _matrix(adjacency: Adjacency, where: Place) -> Any:
         sides.require_gpu()
     elif n > MOST_SEQUENTIAL:
         raise MethodUnavailableError(f"the sequential version is asked for no more than {MOST_SEQUENTIAL:,} nodes")
-    require(1.2 * DTYPE_BYTES * n**2, where, f"the matrix of {n:,} nodes")
+    require(1.05 * DTYPE_BYTES * n**2, where, f"the matrix of {n:,} nodes")
     return google_matrix(adjacency.on(where), sides.ALPHA)
 
 

@@ -49,10 +49,6 @@ LEVEL = 0.03
 HOLDS, TURNED = "holds", "TURNED ROUND"
 
 
-def _nothing(results: list[Row]) -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """That one thing is ahead of another.
@@ -70,6 +66,8 @@ class Claim:
         What decides it where it holds, where it is turned round, and where there is no difference.
     figures : function
         Says what of the rows shows that.
+    same : function
+        Says whether the two are one and the same here, so that what they differ by is noise.
     """
 
     what: str
@@ -79,7 +77,8 @@ class Claim:
     ahead: str = ""
     behind: str = ""
     level: str = ""
-    figures: Callable[[list[Row]], str] = _nothing
+    figures: Callable[[list[Row]], str] = lambda results: ""
+    same: Callable[[list[Row]], bool] = lambda results: False
 
 
 def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dict[str, Any]]]:
@@ -104,7 +103,7 @@ def _judged(claim: Claim, results: list[Row]) -> dict[str, Any]:
     found = claim.found(results)
     verdict, why = "not seen here", ""
     if found is not None:
-        if abs(math.log(found)) < LEVEL:
+        if abs(math.log(found)) < LEVEL or claim.same(results):
             verdict, why = "no difference", claim.level
         else:
             verdict, why = (HOLDS, claim.ahead) if found > 1 else (TURNED, claim.behind)

@@ -8,7 +8,7 @@ the paper are those of Table III, or follow from the times of Table II; its Figu
 
 The paper prints E_i = 1 where the norm that was lost must go back as d / n, and `Tid & 0x03` where 16 lanes need 0x0F:
 neither is followed. How it counts the flops of vector operations it does not say: here n for an addition and a norm,
-2 * n for a distance, of float32.
+2 * n for a distance, of float32, by NumPy on the CPU and by CuPy and cuBLAS on the GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -358,11 +359,12 @@ def _thresholds(graph: Named) -> Iterator[Row]:
 def _each_pair(graph: Named, known: Row) -> Iterator[Row]:
     sides.require_gpu()
     adjacency = graph.adjacency()
-    for tiny in TINY:
-        for small in SMALL:
-            samples = _on_the_gpu(partial(BinnedPull, thresholds=(tiny, small)), adjacency)
-            line = {"tiny up to": tiny, "small up to": small, "ms": statistics.median(samples) * 1e3}
-            yield known | line | {"samples": samples}
+    for tiny, small in product(TINY, SMALL):
+        if tiny > small:
+            continue
+        samples = _on_the_gpu(partial(BinnedPull, thresholds=(tiny, small)), adjacency)
+        line = {"tiny up to": tiny, "small up to": small, "ms": statistics.median(samples) * 1e3}
+        yield known | line | {"samples": samples}
 
 
 # --- vector operations, Table III ---------------------------------------------------------------------------------
@@ -399,11 +401,11 @@ def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
         if what == "norm":
             return lambda: np.abs(one, out=room).sum()
         return lambda: np.abs(np.subtract(one, other, out=room), out=room).sum()
+    from cupy import cublas  # has been found
+
     if what == "norm":
-        norm = xp.ReductionKernel("T x", "T z", "abs(x)", "a + b", "z = a", "0", "l1_norm")
-        return lambda: norm(one)
-    distance = xp.ReductionKernel("T x, T y", "T z", "abs(x - y)", "a + b", "z = a", "0", "l1_distance")
-    return lambda: distance(one, other)
+        return lambda: cublas.asum(one)
+    return lambda: cublas.asum(xp.subtract(one, other, out=room))
 
 
 # --- what the paper says ------------------------------------------------------------------------------------------
