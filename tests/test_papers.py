@@ -203,6 +203,7 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
     hybrid = next(line for line in products if line["what"] == wu.HYBRID)
     assert hybrid["paper GFLOP/s"] == pytest.approx(1.585, abs=1e-3)
     assert hybrid["GFLOP/s"] == pytest.approx((2 * 23_124 - 2819) / 5e-3 / 1e9)
+    assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["ours: auto ms"]
     claims, drawn = check_report(wu, results)
     assert claims[f"the hybrid's SpMV beside {wu.THREAD}, on the middle graph"]["found"] == pytest.approx(2 / 5)
     assert drawn == {"-gflops", "-thresholds"}

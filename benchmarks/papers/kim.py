@@ -27,7 +27,7 @@ from benchmarks.generate import uniform
 from benchmarks.measure import sampled
 from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated, real
-from benchmarks.papers.plots import heat, plain
+from benchmarks.papers.plots import colours, heat, plain
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency, Compressed
@@ -358,6 +358,10 @@ def _spread(slow: str, fast: str, graphs: Callable[[str], bool], gpu: str) -> Ca
 
 
 def _is_random(graph: str) -> bool:
+    return graph.startswith("uniform")
+
+
+def _is_of_the_papers_size(graph: str) -> bool:
     return graph.startswith(tuple(f"uniform {n:,} " for n in SIZES.values()))
 
 
@@ -375,7 +379,7 @@ CLAIMS = (
         paper=1.96,
         where="Section 5.2, on Figure 4",
         found=_at_best(ALL, NODE, _is_small),
-        figures=_spread(ALL, NODE, _is_random, NODE),
+        figures=_spread(ALL, NODE, _is_of_the_papers_size, NODE),
         ahead="the GPU's memory moves an edge in a fraction of the CPU's time; the ways there and back are left.",
         behind="the ways there and back take longer than all that the CPU does.",
     ),
@@ -384,7 +388,7 @@ CLAIMS = (
         paper=2.82,
         where="Section 5.2, on Figure 4",
         found=_at_best(EDGE, NODE, _is_small),
-        figures=_spread(EDGE, NODE, _is_random, EDGE),
+        figures=_spread(EDGE, NODE, _is_of_the_papers_size, EDGE),
         ahead="an edge costs edge-centric an atomic addition and 8 bytes of the bus, node-centric 4 bytes.",
         behind="the ways there and back are as long for either, and atomic additions are native.",
     ),
@@ -392,8 +396,8 @@ CLAIMS = (
         what="the CPU on all threads beside edge-centric, random graphs, at best",
         paper=None,
         where="Section 5.2; by how much is in bars alone",
-        found=_at_best(EDGE, ALL, _is_random),
-        figures=_spread(EDGE, ALL, _is_random, EDGE),
+        found=_at_best(EDGE, ALL, _is_of_the_papers_size),
+        figures=_spread(EDGE, ALL, _is_of_the_papers_size, EDGE),
         ahead="additions to memory and the ways there and back take longer than all that the CPU does.",
         behind="atomic additions of doubles are native since compute capability 6.0, and done in the cache: "
         "the paper's GPU had to compare and swap.",
@@ -443,14 +447,15 @@ def _bars(results: list[Row]) -> Figure:
         panels.setdefault(graph.split(" x ")[0] if _is_random(graph) else "real graphs", []).append(graph)
     drawing = Figure(figsize=(5 * ((len(panels) + 1) // 2), 7.5), layout="constrained")
     grid = drawing.subplots(2, (len(panels) + 1) // 2, squeeze=False, sharey=True).ravel()
-    shown = [what for what in SIDES if any(what in of_it for of_it in times.values())]
+    shown = list(dict.fromkeys(what for of_it in times.values() for what in of_it))
     width = 0.8 / len(shown)
+    colour = colours(shown)
     for panel, (title, graphs) in zip(grid, panels.items(), strict=False):
         for nth, what in enumerate(shown):
             ms = [(place, times[graph][what]) for place, graph in enumerate(graphs) if what in times[graph]]
             if ms:
                 left = [place + (nth - len(shown) / 2) * width for place, _ in ms]
-                panel.bar(left, [value for _, value in ms], width, align="edge", label=what, color=f"C{nth}")
+                panel.bar(left, [value for _, value in ms], width, align="edge", label=what, color=colour[what])
         panel.set_xticks(range(len(graphs)), [graph.split(" x ")[-1] for graph in graphs])
         panel.set(yscale="log", ylabel="ms, transfers included")
         panel.set(title=f"{title} vertices", xlabel="edges") if _is_random(graphs[0]) else panel.set(title=title)

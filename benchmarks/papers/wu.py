@@ -110,6 +110,7 @@ PAPER_BUS, PAPER_APPETITE = 5.0, {"wikipedia-20070206": 8.46, "edu-2001": 16.98}
 """Section VI.D, GB/s: PCI-Express for uploading, and what the kernel reads."""
 
 HYBRID, THREAD, LANES16, WARP = "hybrid: binned", "1T1R: node", "16T1R: warp, 16 lanes", "1W1R: warp, 32 lanes"
+OURS = "ours: auto, a whole round"
 ELL, SCAN, CPU, SPARSE = "ELL (ITPACK)", "segmented scan", "CPU, 1 thread: SciPy's product", "cuSPARSE (CuPy)"
 
 TINY, SMALL = (0, 2, 4, 6, 8, 12, 24), (16, 32, 64, 96, 128, 256)
@@ -160,7 +161,10 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
         if found["ms"] != "":
             spmv[found["what"]] = found["ms"]
         yield found
-    yield _round(known, adjacency, about, spmv.get(HYBRID))
+    a_round = _round(known, adjacency, about, spmv.get(HYBRID))
+    yield a_round
+    if a_round["ours: auto ms"] != "":
+        yield _whole_round(adjacency, about, a_round)
     yield from or_why(
         row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
     )
@@ -207,7 +211,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
 
 
 def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterator[Row]:
-    flops = 2 * adjacency.m - adjacency.n
+    flops = _flops(adjacency)
     paper = (
         {
             HYBRID: (2 * known.non_zeros - known.rows) / known.spmv / 1e6,
@@ -223,6 +227,10 @@ def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterat
                 seconds = statistics.median(found["samples"])
                 found |= {"ms": seconds * 1e3, "GFLOP/s": flops / seconds / 1e9}
             yield found
+
+
+def _flops(adjacency: Adjacency) -> int:
+    return 2 * adjacency.m - adjacency.n
 
 
 def _on_the_cpu(adjacency: Adjacency) -> list[float]:
@@ -313,6 +321,14 @@ def _prepared(adjacency: Adjacency) -> None:
     """Sort rows into bins; in-edges by target are on the GPU since the first time."""
     BinnedPull(adjacency.on("device"), THRESHOLDS)
     settle("device")
+
+
+def _whole_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
+    """Put our best method beside products alone: its product is no launch of its own, so all of a round counts."""
+    samples = a_round["samples"]["ours: auto ms"]
+    seconds = statistics.median(samples)
+    found = {"what": OURS, "ms": seconds * 1e3, "GFLOP/s": _flops(adjacency) / seconds / 1e9, "note": a_round["auto"]}
+    return row(SPMV, TABLES[SPMV], about | found) | {"samples": samples}
 
 
 # --- streaming, Section VI.D --------------------------------------------------------------------------------------
