@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from benchmarks import (
@@ -121,7 +122,7 @@ def _compare(first: Path, second: Path, every: bool) -> None:
     shown = [row for row in rows if every or row["verdict"] != "same"]
     table = Table(*compare.COLUMNS)
     for row in shown:
-        table.add_row(*(report.shown(row[column]) for column in compare.COLUMNS))
+        table.add_row(*(escape(report.shown(row[column])) for column in compare.COLUMNS))
     console.print(table)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))

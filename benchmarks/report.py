@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> Non
 def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     table = Table(*columns, title=title or None)
     for row in rows:
-        table.add_row(*(shown(row[column]) for column in columns))
+        table.add_row(*(escape(shown(row[column])) for column in columns))
     console.print(table)
 
 

@@ -91,7 +91,7 @@ def run(
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")
             for row in part.rows():
                 results.append({**row, "part": part.name})
-                console.log(report.line(benchmark, row))
+                console.log(report.line(benchmark, row), markup=False)
                 _save(file, benchmark, about, results, done, finished=False)
             gc.collect()  # what it held is free for the next
             done.append(part.name)
