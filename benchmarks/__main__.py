@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import traceback
@@ -126,6 +127,19 @@ def _compare(first: Path, second: Path, every: bool) -> None:
     console.print(table)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
+
+
+@main.command("pages")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def _pages(files: tuple[Path, ...]) -> None:
+    """Write the page and the figures of runs anew from the rows in their JSON files, beside these."""
+    for file in files:
+        if file.stem not in BENCHMARKS:
+            raise click.ClickException(f"{file.name} is named after none of {', '.join(BENCHMARKS)}.")
+        about = json.loads(file.read_text())
+        benchmark = BENCHMARKS[file.stem]
+        results = [report.complete(benchmark, row) for row in about["rows"]]
+        report.write(benchmark, file.stem, about, results, file.parent)
 
 
 if __name__ == "__main__":

@@ -98,9 +98,7 @@ def run(
             about |= circumstances(command, packages)  # by now all is loaded whose versions are asked for
             bar.advance(task, part.size)
     _save(file, benchmark, about, results, done, finished=True)
-    figures = report.figures(benchmark, results)
-    (output / f"{name}.md").write_text(report.markdown(benchmark, about, results, [f"{name}{end}" for end in figures]))
-    report.save_figures(figures, output, name)
+    report.write(benchmark, name, about, results, output)
     report.show(console, benchmark, results)
     return results
 

@@ -163,7 +163,7 @@ def check_report(module, results):
     words, table = module.summary(results)
     assert words
     assert all(line["verdict"] for line in table)
-    drawn = report.figures(module, results)
+    drawn = report._figures(module, results)
     for figure in drawn.values():
         figure.draw_without_rendering()
     return {line["the claim"]: line for line in table}, set(drawn)
@@ -214,7 +214,7 @@ def test_bowen_with_stubbed_rows():
     results = [
         row(bowen.FULL, full, {
             "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
-            "x one CPU version": x, "note": "24 warp", "host segments": 3, "samples": [1],
+            "x one CPU version": x, "note": "24 warp", "CPU segments": 3, "samples": [1],
         })
         for what, x in {sides.ONE.label: 1.0, **bowen.PAPER}.items()
     ] + [
@@ -233,12 +233,14 @@ def test_bowen_with_stubbed_rows():
     assert claims["24 segments beside any other number"]["found"] == 2
     help_ = "heterogeneous without the CPU beside with it"
     for line in results:
-        line |= {"host segments": 0}
+        line |= {"CPU segments": 0}
     assert check_report(bowen, results)[0][help_]["verdict"] == "no difference"
     assert claims["24 segments beside one"]["why"].endswith(
         "The best are 24: 1 ms, 24 warp. From 24 to 64 each one more adds 50 microseconds."
     )
-    assert "The longest row has 32 edges, the mean one 16." in claims[f"{bowen.WARP}, beside one CPU version"]["why"]
+    assert (
+        "A row has 16 edges on average, and the longest 32." in claims[f"{bowen.WARP}, beside one CPU version"]["why"]
+    )
     assert drawn == {"-gteps", "-segments"}
 
 

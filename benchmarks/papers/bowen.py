@@ -44,8 +44,8 @@ FULL, SWEEP = "Full runs", "Segments"
 
 TABLES = {
     FULL: (
-        "graph", "vertices", "edges", "what", "iterations", "s", "GTEPS", "x one CPU version", "the paper's x",
-        "farthest", "note",
+        "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "x one CPU version",
+        "the paper's x", "farthest", "CPU segments", "note",
     ),
     SWEEP: ("graph", "segments", "ms an iteration", "GTEPS", "kernels", "note"),
 }  # fmt: skip
@@ -167,7 +167,7 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "s": statistics.median(samples),
         "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
         "note": _kernels(schedule) if schedule else "",
-        "host segments": len(schedule.host_segments) if schedule else 0,
+        "CPU segments": len(schedule.host_segments) if schedule else "",
         "samples": samples,
         "ranks": moved(outcome.ranks, "host"),
     }
@@ -254,7 +254,7 @@ def _beside_the_others(results: list[Row]) -> float | None:
 
 
 def _without_the_cpu(results: list[Row]) -> bool:
-    return not any(line["host segments"] for line in _of_the_paper(results, FULL) if line["what"] == HETERO_CPU)
+    return not any(line["CPU segments"] for line in _of_the_paper(results, FULL) if line["what"] == HETERO_CPU)
 
 
 def _best_count(results: list[Row]) -> str:
@@ -271,8 +271,8 @@ def _best_count(results: list[Row]) -> str:
 
 def _rows(results: list[Row]) -> str:
     line = _of_the_paper(results, FULL)[0]
-    mean = line["edges"] / line["vertices"]
-    return f"The longest row has {line['longest row']:,} edges, the mean one {mean:.0f}."
+    words = f"A row has {line['edges'] / line['vertices']:.0f} edges on average"
+    return words + (f", and the longest {line['longest row']:,}." if line["longest row"] else ".")
 
 
 def _schedule_of(what: str, results: list[Row]) -> str:
