@@ -38,7 +38,9 @@ from prplugin.methods.segmented import Schedule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 FULL, SWEEP = "Full runs", "Segments"
 

@@ -12,11 +12,11 @@ import pandas as pd
 
 from benchmarks.measure import repeatedly
 from benchmarks.papers.sides import ALPHA, LIMIT, RUNS, Side
-from benchmarks.peers import peer
+from benchmarks.peers import PACKAGES, peer
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 
-__all__ = ["FASTEST", "SIDES"]
+__all__ = ["FASTEST", "PACKAGES", "SIDES"]
 
 LIBRARIES = "python-graphblas", "NetworKit", "scikit-network", "graph_mate"
 

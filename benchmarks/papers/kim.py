@@ -40,7 +40,9 @@ from prplugin.problem import Problem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 TEN, SWEEP = "Ten iterations", "Blocks x threads"
 

@@ -29,7 +29,9 @@ from prplugin.methods._split_choice import works
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
 

@@ -37,7 +37,9 @@ from prplugin.graph.arrays import Place
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a block (Section 6.2)", "TweetRank"
 

@@ -40,7 +40,9 @@ from prplugin.methods.warp import WarpPull
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 SIZES, ROUND, SPMV = "Sizes (Table I)", "A round (Table II)", "SpMV (Figure 4)"
 VECTORS, SWEEP, STREAM = "Vector operations (Table III)", "Thresholds", "Streaming (Section VI.D)"
