@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import traceback
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from benchmarks import (
@@ -38,7 +40,7 @@ BENCHMARKS = {
     "streamed": streamed,
 }  # fmt: skip
 
-ALL = tuple(PAPERS)
+ALL = *PAPERS, "peers"
 """What ``python -m benchmarks all`` runs."""
 
 ONLY = click.option("--only", multiple=True, help="Cases in whose name this occurs; may be repeated.")
@@ -129,10 +131,23 @@ def _compare(first: Path, second: Path, every: bool) -> None:
     shown = [row for row in rows if every or row["verdict"] != "same"]
     table = Table(*compare.COLUMNS)
     for row in shown:
-        table.add_row(*(report.shown(row[column]) for column in compare.COLUMNS))
+        table.add_row(*(escape(report.shown(row[column])) for column in compare.COLUMNS))
     console.print(table)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
+
+
+@main.command("pages")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def _pages(files: tuple[Path, ...]) -> None:
+    """Write the page and the figures of runs anew from the rows in their JSON files, beside these."""
+    for file in files:
+        if file.stem not in BENCHMARKS:
+            raise click.ClickException(f"{file.name} is named after none of {', '.join(BENCHMARKS)}.")
+        about = json.loads(file.read_text())
+        benchmark = BENCHMARKS[file.stem]
+        results = [report.complete(benchmark, row) for row in about["rows"]]
+        report.write(benchmark, file.stem, about, results, file.parent)
 
 
 if __name__ == "__main__":

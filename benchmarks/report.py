@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["figures", "keys", "line", "markdown", "save_figures", "show", "shown"]
+__all__ = ["complete", "keys", "line", "show", "shown", "write"]
 
 
 def line(benchmark: Any, row: dict[str, Any]) -> str:
@@ -32,11 +33,24 @@ def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> Non
 def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     table = Table(*columns, title=title or None)
     for row in rows:
-        table.add_row(*(shown(row[column]) for column in columns))
+        table.add_row(*(escape(shown(row[column])) for column in columns))
     console.print(table)
 
 
-def markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]], drawn: list[str]) -> str:
+def write(benchmark: Any, name: str, about: dict[str, Any], results: list[dict[str, Any]], output: Path) -> None:
+    """Write the page and the figures of a run."""
+    drawn = _figures(benchmark, results)
+    page = _markdown(benchmark, about, results, [f"{name}{end}" for end in drawn])
+    (output / f"{name}.md").write_text(page)
+    _save_figures(drawn, output, name)
+
+
+def complete(benchmark: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """Add the columns that its table has and a row of an earlier run has not, empty."""
+    return dict.fromkeys(_tables(benchmark)[row.get("table", "")], "") | row
+
+
+def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]], drawn: list[str]) -> str:
     """Give the page: what ran where, what the summary says, all tables, and the figures drawn."""
     machine, versions = about["machine"], about["versions"]
     head, _, more = benchmark.__doc__.partition("\n")
@@ -65,7 +79,7 @@ def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]:
+def _figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]:
     """Draw what there is to draw; by the end of its file's name."""
     if hasattr(benchmark, "figures"):
         drawn: dict[str, Figure] = benchmark.figures(results)
@@ -73,7 +87,7 @@ def figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]:
     return {"": benchmark.figure(results)} if hasattr(benchmark, "figure") else {}
 
 
-def save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
+def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
     """Write each as SVG and PNG, the same bytes of the same rows."""
     if not drawn:
         return

@@ -91,16 +91,14 @@ def run(
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")
             for row in part.rows():
                 results.append({**row, "part": part.name})
-                console.log(report.line(benchmark, row))
+                console.log(report.line(benchmark, row), markup=False)
                 _save(file, benchmark, about, results, done, finished=False)
             gc.collect()  # what it held is free for the next
             done.append(part.name)
             about |= circumstances(command, packages)  # by now all is loaded whose versions are asked for
             bar.advance(task, part.size)
     _save(file, benchmark, about, results, done, finished=True)
-    figures = report.figures(benchmark, results)
-    (output / f"{name}.md").write_text(report.markdown(benchmark, about, results, [f"{name}{end}" for end in figures]))
-    report.save_figures(figures, output, name)
+    report.write(benchmark, name, about, results, output)
     report.show(console, benchmark, results)
     return results
 

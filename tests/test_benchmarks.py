@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from benchmarks import compare, memory, run
-from benchmarks.__main__ import main
+from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
 
@@ -71,6 +71,23 @@ def test_figures_are_the_same_bytes_again(tmp_path):
         started(Counting(), tmp_path / folder)
     one, other = ((tmp_path / folder / "counting-values.svg").read_bytes() for folder in ("a", "b"))
     assert one == other
+
+
+def test_pages_are_written_anew_from_the_rows(tmp_path, monkeypatch):
+    counting = Counting()
+    started(counting, tmp_path)
+    files = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for path in files:
+        if path.suffix != ".json":
+            path.unlink()
+    monkeypatch.setitem(BENCHMARKS, "counting", counting.module())
+    done = CliRunner().invoke(main, ["pages", str(tmp_path / "counting.json")])
+    assert done.exit_code == 0, done.output
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
+    (tmp_path / "other.json").write_text("{}")
+    assert (
+        "other.json is named after none of" in CliRunner().invoke(main, ["pages", str(tmp_path / "other.json")]).output
+    )
 
 
 def test_an_interrupted_run_goes_on(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 from benchmarks import memory, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
 from benchmarks.generate import rmat, uniform
-from benchmarks.papers import bowen, graphs, kim, kumar, sides, swaroop, wu
-from benchmarks.papers.google import HostRounds, google_matrix
-from benchmarks.papers.tables import Claim, row, verdicts
+from benchmarks.papers import bowen, cpu_peers, graphs, kim, kumar, sides, swaroop, wu
+from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
+from benchmarks.papers.tables import Claim, absent_together, row, verdicts
 from prplugin import cuda
+from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Edges
 
@@ -58,13 +60,15 @@ def test_sides_agree_on_the_ranks():
 def test_the_papers_loop_is_the_power_method():
     n = 300
     here = adjacency(uniform(n, 900), n)
-    rounds = HostRounds(google_matrix(here, sides.ALPHA))
+    matrix = google_matrix(here, sides.ALPHA)
+    loop, library = HostRounds(matrix), BlasRounds(matrix)
     exact = sides.prepared("numpy", here)
     exact.start(1 / n)
     for _ in range(10):
-        rounds()
+        assert loop() == pytest.approx(library(), rel=0.01)
         exact()
-    assert np.abs(rounds.ranks - exact.ranks()).sum() < 1e-5
+    for rounds in (loop, library):
+        assert np.abs(rounds.ranks - exact.ranks()).sum() < 1e-5
 
 
 def test_full_runs_stop_by_the_papers_rule():
@@ -76,6 +80,35 @@ def test_full_runs_stop_by_the_papers_rule():
     step.start(1 / here.n)
     moves = [step().largest for _ in range(found["iterations"])]
     assert moves[-1] <= bowen.TOL < moves[-2]
+
+
+def test_a_library_of_the_cpu_takes_its_time_by_passes(monkeypatch):
+    def rank(graph, alpha, tol):
+        assert (len(graph), alpha) == (9000, sides.ALPHA)
+        return np.ones(3), 1000
+
+    here = adjacency(uniform(3000, 9000), 3000)
+    library = SimpleNamespace(threads=1, build=lambda edges: (None, edges), rank=rank)
+    monkeypatch.setattr(cpu_peers, "peer", lambda name: library)
+    seconds, note = cpu_peers.FASTEST.seconds(here)
+    assert max(seconds) < 1
+    assert note.endswith(": 1 thread, one of the 1000 passes of a ranking")
+    monkeypatch.setattr(cpu_peers, "MOST_EDGES", 8999)
+    with pytest.raises(MethodUnavailableError, match="not asked of more than 8,999 edges"):
+        cpu_peers.SIDES[0].seconds(here)
+
+
+def test_absent_libraries_of_the_cpu_are_one_row(monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(cpu_peers, "peer", absent)
+    here = adjacency(uniform(3000, 9000), 3000)
+    [line] = absent_together(sides.beside(here, cpu_peers.SIDES))
+    assert line["what"] == "; ".join(cpu_peers.LIBRARIES)
+    assert "pip install 'prplugin[peers]'" in line["note"]
+    with pytest.raises(MethodUnavailableError, match="graph_mate: not installed"):
+        cpu_peers.FASTEST.seconds(here)
 
 
 # --- what the papers print ----------------------------------------------------------------------------------------
@@ -130,7 +163,7 @@ def check_report(module, results):
     words, table = module.summary(results)
     assert words
     assert all(line["verdict"] for line in table)
-    drawn = report.figures(module, results)
+    drawn = report._figures(module, results)
     for figure in drawn.values():
         figure.draw_without_rendering()
     return {line["the claim"]: line for line in table}, set(drawn)
@@ -146,7 +179,7 @@ def test_kumar_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert split[0]["tail edges"] == 2000
     assert split[-1]["N"] == "all"
     claims, drawn = check_report(kumar, results)
-    assert claims["GPU and CPU together beside one CPU, eu-2005"]["found"] == pytest.approx(1 / 4)
+    assert claims["GPU and CPU together beside one CPU, eu-2005"]["found"] == pytest.approx(1 / 8)
     assert claims["GPU and CPU together beside one CPU, eu-2005"]["verdict"] == "TURNED ROUND"
     assert drawn == {"-sides", "-split"}
 
@@ -170,6 +203,7 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
     hybrid = next(line for line in products if line["what"] == wu.HYBRID)
     assert hybrid["paper GFLOP/s"] == pytest.approx(1.585, abs=1e-3)
     assert hybrid["GFLOP/s"] == pytest.approx((2 * 23_124 - 2819) / 5e-3 / 1e9)
+    assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["ours: auto ms"]
     claims, drawn = check_report(wu, results)
     assert claims[f"the hybrid's SpMV beside {wu.THREAD}, on the middle graph"]["found"] == pytest.approx(2 / 5)
     assert drawn == {"-gflops", "-thresholds"}
@@ -178,11 +212,14 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
 def test_bowen_with_stubbed_rows():
     full = bowen.TABLES[bowen.FULL]
     results = [
-        row(bowen.FULL, full, {"graph": bowen.PAPER_GRAPH, "what": what, "GTEPS": x, "x one CPU version": x, "samples": [1]})
+        row(bowen.FULL, full, {
+            "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
+            "x one CPU version": x, "note": "24 warp", "CPU segments": 3, "samples": [1],
+        })
         for what, x in {sides.ONE.label: 1.0, **bowen.PAPER}.items()
     ] + [
         row(bowen.SWEEP, bowen.TABLES[bowen.SWEEP], {
-            "graph": bowen.PAPER_GRAPH, "segments": count, "ms an iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}",
+            "graph": bowen.PAPER_GRAPH, "segments": count, "ms an iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
         })
         for count, ms in ((1, 2.0), (24, 1.0), (64, 3.0))
     ]  # fmt: skip
@@ -193,12 +230,23 @@ def test_bowen_with_stubbed_rows():
     claims, drawn = check_report(bowen, results)
     assert {line["verdict"] for line in claims.values()} == {"holds"}
     assert claims["24 segments beside one"]["found"] == 2
+    assert claims["24 segments beside any other number"]["found"] == 2
+    help_ = "heterogeneous without the CPU beside with it"
+    for line in results:
+        line |= {"CPU segments": 0}
+    assert check_report(bowen, results)[0][help_]["verdict"] == "no difference"
+    assert claims["24 segments beside one"]["why"].endswith(
+        "The best are 24: 1 ms, 24 warp. From 24 to 64 each one more adds 50 microseconds."
+    )
+    assert (
+        "A row has 16 edges on average, and the longest 32." in claims[f"{bowen.WARP}, beside one CPU version"]["why"]
+    )
     assert drawn == {"-gteps", "-segments"}
 
 
 def test_kim_with_stubbed_rows():
     results = [
-        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "in all ms": ms})
+        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "in all ms": ms})
         for graph in ("uniform 2,000,000 x 10,000,000", "uniform 4,000,000 x 4,000,000", "cit-Patents")
         for what, ms in {kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE: 2.0, kim.EDGE: 5.0}.items()
     ] + [
@@ -213,7 +261,9 @@ def test_kim_with_stubbed_rows():
 
 
 def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
-    monkeypatch.setattr(swaroop, "_paper_kernel", lambda adjacency, threads: ([threads * 1e-3], ""))
+    monkeypatch.setattr(swaroop, "_matrix", lambda adjacency, where: None)
+    monkeypatch.setattr(swaroop, "GpuRounds", lambda matrix, threads: threads)
+    monkeypatch.setattr(swaroop, "_sampled", lambda threads: ([threads * 1e-3], ""))
     results = list(swaroop._threads(swaroop.SWEPT // 32))
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]
@@ -223,14 +273,18 @@ def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict"), [(None, "not seen here"), (2, "holds"), (1.01, "no difference"), (0.5, "TURNED ROUND")]
-)
-def test_verdicts(found, verdict):
-    words, [line] = verdicts(
-        [Claim(what="a beside b", paper=2, where="Table I", found=lambda _: found, why="mass.")], []
-    )
-    assert line["verdict"] == verdict
-    assert ("mass" in words) == (verdict == "TURNED ROUND")
+    ("found", "verdict", "why"),
+    [(None, "not seen here", ""), (2, "holds", "mass. 3 kg."), (1.01, "no difference", "rest. 3 kg."),
+     (0.5, "TURNED ROUND", "heat. 3 kg.")],
+)  # fmt: skip
+def test_verdicts(found, verdict, why):
+    claim = Claim(
+        what="a beside b", paper=2, where="Table I", found=lambda _: found, ahead="mass.", behind="heat.", level="rest.",
+        figures=lambda _: "3 kg.",
+    )  # fmt: skip
+    words, [line] = verdicts([claim], [])
+    assert (line["verdict"], line["why"]) == (verdict, why)
+    assert ("heat" in words) == (verdict == "TURNED ROUND")
 
 
 # --- graphs -------------------------------------------------------------------------------------------------------

@@ -60,10 +60,10 @@ def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):
 
 
 def test_rows_are_picked_by_the_names_that_are_listed():
-    listed = CliRunner().invoke(main, ["peers", "--quick", "--list"]).output.splitlines()
+    listed = CliRunner().invoke(main, ["peers", "--list"]).output.splitlines()
     assert len(set(listed)) == len(listed)
     for name in PEERS:
-        assert f"R-MAT 10, sparse int64 ids, {name}, threads" in listed
+        assert f"R-MAT 18, sparse int64 ids, {name}, threads" in listed
     [part] = peers.parts(None, True, ("GRID 30 x 30, local ids, igraph, frame to frame",))
     assert part.name == "grid 30 x 30, local ids"
     with pytest.raises(ValueError, match="--list"):

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
@@ -38,14 +38,16 @@ from prplugin.methods.segmented import Schedule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 FULL, SWEEP = "Full runs", "Segments"
 
 TABLES = {
     FULL: (
-        "graph", "vertices", "edges", "what", "iterations", "s", "GTEPS", "x one CPU version", "the paper's x",
-        "farthest", "note",
+        "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "x one CPU version",
+        "the paper's x", "farthest", "CPU segments", "note",
     ),
     SWEEP: ("graph", "segments", "ms an iteration", "GTEPS", "kernels", "note"),
 }  # fmt: skip
@@ -85,7 +87,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ours: blocked": ("blocked", {}),
 }
 
-PEERS = sides.SCIPY, sides.CUSPARSE, sides.CUGRAPH
+PEERS = sides.SCIPY, *cpu_peers.SIDES, sides.CUSPARSE, sides.CUGRAPH
 
 SCHEDULE = """\
 Segment Device 0 NVIDIA Quadro RTX 4000 [2.33 ms]
@@ -130,7 +132,7 @@ def _full_runs(graph: Named) -> Iterator[Row]:
 
 def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
-    about |= {"vertices": adjacency.n, "edges": adjacency.m}
+    about |= {"vertices": adjacency.n, "edges": adjacency.m, "longest row": adjacency.largest_in_degree}
     one: list[float] = []
     exact = None
     for what, (name, options) in METHODS.items():
@@ -167,6 +169,7 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "s": statistics.median(samples),
         "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
         "note": _kernels(schedule) if schedule else "",
+        "CPU segments": len(schedule.host_segments) if schedule else "",
         "samples": samples,
         "ranks": moved(outcome.ranks, "host"),
     }
@@ -229,21 +232,83 @@ def _over(what: str, other: str, results: list[Row]) -> float | None:
     return found[0] / found[1] if found[0] and found[1] else None
 
 
+def _of_the_paper(results: list[Row], table: str) -> list[Row]:
+    return [line for line in results if line["table"] == table and line["graph"] == PAPER_GRAPH]
+
+
+def _by_segments(results: list[Row]) -> dict[int, float]:
+    return {
+        line["segments"]: line["ms an iteration"] for line in _of_the_paper(results, SWEEP) if line["segments"] != ""
+    }
+
+
 def _of_segments(results: list[Row]) -> float | None:
     """Give how much the paper's 24 segments gain over one."""
-    swept = [line for line in results if line["table"] == SWEEP and line["graph"] == PAPER_GRAPH]
-    ms = {line["segments"]: line["ms an iteration"] for line in swept if line["segments"] != ""}
+    ms = _by_segments(results)
     return ms[1] / ms[BEST] if BEST in ms and 1 in ms else None
 
 
+def _beside_the_others(results: list[Row]) -> float | None:
+    """Give how much the paper's 24 segments gain over the best of the others."""
+    ms = _by_segments(results)
+    others = [of_it for count, of_it in ms.items() if count != BEST]
+    return min(others) / ms[BEST] if BEST in ms and others else None
+
+
+def _without_the_cpu(results: list[Row]) -> bool:
+    return not any(line["CPU segments"] for line in _of_the_paper(results, FULL) if line["what"] == HETERO_CPU)
+
+
+def _best_count(results: list[Row]) -> str:
+    timed = [line for line in _of_the_paper(results, SWEEP) if line["ms an iteration"] != ""]
+    best = min(timed, key=lambda line: line["ms an iteration"])
+    ms, most = _by_segments(results), max(line["segments"] for line in timed)
+    words = f"The best are {best['segments']}: {best['ms an iteration']:.3g} ms, {best['kernels']}."
+    if most > BEST:
+        words += (
+            f" From {BEST} to {most} each one more adds {1e3 * (ms[most] - ms[BEST]) / (most - BEST):.2g} microseconds."
+        )
+    return words
+
+
+def _rows(results: list[Row]) -> str:
+    line = _of_the_paper(results, FULL)[0]
+    words = f"A row has {line['edges'] / line['vertices']:.0f} edges on average"
+    return words + (f", and the longest {line['longest row']:,}." if line["longest row"] else ".")
+
+
+def _schedule_of(what: str, results: list[Row]) -> str:
+    line = next(line for line in _of_the_paper(results, FULL) if line["what"] == what)
+    return f"Its schedule: {line['note']}."
+
+
+CHOSEN = "the CPU takes a segment only where the schedule's measurement says that it helps"
+COPIED = "contributions come down and sums go up in every iteration."
+
 WHY = {
-    ONE_TO_ONE: "a thread goes through a hub's edges one after the other, and all wait for it: "
-    "the CPU's one thread is that much faster a thread.",
-    WARP: "32 lanes share a row: hubs no longer decide, and indices are read side by side.",
-    BLOCK: "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
-    HETERO: "hubs get blocks and short rows threads.",
-    HETERO_CPU: "scores come down and sums go up in every iteration.",
+    ONE_TO_ONE: (
+        "thousands of rows are read at once, though all wait for the longest.",
+        "a thread goes through a hub's edges one after the other, and all wait for it.",
+        _rows,
+    ),
+    WARP: (
+        "32 lanes share a row: hubs no longer decide, and indices are read side by side.",
+        "even 32 lanes go through a hub's edges for longer than the CPU takes for all.",
+        _rows,
+    ),
+    BLOCK: (
+        "a block gets through any hub; but most rows have fewer edges than it has threads, which idle.",
+        "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
+        _rows,
+    ),
+    HETERO: (
+        "hubs get blocks and short rows lanes or threads.",
+        "launches cost more than what each segment's own kernel saves.",
+        partial(_schedule_of, HETERO),
+    ),
+    HETERO_CPU: (f"as without the CPU; {CHOSEN}.", COPIED, partial(_schedule_of, HETERO_CPU)),
 }
+"""Of what is ahead, what is behind, and what of the rows shows it."""
 
 CLAIMS = (
     *(
@@ -252,7 +317,9 @@ CLAIMS = (
             paper=factor,
             where="Sections 1 and 3",
             found=partial(_times_one, what),
-            why=WHY[what],
+            ahead=WHY[what][0],
+            behind=WHY[what][1],
+            figures=WHY[what][2],
         )
         for what, factor in PAPER.items()
     ),
@@ -261,22 +328,42 @@ CLAIMS = (
         paper=42 / 27,
         where="Section 1, 42 to 27",
         found=partial(_over, HETERO, WARP),
-        why="the paper's gain of like degrees in a segment, and launches that today are recorded and replayed at once.",
+        ahead="rows of like degree are a segment's, and each segment has its fastest kernel.",
+        behind="a warp a row is about as good for most segments, and many small launches fill the GPU less well than "
+        "a large one.",
+        level="what each segment's own kernel saves, its launch costs.",
+        figures=partial(_schedule_of, HETERO),
     ),
     Claim(
         what="heterogeneous without the CPU beside with it",
         paper=42 / 32,
         where="Section 1, 42 to 32",
         found=partial(_over, HETERO, HETERO_CPU),
-        why="the CPU takes a segment only where the schedule's own measurement says that it helps; "
-        "on a large GPU it takes none, and both are the same.",
+        ahead=COPIED,
+        behind="the CPU takes segments while the GPU is busy with the others.",
+        level=f"{CHOSEN}: if it takes none, the two are the same, and differ by noise.",
+        figures=partial(_schedule_of, HETERO_CPU),
+        same=_without_the_cpu,
+    ),
+    Claim(
+        what=f"{BEST} segments beside any other number",
+        paper=None,
+        where="Section 4; by how much is in bars alone",
+        found=_beside_the_others,
+        ahead="fewer have kernels less fit, and more cost more launches.",
+        behind="that a kernel ends and the next begins costs more than what a finer choice of kernels saves.",
+        level="around the best number it matters little how many there are.",
+        figures=_best_count,
     ),
     Claim(
         what=f"{BEST} segments beside one",
         paper=None,
         where="Section 4; by how much is in bars alone",
         found=_of_segments,
-        why="one segment has one kernel for all rows.",
+        ahead="one segment has one kernel for all rows.",
+        behind="each segment is a launch, and costs more than its own kernel saves.",
+        level="what each segment's own kernel saves, its launch costs.",
+        figures=_best_count,
     ),
 )
 

@@ -12,7 +12,7 @@ from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import namespace
 
-__all__ = ["GpuRounds", "HostRounds", "google_matrix"]
+__all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
 
 FILE = str(Path(__file__).with_name("google.cu"))
 
@@ -23,11 +23,9 @@ def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
     xp = namespace(source)
     out = adjacency.out_weight
     weights = xp.ones(adjacency.m) if adjacency.edges.weights is None else adjacency.edges.weights
-    matrix = xp.zeros((n, n), np.float32)
-    xp.add.at(matrix, (target, source), (weights / out[source]).astype(np.float32))
-    matrix[:, out == 0] = 1 / n
-    matrix *= np.float32(alpha)
-    matrix += np.float32((1 - alpha) / n)
+    matrix = xp.empty((n, n), np.float32)
+    matrix[:] = xp.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)  # dangling columns are 1 / n all over
+    xp.add.at(matrix, (target, source), (alpha * weights / out[source]).astype(np.float32))
     return matrix
 
 
@@ -83,3 +81,16 @@ class GpuRounds:
         launch = cuda.kernel(FILE, "google_multiply", real_t="float")
         launch((-(-n // self._threads),), (self._threads,), (n, self._matrix, self._before, self.ranks))
         return float(abs(self._before - self.ranks).sum())
+
+
+class BlasRounds:
+    """The same rounds by a library's product: NumPy's BLAS on all CPU threads, or CuPy's, which is cuBLAS."""
+
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
+        self.ranks = namespace(matrix).full(len(matrix), 1 / len(matrix), np.float32)
+
+    def __call__(self) -> float:
+        """Take a round; give the change in the 1-norm."""
+        before, self.ranks = self.ranks, self._matrix @ self.ranks
+        return float(abs(before - self.ranks).sum())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generate import web
-from benchmarks.papers import sides
+from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
@@ -29,7 +29,9 @@ from prplugin.methods._split_choice import works
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+
+PACKAGES = cpu_peers.PACKAGES
 
 ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
 
@@ -48,16 +50,17 @@ GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("
 
 SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
-SPLIT_SIDE = "GPU and CPU: cpu-split, N by itself"
+SPLIT_SIDE, CELL_SIDE = "GPU and CPU: cpu-split, N by itself", "the Cell's edge order: expanded"
 
 SIDES = (
     sides.ONE,
     sides.ALL_THREADS,
     sides.SCIPY,
+    *cpu_peers.SIDES,
     sides.method(SPLIT_SIDE, "cpu-split"),
     sides.method("GPU, a thread a vertex: node", "node"),
     sides.method("GPU, a thread an edge: edge", "edge"),
-    sides.method("the Cell's edge order: expanded", "expanded"),
+    sides.method(CELL_SIDE, "expanded"),
     sides.streamed("the Cell's small store: streamed"),
     sides.OURS,
     sides.CUSPARSE,
@@ -155,14 +158,32 @@ def _ratio(results: list[Row], graph: str, slow: str, fast: str) -> float | None
 
 
 def _shared(results: list[Row]) -> float | None:
-    """Give how much the CPU's help gains, at the N that is best with it, on any graph."""
-    gains = []
-    for graph, _, _ in GRAPHS:
-        of_it = [line for line in results if graph in line["graph"] and line["table"] == SPLIT]
+    """Give how much the CPU's help gains, at the N that is best with it, on the graph where it gains most."""
+    return max((gain for _, gain, _ in _gains(results)), default=None)
+
+
+def _gains(results: list[Row]) -> Iterator[tuple[str, float, float]]:
+    """Give, by graph, what the best N gains over everything on the GPU, and the ms of an iteration with it."""
+    for graph in dict.fromkeys(line["graph"] for line in results if line["table"] == SPLIT):
+        of_it = [line for line in results if line["graph"] == graph and line["table"] == SPLIT]
         timed = {line["N"]: line["ms an iteration"] for line in of_it if line["ms an iteration"] != ""}
-        if "all" in timed and len(timed) > 1:
-            gains.append(timed["all"] / min(ms for n, ms in timed.items() if n != "all"))
-    return max(gains, default=None)
+        if any(name in graph for name, _, _ in GRAPHS) and "all" in timed and len(timed) > 1:
+            best = min(ms for n, ms in timed.items() if n != "all")
+            yield graph, timed["all"] / best, best
+
+
+def _beside_auto(results: list[Row]) -> str:
+    """Say what the kernel that `auto` takes does where the CPU's help gains most."""
+    graph, _, best = max(_gains(results), key=lambda gain: gain[1])
+    ms = _ms(results, graph, sides.OURS.label)
+    if ms is None:
+        return ""
+    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without."
+
+
+def _of_eu(results: list[Row], *sides_shown: str) -> str:
+    times = {what: _ms(results, "eu-2005", what) for what in sides_shown}
+    return "; ".join(f"{what}: {ms:.2g} ms" for what, ms in times.items() if ms) + "."
 
 
 CLAIMS = (
@@ -171,25 +192,30 @@ CLAIMS = (
         paper=2.8,
         where="abstract and Section 5, on Figure 7 (one Xeon of two cores at 3.0 GHz)",
         found=lambda results: _ratio(results, "eu-2005", sides.ONE.label, SPLIT_SIDE),
-        why="the GPU's memory moves an edge in a small fraction of the CPU's time.",
+        ahead="the GPU's memory moves an edge in a small fraction of the CPU's time.",
+        behind="contributions come down and sums go up in every iteration.",
+        figures=lambda results: _of_eu(results, sides.ONE.label, SPLIT_SIDE, sides.OURS.label),
     ),
     Claim(
-        what="CUDA beside the Cell BE, eu-2005 (here: node beside the Cell's edge order, on one GPU)",
+        what="CUDA beside the Cell BE, eu-2005 (here their two ways on one GPU: cpu-split beside expanded)",
         paper=2.6,
         where="Section 5, on Figure 8",
-        found=lambda results: _ratio(
-            results, "eu-2005", "the Cell's edge order: expanded", "GPU, a thread a vertex: node"
-        ),
-        why="on one and the same memory the Cell's order is no worse: each share of edges is equal, "
-        "and no thread waits for a long row.",
+        found=lambda results: _ratio(results, "eu-2005", CELL_SIDE, SPLIT_SIDE),
+        ahead="copying ranks into edge order costs more than the wait for the longest rows.",
+        behind="on one and the same memory the Cell's order is the better one: each share of edges is equal, and no "
+        "thread waits for a long row.",
+        figures=lambda results: _of_eu(results, CELL_SIDE, SPLIT_SIDE),
     ),
     Claim(
         what="the CPU's help beside everything on the GPU, at the best N with help",
         paper=None,
         where="Section 4.2, design 2: the reason for N",
         found=_shared,
-        why="a row is one thread's, so that an iteration waits for the longest rows, whose tails the CPU takes. Beside "
-        "kernels that share all rows evenly, such as `persistent`, its help is none: see the table.",
+        ahead="a row is one thread's, so that an iteration waits for the longest rows, whose tails the CPU takes; "
+        "kernels that share all rows evenly need no help.",
+        behind="what comes down and goes up costs more than the longest rows do.",
+        level="the longest rows cost about what comes down and goes up.",
+        figures=_beside_auto,
     ),
 )
 

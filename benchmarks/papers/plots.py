@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,16 @@ from benchmarks.run import Row
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["heat", "plain", "sideways"]
+__all__ = ["colours", "heat", "plain", "sideways"]
+
+
+def colours(names: Iterable[str]) -> dict[str, Any]:
+    """Give each name a colour of its own, up to twenty of them."""
+    from matplotlib import colormaps
+
+    names = list(dict.fromkeys(names))
+    few = colormaps["tab10" if len(names) <= 10 else "tab20"].colors  # type: ignore[attr-defined]
+    return {name: few[nth % len(few)] for nth, name in enumerate(names)}
 
 
 def heat(
@@ -64,7 +74,7 @@ def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str)
     bars = [(group, what, value) for group, values in groups.items() for what, value in values]
     drawing = Figure(figsize=(9, 1.2 + 0.26 * (len(bars) + len(groups))), layout="constrained")
     panel = drawing.subplots()
-    colours = {what: f"C{nth % 10}" for nth, what in enumerate(dict.fromkeys(what for _, what, _ in bars))}
+    colour = colours(what for _, what, _ in bars)
     place, ticks = 0.0, []
     for group, values in groups.items():
         panel.text(
@@ -72,7 +82,7 @@ def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str)
         )
         for what, value in values:
             place -= 1
-            panel.barh(place, value, color=colours[what])
+            panel.barh(place, value, color=colour[what])
             panel.text(value, place, f" {value:.3g}", va="center", fontsize="x-small")
             ticks.append((place, what))
         place -= 1.3

@@ -46,6 +46,8 @@ def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
 LEVEL = 0.03
 """Logarithm of a ratio within which two things are level."""
 
+HOLDS, TURNED = "holds", "TURNED ROUND"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -60,41 +62,33 @@ class Claim:
         The section, table or figure that says so.
     found : function
         Gives the same of the rows here; None if they do not have it.
-    why : str
-        What decides it on the hardware of today.
+    ahead, behind, level : str
+        What decides it where it holds, where it is turned round, and where there is no difference.
+    figures : function
+        Says what of the rows shows that.
+    same : function
+        Says whether the two are one and the same here, so that what they differ by is noise.
     """
 
     what: str
     paper: float | None
     where: str
     found: Callable[[list[Row]], float | None]
-    why: str
+    ahead: str = ""
+    behind: str = ""
+    level: str = ""
+    figures: Callable[[list[Row]], str] = lambda results: ""
+    same: Callable[[list[Row]], bool] = lambda results: False
 
 
 def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dict[str, Any]]]:
-    """Say of each claim whether it holds, or whether the other thing is ahead today."""
-    rows = []
-    for claim in claims:
-        found = claim.found(results)
-        if found is None:
-            verdict = "not seen here"
-        else:
-            verdict = "no difference" if abs(math.log(found)) < LEVEL else "holds" if found > 1 else "TURNED ROUND"
-        rows.append(
-            {
-                "the claim": claim.what,
-                "paper": "ahead" if claim.paper is None else claim.paper,
-                "where": claim.where,
-                "found": "" if found is None else found,
-                "verdict": verdict,
-                "why": claim.why,
-            }
-        )
+    """Say of each claim whether it holds, or whether the other thing is ahead today, and why, from the rows alone."""
+    rows = [_judged(claim, results) for claim in claims]
     seen = [line for line in rows if line["found"] != ""]
-    turned = [line for line in seen if line["verdict"] == "TURNED ROUND"]
+    turned = [line for line in seen if line["verdict"] == TURNED]
     if not seen:
         return f"None of the paper's {len(rows)} claims could be looked at here.", rows
-    holding = sum(line["verdict"] == "holds" for line in seen)
+    holding = sum(line["verdict"] == HOLDS for line in seen)
     words = f"Of the paper's {len(rows)} claims, {len(seen)} looked at here; holding today: {holding}."
     if turned:
         told = [
@@ -103,3 +97,22 @@ def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dic
         ]
         words += " Turned round: " + " ".join(told)
     return words, rows
+
+
+def _judged(claim: Claim, results: list[Row]) -> dict[str, Any]:
+    found = claim.found(results)
+    verdict, why = "not seen here", ""
+    if found is not None:
+        if abs(math.log(found)) < LEVEL or claim.same(results):
+            verdict, why = "no difference", claim.level
+        else:
+            verdict, why = (HOLDS, claim.ahead) if found > 1 else (TURNED, claim.behind)
+        why = " ".join(filter(None, (why, claim.figures(results))))
+    return {
+        "the claim": claim.what,
+        "paper": "ahead" if claim.paper is None else claim.paper,
+        "where": claim.where,
+        "found": "" if found is None else found,
+        "verdict": verdict,
+        "why": why,
+    }

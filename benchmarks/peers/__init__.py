@@ -28,7 +28,7 @@ from benchmarks.peers._fit import Fitted, Posed, fitted, posed
 from benchmarks.peers._sides import PEERS, ours, peer
 from benchmarks.run import Part
 
-__all__ = ["PACKAGES", "TABLES", "figure", "names", "parts"]
+__all__ = ["PACKAGES", "TABLES", "figure", "names", "parts", "peer"]
 
 PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph", "sknetwork", "graph_mate"
 """Of the peers, and what numbers ids for them."""
@@ -81,9 +81,9 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
 
 def _ways(case: Case) -> list[tuple[str, str]]:
     """Name whose rows there are of a case, and of which way."""
-    details = (_threads.WHAT, _busy.WHAT) if case.details else ()
-    own = [(OURS, _memory.WHAT), *((OURS, way) for way in details if way == _busy.WHAT)]
-    return own + [(name, way) for name in PEERS for way in (WHOLE, ALONE, *details)]
+    own = [(OURS, _memory.WHAT), *[(OURS, _busy.WHAT)] * bool(case.details)]
+    details = (_threads.WHAT, _busy.WHAT)
+    return own + [(name, way) for name in PEERS for way in (WHOLE, ALONE, *details * (name in case.details))]
 
 
 def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:

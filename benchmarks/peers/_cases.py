@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.generate import grid, rmat, scattered, scattered_ids, uniform
+from benchmarks.peers._sides import PEERS
 from benchmarks.reference import reference
 
 __all__ = ["ALONE", "ASKED", "WHOLE", "Case", "Ids", "cases"]
@@ -37,8 +38,8 @@ class Case:
     alpha : float
     least : float, optional
         How many times as fast as each peer we set out to be, from frame to frame.
-    details : bool
-        Whether to look at numbers of threads and at a busy core, too.
+    details : collection of str
+        Peers beside which to look at numbers of threads and at a busy core, too.
     """
 
     graph: str
@@ -46,7 +47,7 @@ class Case:
     ids: Ids = "local"
     alpha: float = 0.85
     least: float | None = None
-    details: bool = False
+    details: Collection[str] = ()
 
     @property
     def name(self) -> str:
@@ -82,18 +83,18 @@ class Case:
 def cases(data: Path | None, quick: bool) -> Iterator[Case]:
     """Name the cases; those of real graphs raise where there is no folder of them."""
     if quick:
-        yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="sparse int64", details=True)
+        yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="sparse int64", details=["SciPy loop, tuned"])
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="object strings")
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="str")
         yield Case(graph="grid 30 x 30", dense=lambda: grid(30))
         return
     yield Case(graph="R-MAT 16", dense=lambda: rmat(16), ids="sparse int64")
-    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64", least=4, details=True)
+    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64", least=4, details=PEERS)
     yield Case(graph="R-MAT 20", dense=lambda: rmat(20), ids="sparse int64", least=4)
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18))
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="object strings", least=2)
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="str", least=1.3)
-    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000), least=2.5, details=True)
+    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000), least=2.5, details=PEERS)
     yield Case(graph="uniform 2M x 10M", dense=lambda: uniform(2_000_000, 10_000_000))
     yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), least=2.5)
     yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), alpha=0.99, least=2.5)
