@@ -26,7 +26,7 @@ def blocks(language, page="README.md"):
     return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
 
 
-def names():
+def names(folder):
     """What the examples take for granted, each in its library."""
     edges = pd.DataFrame(
         {
@@ -35,6 +35,7 @@ def names():
         }
     )  # fmt: skip
     matrix = scipy.sparse.eye_array(3, format="csr")
+    edges.to_parquet(folder / "edges.parquet")
     return {
         "alpha": 0.85,
         "tol": 1e-6,
@@ -42,6 +43,7 @@ def names():
         "prplugin": prplugin,
         "polars_edges": polars.DataFrame({"src": ["ann"], "dst": ["bob"]}),
         "arrow_table": pa.table({"src": ["ann"], "dst": ["bob"]}),
+        "parquet_path": folder / "edges.parquet",
         "matrix": matrix,
         "offsets": matrix.indptr,
         "indices": matrix.indices,
@@ -60,11 +62,11 @@ def test_the_first_example_runs():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_run(page):
+def test_the_examples_of_a_page_run(page, tmp_path):
     known = {}
     for block in blocks("python", page)[page == "README.md" :]:  # its first makes edges of its own
         try:
-            exec(block, known := {**known, **names()})
+            exec(block, known := {**known, **names(tmp_path)})
         except prplugin.MethodUnavailableError as error:
             pytest.skip(str(error))
 
