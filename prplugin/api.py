@@ -68,7 +68,9 @@ def pagerank(
     ----------
     edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame or another table
         One row an edge. It is not altered. Tables of pyarrow and whatever else narwhals or Arrow's C interface knows go
-        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected.
+        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected. Also the path of a
+        Parquet file, or of a folder of them, or a `pyarrow.dataset.Dataset` of such: row groups are read one after
+        another, twice, and the graph holds 4 bytes an edge (12 with a weight) beside what it knows of the vertices.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
         src/dst, source/destination, source/target, from/to.
@@ -119,10 +121,10 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
-        what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's, where a vertex has
-        several) and `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row,
-        source before destination, then `vertices`.
+        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB, for
+        Parquet, and for what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's,
+        where a vertex has several) and `pagerank`. Integer ids ascend; others come in the order in which they first
+        appear, row by row, source before destination, then `vertices`.
 
     Raises
     ------

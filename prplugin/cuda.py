@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import weakref
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
@@ -173,6 +173,7 @@ def budget() -> int | None:
 
 
 _used: defaultdict[int, int] = defaultdict(int)
+_freed: deque[tuple[int, int]] = deque()
 _counting = Lock()
 
 
@@ -181,12 +182,20 @@ class _Held:
 
     def __init__(self, memory: Any, size: int, gpu: int) -> None:
         self.memory = memory
-        weakref.finalize(self, _count, -size, gpu).atexit = False
+        # Only noted: it may go at any moment, also while somebody counts.
+        weakref.finalize(self, _freed.append, (gpu, -size)).atexit = False
 
 
-def _count(size: int, gpu: int) -> None:
+def _left(limit: int, gpu: int, wanted: int = 0) -> int:
+    """Give what a limit leaves, and count as used what is wanted of it, if it is no more than that."""
     with _counting:
-        _used[gpu] += size
+        while _freed:
+            where, change = _freed.popleft()
+            _used[where] += change
+        left = limit - _used[gpu]
+        if wanted <= left:
+            _used[gpu] += wanted
+        return left
 
 
 def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
@@ -198,11 +207,14 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     gpu = device()
 
     def limited(size: int) -> Any:
-        if _used[gpu] + size > limit:
-            raise MemoryError(f"{size:,} bytes are wanted, and {BUDGET} leaves {limit - _used[gpu]:,} of {limit:,}")
-        memory = allocate(size)
+        if size > (left := _left(limit, gpu, size)):
+            raise MemoryError(f"{size:,} bytes are wanted, and {BUDGET} leaves {left:,} of {limit:,}")
+        try:
+            memory = allocate(size)
+        except BaseException:
+            _freed.append((gpu, -size))
+            raise
         held = _Held(memory, size, gpu)
-        _count(size, gpu)
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, size, held, gpu), 0)
 
     limited.beneath = allocate  # type: ignore[attr-defined]
@@ -253,7 +265,7 @@ def bytes_free() -> int:
                 free += int(resource.pool_size())
             resource = getattr(resource, "upstream_mr", None)
     limit = budget()
-    return free if limit is None else max(0, min(free, limit - _used[device()]))
+    return free if limit is None else max(0, min(free, _left(limit, device())))
 
 
 def holds(needed: int) -> bool:

@@ -67,8 +67,10 @@ class Memory:
     @contextmanager
     def using(self, allocator):
         before, self.now = self.now, allocator
-        yield
-        self.now = before
+        try:
+            yield
+        finally:
+            self.now = before
 
     def get_default_memory_pool(self):
         return SimpleNamespace(free_bytes=lambda: 500)
@@ -107,6 +109,17 @@ def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
     assert cuda.bytes_free() == 1000
     monkeypatch.setenv(cuda.BUDGET, "1TB")
     assert cuda.bytes_free() == 10_500
+
+
+def test_what_could_not_be_had_is_not_counted(memory, monkeypatch):
+    def fail(size):
+        raise MemoryError("none")
+
+    monkeypatch.setenv(cuda.BUDGET, "1000")
+    memory.now = fail
+    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), cuda.allocating("device"):
+        memory.now(600)
+    assert cuda.bytes_free() == 1000
 
 
 def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
@@ -192,13 +205,14 @@ def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arg
     frame = rapids.as_cudf(edges) if library == "cudf" else edges
     expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     peak = [0]
-    count = cuda._count
+    left = cuda._left
 
-    def counted(more, gpu):
-        count(more, gpu)
+    def counted(limit, gpu, wanted=0):
+        before = left(limit, gpu, wanted)
         peak[0] = max(peak[0], cuda._used[gpu])
+        return before
 
-    monkeypatch.setattr(cuda, "_count", counted)
+    monkeypatch.setattr(cuda, "_left", counted)
     monkeypatch.setenv(cuda.BUDGET, str(size // 10))
     found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     assert found.method == method

@@ -12,7 +12,8 @@ import pytest
 import prplugin
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
-from prplugin.graph import host_sums
+from prplugin.graph import host_sums, renumber
+from prplugin.graph.edges import GroupedEdges
 from prplugin.methods import _device
 from prplugin.methods._schedule import Schedule, Segment
 from prplugin.methods.dense import DensePull
@@ -37,6 +38,21 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
     assert there is not here
     assert there.out_weight.tobytes() == here.out_weight.tobytes()
     assert there.out_weight_chain == here.out_weight_chain
+
+
+def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
+    monkeypatch.setattr(renumber, "COMPILED_FROM", 0)
+    here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._adjacency
+    assert isinstance(here.edges, GroupedEdges)
+    monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
+    monkeypatch.setattr(graphs, "moved", lambda array, place: None if array is None else array.copy())
+    monkeypatch.setattr(graphs, "settle", lambda place: None)
+    there = here.on("device")
+    assert there.csc.offsets.dtype == np.int32
+    assert there.csc.offsets.tolist() == here.csc.offsets.tolist() == [0, 2, 3, 3, 4]
+    assert there.csc.indices.tolist() == here.csc.indices.tolist() == [1, 2, 0, 1]
+    assert (there.out_weight.tolist(), there.out_weight_chain) == (here.out_weight.tolist(), 0)
+    assert (there.edges.source.tolist(), there.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
 
 
 def test_the_dense_method_counts_the_product_with_a_count_of_edges():

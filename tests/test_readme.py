@@ -27,7 +27,7 @@ def named(blocks):
     return [pytest.param(block, id=f"{block.page}:{block.line}") for block in blocks]
 
 
-def names():
+def names(folder):
     """What the examples take for granted, each in its library."""
     edges = pd.DataFrame(
         {
@@ -36,6 +36,7 @@ def names():
         }
     )  # fmt: skip
     matrix = scipy.sparse.eye_array(3, format="csr")
+    edges.to_parquet(folder / "edges.parquet")
     return {
         "alpha": 0.85,
         "tol": 1e-6,
@@ -43,6 +44,7 @@ def names():
         "prplugin": prplugin,
         "polars_edges": polars.DataFrame({"src": ["ann"], "dst": ["bob"]}),
         "arrow_table": pa.table({"src": ["ann"], "dst": ["bob"]}),
+        "parquet_path": folder / "edges.parquet",
         "matrix": matrix,
         "offsets": matrix.indptr,
         "indices": matrix.indices,
@@ -53,18 +55,17 @@ def names():
     }
 
 
-def run_python(blocks):
+def run_python(blocks, folder):
     """Run blocks one after the other; each knows what those before it made, and what examples take for granted."""
     known = {}
     for block in blocks:
-        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), known := {**known, **names()})
+        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), known := {**known, **names(folder)})
 
 
 @pytest.fixture
 def shell(tmp_path):
     """Give a function that runs commands in a folder with the files that examples read."""
-    edges = names()["edges"]
-    edges.to_parquet(tmp_path / "edges.parquet")
+    edges = names(tmp_path)["edges"]
     edges.to_csv(tmp_path / "edges.csv.gz", index=False)
 
     def run(commands):
@@ -86,9 +87,9 @@ def test_the_first_example_runs():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_examples_of_a_page_run(page):
+def test_the_examples_of_a_page_run(page, tmp_path):
     examples = [block for block in BLOCKS if block.page == page and block.language == "python" and not block.mark]
-    run_python(examples[page == "README.md" :])  # its first makes edges of its own
+    run_python(examples[page == "README.md" :], tmp_path)  # its first makes edges of its own
 
 
 @pytest.mark.parametrize("block", named(COMMANDS))
@@ -97,13 +98,13 @@ def test_commands_run(block, shell):
 
 
 @pytest.mark.parametrize("block", named(MARKED))
-def test_marked_blocks_run_where_they_can(block, shell):
+def test_marked_blocks_run_where_they_can(block, shell, tmp_path):
     if reason := why_not(block):
         pytest.skip(reason)
     if block.language == "sh":
         shell(block.code)
     else:
-        run_python([block])
+        run_python([block], tmp_path)
 
 
 def test_tweetrank_runs(capsys):

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import sys
+import tracemalloc
 from collections import deque
 from functools import partial
 from itertools import pairwise
@@ -128,6 +129,19 @@ def test_the_order_of_fewer_bytes_is_taken():
             sizes[order.order is None] = sum(part.data.size for part in _packed.packed(order, Threads(2)))
         assert min(sizes, key=sizes.get) == (not expected)
         assert min(sizes.values()) < 2 * m
+
+
+def test_packing_holds_a_few_parts_at_a_time():
+    n, m = 10_000, 3_000_000
+    host = graph(np.random.default_rng(0).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=False)
+    rows = _packed.Rows(*host.csc)
+    next(_packed.packed(rows, Threads(1)))
+    tracemalloc.start()
+    size = sum(part.data.size for part in _packed.packed(rows, Threads(1)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert m < size < 2 * m
+    assert peak < 20 * _packed.PART + 100 * n
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -187,8 +187,9 @@ class StreamedPull:
 
     @property
     def chunk_bytes(self) -> int:
-        """How many bytes the largest chunk has, without its shares."""
-        return max(int(chunk.nbytes) for chunk in self._data)
+        """How many bytes the largest chunk has, with shares of the present type."""
+        chunks = [self._data] if self._conveyor is None else self._conveyor.columns
+        return max(sum(int(part.nbytes) for part in parts) for parts in zip(*chunks, strict=True))
 
     @property
     def bytes_of_edges(self) -> int:
@@ -403,6 +404,7 @@ class _Conveyor:
     def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
         import cupy
 
+        self.columns = columns
         self._chunks = list(zip(*columns, strict=True))
         self._order = range(len(self._chunks))
         self.bytes_copied = 0
