@@ -7,6 +7,7 @@ from prplugin.errors import (
     InvalidEdgesError,
     InvalidOptionError,
     MethodUnavailableError,
+    MissingLibraryError,
     NotConvergedError,
     PageRankError,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "InvalidEdgesError",
     "InvalidOptionError",
     "MethodUnavailableError",
+    "MissingLibraryError",
     "NotConvergedError",
     "PageRankError",
     "Progress",

@@ -15,6 +15,7 @@ __all__ = [
     "InvalidEdgesError",
     "InvalidOptionError",
     "MethodUnavailableError",
+    "MissingLibraryError",
     "NotConvergedError",
     "PageRankError",
 ]
@@ -42,6 +43,10 @@ class ColumnNotFoundError(PageRankError, KeyError):
 
 class MethodUnavailableError(PageRankError):
     """A method that was asked for by name cannot run on this graph or machine."""
+
+
+class MissingLibraryError(PageRankError, ImportError):
+    """A library that this needs, and that prplugin does not bring along, is not installed."""
 
 
 class NotConvergedError(PageRankError):

@@ -82,9 +82,9 @@ class Twins:
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
         """Match the in-edges of two vertices; give the pairs of sources that must be equal, None if it fails."""
         offsets, sources, weights = self._adjacency.csc
-        begins, ends = offsets[[a, b]].tolist(), offsets[[a + 1, b + 1]].tolist()
-        size = ends[0] - begins[0]
-        if ends[1] - begins[1] != size or not self._treated_alike(a, b):
+        *begins, end, other_end = self._at(offsets, np.array([a, b, a + 1, b + 1])).tolist()
+        size = end - begins[0]
+        if other_end - begins[1] != size or not self._treated_alike(a, b):
             return None
         self._allowance -= size + PAIR
         runs = [slice(begin, begin + size) for begin in begins]
