@@ -21,10 +21,12 @@ from prplugin.graph.arrays import gpu_of, moved, namespace
 from prplugin.graph.edges import Floats
 from prplugin.graph.pairs import both_ways, one_edge_a_pair
 from prplugin.graph.twins import Twins
+from prplugin.history import History
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
-from prplugin.measure import Kept, fastest
+from prplugin.measure import Kept, fastest, measured
 from prplugin.methods import Method, choose, compile_ahead
+from prplugin.methods._reasons import reasons
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.order import Equal, order_of
 from prplugin.problem import Problem, normalised
@@ -32,6 +34,9 @@ from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.ranking import Ranking
 
 __all__ = ["Graph", "pagerank"]
+
+STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
+"""Of a ranking, in their order."""
 
 
 def pagerank(
@@ -199,6 +204,7 @@ class Graph:
         vertices: Any = None,
         duplicates: Duplicates = "sum",
     ) -> None:
+        began = time.perf_counter()
         if not isinstance(directed, (bool, np.bool_)):
             raise InvalidOptionError(f"directed must be True or False, not {directed!r}.")
         check_choice("duplicates", duplicates, ("sum", "first", "last", "error"))
@@ -213,6 +219,7 @@ class Graph:
             rows, known = adapter.read(frame, columns, vertices, by_row=by_row, lasting=self._lasting)
             rows = one_edge_a_pair(rows, duplicates, directed=bool(directed))
             self._hold(adapter, Adjacency(rows if directed else both_ways(rows)), known, f"column {weight!r}")
+        self._reading = time.perf_counter() - began
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Graph:
@@ -250,11 +257,13 @@ class Graph:
         >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
         [0, 1, 2]
         """
+        began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
         graph = cls.__new__(cls)
         with cuda.allocating(matrix.place, gpu_of(matrix.rows)):
             adjacency, vertices = matrices.adjacency(matrix)
             graph._hold(matrices, adjacency, vertices, matrix.names[2])
+        graph._reading = time.perf_counter() - began
         return graph
 
     @classmethod
@@ -403,6 +412,7 @@ class Graph:
             partial(self._adapter.write, self._vertices),
             options.top,
             outcome.order,
+            self._history(method, options, watch),
         )
         if not outcome.converged and options.tol > 0:
             raise NotConvergedError(_shortfall(ranking, options), ranking)
@@ -420,6 +430,23 @@ class Graph:
         if not np.isfinite(sum_):
             raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
         return vector
+
+    def _history(self, method: Method, options: Options, watch: Watch) -> History:
+        """Note how a ranking came about that has just ended."""
+        adjacency, machine = self._adjacency, this_machine()
+        prepared = watch.begun.get("iterations", now := time.perf_counter())
+        stages = (
+            (STAGES[0], self._reading),
+            (STAGES[1], prepared - watch.begun["edges"]),
+            (STAGES[2], now - prepared),
+        )
+        timings = measured(machine, options, self._timings) if options.method == "measured" else {}
+        return History(
+            adjacency.n, adjacency.m, adjacency.weighted, "device" if method.runs_on == "gpu" else "host",
+            options.alpha, options.tol, options.stop,
+            reasons(method, options.method, adjacency, machine, options.method_options, timings),
+            stages, tuple(watch.bounds),
+        )  # fmt: skip
 
     def _twins(self, personalization: Any, dangling: Any) -> Twins:
         """Prepare to prove vertices equal: from the values as they were given, which division may make so."""

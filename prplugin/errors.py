@@ -15,6 +15,7 @@ __all__ = [
     "InvalidEdgesError",
     "InvalidOptionError",
     "MethodUnavailableError",
+    "MissingLibraryError",
     "NotConvergedError",
     "OutOfMemoryError",
     "PageRankError",
@@ -47,6 +48,10 @@ class MethodUnavailableError(PageRankError):
 
 class OutOfMemoryError(MethodUnavailableError, MemoryError):
     """Memory ran out, of the GPU or of this machine, though the graph or the plan was thought to fit."""
+
+
+class MissingLibraryError(PageRankError, ImportError):
+    """A library that this needs, and that prplugin does not bring along, is not installed."""
 
 
 class NotConvergedError(PageRankError):

@@ -30,7 +30,7 @@ from prplugin.methods import GpuStep, Method, Step, contenders
 from prplugin.options import Options
 from prplugin.problem import Problem
 
-__all__ = ["Kept", "Timing", "fastest", "timed"]
+__all__ = ["Kept", "Timing", "fastest", "measured", "timed"]
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +89,7 @@ def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) ->
     if len(race) == 1 or problem.adjacency.n == 0:
         return race[0]
     steps = likely_steps(options)
-    given = sorted((name, repr(value)) for name, value in options.method_options.items())
-    key = (machine, allows_float32(options), *given)
+    key = _key(machine, options)
     timings = kept.get(key, {})
     if not any(method.name in timings for method in race):
         timings = kept[key] = _all_timed(race, problem, machine, options)
@@ -104,6 +103,17 @@ def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) ->
         ),
     )  # fmt: skip
     return chosen
+
+
+def measured(machine: Machine, options: Options, kept: Kept) -> dict[str, float]:
+    """Give the seconds of a ranking by each method that was timed for such options."""
+    steps = likely_steps(options)
+    return {name: timing.ranking(steps) for name, timing in kept.get(_key(machine, options), {}).items()}
+
+
+def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
+    given = sorted((name, repr(value)) for name, value in options.method_options.items())
+    return (machine, allows_float32(options), *given)
 
 
 def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[Method]:

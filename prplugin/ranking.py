@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prplugin import cuda
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, PageRankError
+from prplugin.explain import explain
 from prplugin.graph.arrays import gpu_of, moved, namespace, place_of
 from prplugin.graph.edges import Integers
+from prplugin.history import History
 from prplugin.order import Order
+from prplugin.plot import plot
 
 __all__ = ["Ranking", "Tie", "highest"]
 
@@ -69,6 +73,7 @@ class Ranking:
     _write: Callable[[NDArray[np.floating[Any]], Integers | None], Any] = field(repr=False)
     _top: int | None = field(default=None, repr=False)
     _order: Order | None = field(default=None, repr=False)
+    _history: History | None = field(default=None, repr=False)
 
     @cached_property
     def frame(self) -> Any:
@@ -77,10 +82,14 @@ class Ranking:
         Vertices of several columns come back under the names of the source's columns. With ``top=k``, the k highest,
         in falling order.
         """
+        began = time.perf_counter()
         with cuda.allocating(place_of(self.ranks), gpu_of(self.ranks)):
             if self._top is None:
-                return self._write(self.ranks, None)
-            return self._written(highest(self.ranks, self._top) if self._order is None else self._order.rows)
+                frame = self._write(self.ranks, None)
+            else:
+                frame = self._written(highest(self.ranks, self._top) if self._order is None else self._order.rows)
+        self.__dict__["_writing"] = time.perf_counter() - began  # kept as the frame is
+        return frame
 
     @property
     def certified(self) -> bool:
@@ -106,6 +115,37 @@ class Ranking:
                 Tie(range(first, first + rows.size), equal, self._written(rows))
                 for first, rows, equal in self._order.ties
             )
+
+    def explain(self, file: IO[str] | None = None) -> None:
+        """Print what was done and what it cost: stages, methods and reasons, passes, bytes, bounds.
+
+        Parameters
+        ----------
+        file : file, optional
+            Where to; standard output if not given. What is no terminal gets plain text.
+        """
+        explain(str(self), self.iterations, self._record, self._order, self.__dict__.get("_writing"), file)
+
+    def plot(self) -> Any:
+        """Draw the error bound against passes over the edges, and the distribution of ranks.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Shown by a notebook; ``figure.savefig(path)`` writes it.
+
+        Raises
+        ------
+        MissingLibraryError
+            If matplotlib is not installed.
+        """
+        return plot(moved(self.ranks, "host"), self._record)
+
+    @property
+    def _record(self) -> History:
+        if self._history is None:
+            raise PageRankError("this ranking keeps no record of how it came about.")
+        return self._history
 
     def _written(self, rows: Integers) -> Any:
         rows = moved(rows, place_of(self.ranks))

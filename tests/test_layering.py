@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parents[1] / "prplugin"
 LAYERS = [
     {"errors", "machine", "threads"},
     {"cuda", "options", "graph"},
-    {"order"},
+    {"order", "history"},
+    {"explain", "plot"},
     {"problem", "certificate", "frames", "ranking", "progress"},
     {"methods"},
     {"extrapolate"},

@@ -46,6 +46,10 @@ class Twins:
     ----------
     vectors : sequence of arrays of n float64
         What v and w were divided from, where they are not uniform.
+
+    Notes
+    -----
+    Weights and values are compared in float64. Of numbers of more digits, such as decimals, only those count.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
@@ -61,30 +65,34 @@ class Twins:
         ranks : array of n float64
             Computed ones, from either side, which hint at what is equal to what.
         """
-        parents = dict(self._parents)
-        if _root(parents, a) == _root(parents, b):
-            return True
-        pending = [(a, b)]
+        pending, joined = [(a, b)], []
         least = self._allowance - self._allowance // SHARE
         while pending:
             pair = pending.pop()
-            one, other = (_root(parents, vertex) for vertex in pair)
+            one, other = (self._root(vertex) for vertex in pair)
             if one == other:
                 continue
-            parents[one] = other
+            self._parents[other] = one
+            joined.append(other)
             further = self._matched(*pair, ranks)
             if further is None or self._allowance < least:
+                for vertex in joined:
+                    del self._parents[vertex]
                 return False
             pending.extend(further)
-        self._parents = parents
         return True
+
+    def _root(self, vertex: int) -> int:
+        while vertex in self._parents:
+            vertex = self._parents[vertex]
+        return vertex
 
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
         """Match the in-edges of two vertices; give the pairs of sources that must be equal, None if it fails."""
         offsets, sources, weights = self._adjacency.csc
-        begins, ends = offsets[[a, b]].tolist(), offsets[[a + 1, b + 1]].tolist()
-        size = ends[0] - begins[0]
-        if ends[1] - begins[1] != size or not self._treated_alike(a, b):
+        *begins, end, other_end = self._at(offsets, np.array([a, b, a + 1, b + 1])).tolist()
+        size = end - begins[0]
+        if other_end - begins[1] != size or not self._treated_alike(a, b):
             return None
         self._allowance -= size + PAIR
         runs = [slice(begin, begin + size) for begin in begins]
@@ -118,9 +126,3 @@ def _same_edges(first: Integers, second: Integers, weights: Floats, others: Floa
         and (weights[one] == others[other]).all()
         and weights.max(initial=0.0) <= EXACT
     )
-
-
-def _root(parents: dict[int, int], vertex: int) -> int:
-    while vertex in parents:
-        vertex = parents[vertex]
-    return vertex

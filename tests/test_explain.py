@@ -1,0 +1,143 @@
+"""What a ranking tells of how it came about: the record, its text, its figure."""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import METHODS
+
+import prplugin
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.edges import Edges
+from prplugin.machine import this_machine
+from prplugin.methods import methods
+from prplugin.methods._reasons import reasons
+
+RANDOM = np.random.default_rng(1)
+EDGES = pd.DataFrame({"src": RANDOM.integers(0, 300, 2000), "dst": RANDOM.integers(0, 300, 2000)})
+
+
+def explained(ranking):
+    file = io.StringIO()
+    ranking.explain(file)
+    return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def no_copying(monkeypatch):
+    """A copy of 128 MiB takes longer than all the rest."""
+    monkeypatch.setattr("prplugin.explain._bandwidth", lambda place: 1e10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_are_those_of_the_steps(method):
+    seen = []
+    ranking = prplugin.Graph(EDGES).rank(method=method, tol=1e-8, progress=seen.append)
+    history = ranking._history
+    told = [(state.iterations, state.error_bound) for state in seen if state.stage == "iterations"]
+    assert list(history.bounds) == told
+    assert history.bounds[-1] == (ranking.iterations, ranking.error_bound)
+    assert (history.n, history.m, history.weighted) == (300, 2000, False)
+    assert [one.method for one in history.considered] == [method]
+    assert all(seconds >= 0 for _, seconds in history.stages)
+
+
+def test_the_text_has_all_of_it():
+    ranking = prplugin.Graph(EDGES).rank()
+    text = explained(ranking)
+    assert str(ranking) in text
+    assert "300 vertices, 2,000 edges" in text
+    assert f"{2000 * 4 + 300 * 48:,}" in text
+    assert "% of the 10 GB/s" in text
+    assert "frame read" in text
+    assert "frame of ranks written" not in text
+    _ = ranking.frame
+    assert "frame of ranks written" in explained(ranking)
+    for name in methods():
+        assert name in text
+    assert "the least estimate" in text
+    assert f"{ranking.error_bound:.2e}" in text
+
+
+def test_it_goes_to_standard_output(capsys):
+    prplugin.Graph(EDGES).rank().explain()
+    assert "300 vertices" in capsys.readouterr().out
+
+
+def test_a_certified_order_is_told():
+    text = explained(prplugin.Graph(EDGES).rank(top=5, certified=True))
+    assert "order of the 5 highest: proved" in text
+    assert "no rank is off by more than" in text
+
+
+def test_weights_count():
+    edges = EDGES.assign(w=1.5)
+    assert f"{2000 * 12 + 300 * 48:,}" in explained(prplugin.Graph(edges, weight="w").rank())
+
+
+def test_measured_seconds_are_told(monkeypatch):
+    monkeypatch.setattr("prplugin.measure.HOPELESS", math.inf)
+    graph = prplugin.Graph(EDGES)
+    for _ in range(2):
+        considered = graph.rank(method="measured")._history.considered
+        assert considered[0].reason == "measured: the fastest here"
+        assert any(one.reason == "measured: slower here" for one in considered[1:])
+
+
+def test_reasons_against_others():
+    adjacency = Adjacency(Edges(np.array([0, 1]), np.array([1, 0]), None, 2))
+    told = {
+        one.method: one for one in reasons(methods()["numba"], "auto", adjacency, this_machine(), {"threads": 1}, {})
+    }
+    assert told["numpy"].reason == "takes no option threads"
+    assert told["numpy"].seconds is None
+    assert "runs on the GPU" in told["warp"].reason
+
+
+def test_empty_graphs_and_no_steps():
+    empty = pd.DataFrame({"src": pd.Series([], dtype="int64"), "dst": pd.Series([], dtype="int64")})
+    assert "0 vertices" in explained(prplugin.Graph(empty).rank())
+    assert "error bound" not in explained(prplugin.Graph(EDGES).rank(tol=0, max_iter=0))
+
+
+def test_from_arrays():
+    assert "2 vertices" in explained(prplugin.Graph.from_csr([0, 1, 2], [1, 0]).rank())
+
+
+def test_the_record_is_pickled():
+    ranking = prplugin.Graph(EDGES).rank(top=3)
+    again = pickle.loads(pickle.dumps(ranking))
+    assert again._history == ranking._history
+    assert explained(again) == explained(ranking)
+
+
+def test_the_figure():
+    ranking = prplugin.Graph(EDGES).rank(tol=1e-9)
+    figure = ranking.plot()
+    convergence, distribution = figure.axes
+    line, tol = convergence.lines
+    assert [tuple(point) for point in line.get_xydata()] == list(ranking._history.bounds)
+    assert tol.get_ydata()[0] == 1e-9
+    ranks, shares = distribution.lines[0].get_data()
+    assert all(math.isclose(share, (ranking.ranks >= rank).mean()) for rank, share in zip(ranks, shares, strict=True))
+    figure.savefig(io.BytesIO(), format="png")
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+def test_figures_of_what_has_no_curve():
+    for options in ({"tol": 0, "max_iter": 0}, {"stop": "delta"}, {"personalization": {0: 1}, "top": 2}):
+        prplugin.Graph(EDGES).rank(**options).plot().savefig(io.BytesIO(), format="png")
+    alone = prplugin.Graph(EDGES.head(0), vertices=[1]).rank()
+    alone.plot().savefig(io.BytesIO(), format="png")
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(prplugin.MissingLibraryError, match=r"prplugin\[plot\]"):
+        prplugin.Graph(EDGES).rank().plot()
