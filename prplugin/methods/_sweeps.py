@@ -41,7 +41,7 @@ from prplugin.problem import Problem
 __all__ = ["Sweeps", "worth_from"]
 
 STREAMS = 4
-TURNS = 16
+TURNS = 8
 WINDOW = 10
 """Sweeps between extrapolations: docs/decisions/0012-sweeps-between-plain-steps.md."""
 
