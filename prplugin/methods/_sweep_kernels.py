@@ -18,8 +18,8 @@ FEW = 64
 One that read what the one before it has just found would have to wait for it.
 """
 
-ROOM = 512
-"""Columns of all iterates of a window that lie in the first cache."""
+ROOM = 128
+"""Columns of all iterates of a window that lie in the first cache, with room for others."""
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 NAUGHT: Any = np.float32(0)

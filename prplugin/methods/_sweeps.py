@@ -42,7 +42,7 @@ from prplugin.problem import Problem
 __all__ = ["Sweeps", "sweeps_bytes", "worth_from"]
 
 STREAMS = 4
-TURNS = 16
+TURNS = 8
 WINDOW = 10
 """Sweeps between extrapolations: docs/decisions/0012-sweeps-between-plain-steps.md."""
 
