@@ -144,6 +144,19 @@ def test_packing_holds_a_few_parts_at_a_time():
     assert peak < 20 * _packed.PART + 100 * n
 
 
+def test_the_widest_and_the_longest_chunk_fit_one_buffer():
+    # Rows that pack to far less than a byte an edge beside others that take more than one.
+    n = 2**16
+    random = np.random.default_rng(0)
+    source = np.concatenate([np.zeros(2**17, np.int32), random.integers(0, n, 2**17, np.int32)])
+    target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
+    host = Adjacency(Edges(source, target, np.ones(2**18), n))
+    cutter = streamed._Cutter(100_000, 8)
+    chunks = [np.concatenate(held).size for held in cutter.chunks(_packed.packed(_packed.Rows(*host.csc), Threads(1)))]
+    assert max(chunks) + 8 * max(cutter.edges) <= 100_000
+    assert len(chunks) > 20
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk_bytes", [1, 5_000, 40_000, 2**26])
 def test_chunks_are_whole_pieces(chunk_bytes, weighted):

@@ -79,6 +79,8 @@ class Counts:
         In-edges of the most popular target. None: nobody has looked.
     extent : tuple of float
         As that of `Edges`.
+    spilled : bool
+        As that of `Edges`.
     """
 
     n: int
@@ -89,6 +91,7 @@ class Counts:
     elsewhere: Counts | None = None
     longest: int | None = None
     extent: tuple[float, float] = field(default=ANY)
+    spilled: bool = False
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -107,6 +110,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.place, frozenset(built),
             None if elsewhere is None else cls.of(elsewhere), longest, getattr(edges, "extent", ANY),
+            getattr(edges, "spilled", False),
         )  # fmt: skip
 
     @property

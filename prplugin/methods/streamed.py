@@ -241,9 +241,9 @@ class _Cutter:
     Parameters
     ----------
     chunk_bytes : int
-        That a chunk has at the most, unless a piece alone has more.
+        That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
     more : int
-        Bytes that an edge takes beside.
+        Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
 
     Attributes
     ----------
@@ -256,7 +256,8 @@ class _Cutter:
     """
 
     def __init__(self, chunk_bytes: int, more: int) -> None:
-        self._limit, self._more = chunk_bytes, more
+        self._most_edges = chunk_bytes // (more + AN_EDGE) if more else 2**62
+        self._limit = chunk_bytes - more * self._most_edges if more else chunk_bytes
         self.first_pieces, self.largest = [0], 0
         self.edges: list[int] = []
         self._seen: list[Any] = []
@@ -264,15 +265,19 @@ class _Cutter:
     def chunks(self, parts: Iterable[_packed.Packed]) -> Iterator[list[Any]]:
         """Give the bytes of each chunk, in parts that follow one another."""
         held: list[Any] = []
-        room, edges, begins_at, pieces = self._limit, 0, 0, 0
+        edges, begins_at, pieces = 0, 0, 0
         for part in parts:
             sizes = np.diff(part.begins)
             self.largest = max(self.largest, int(sizes.max()))
-            ends = np.cumsum(sizes + self._more * part.edges)
+            edges_before = np.append(0, np.cumsum(part.edges))
             first = 0
             while first < sizes.size:
-                before = int(ends[first - 1]) if first else 0
-                last = int(np.searchsorted(ends, before + room, "right"))
+                bytes_to = part.begins[first] + self._limit - begins_at
+                edges_to = edges_before[first] + self._most_edges - edges
+                last = min(
+                    int(np.searchsorted(part.begins[1:], bytes_to, "right")),
+                    int(np.searchsorted(edges_before[1:], edges_to, "right")),
+                )
                 if last == first and not held:
                     last = first + 1
                 if last > first:
@@ -287,12 +292,11 @@ class _Cutter:
                     self._seen.append(table)
                     held.append(data)
                     pieces, edges, begins_at = pieces + last - first, edges + int(counts.sum()), begins_at + data.size
-                    room -= int(ends[last - 1]) - before
                     first = last
                 if first < sizes.size:
                     self._end(pieces, edges)
                     yield held
-                    held, room, edges, begins_at = [], self._limit, 0, 0
+                    held, edges, begins_at = [], 0, 0
         if held:
             self._end(pieces, edges)
             yield held
