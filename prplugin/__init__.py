@@ -9,6 +9,7 @@ from prplugin.errors import (
     MethodUnavailableError,
     NotConvergedError,
     PageRankError,
+    WorkerLostError,
 )
 from prplugin.progress import State as Progress
 from prplugin.ranking import Ranking
@@ -23,6 +24,7 @@ __all__ = [
     "PageRankError",
     "Progress",
     "Ranking",
+    "WorkerLostError",
     "pagerank",
 ]
 

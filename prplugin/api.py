@@ -6,14 +6,21 @@ import time
 from collections.abc import Hashable
 from functools import partial
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from prplugin import cuda
 from prplugin.certificate import Certificate
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
-from prplugin.frames import adapter_for, matrices
+from prplugin.errors import (
+    InvalidEdgesError,
+    InvalidOptionError,
+    MethodUnavailableError,
+    NotConvergedError,
+    counted,
+    listed,
+)
+from prplugin.frames import adapter_for, dask, matrices
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import gpu_of, moved, namespace
@@ -27,6 +34,9 @@ from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.ranking import Ranking
+
+if TYPE_CHECKING:
+    from prplugin.cluster.run import SpreadGraph
 
 __all__ = ["Graph", "pagerank"]
 
@@ -175,6 +185,8 @@ class Graph:
     """
 
     _lasting = True
+    _spread: SpreadGraph | None = None
+    """The graph, where it lies on the workers of a cluster."""
 
     def __init__(
         self,
@@ -193,6 +205,15 @@ class Graph:
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, source, destination, weight)
+        if dask.accepts(edges) and (client := dask.client()) is not None:
+            from prplugin.cluster.run import SpreadGraph  # imports distributed, which has a client
+
+            self._spread = SpreadGraph(
+                client, frame, columns, vertices, directed=bool(directed), duplicates=duplicates
+            )
+            if self._lasting:
+                self._spread.wait()
+            return
         with cuda.allocating(adapter.place):
             if adapter.place == "device":
                 compile_ahead(weighted=weight is not None)
@@ -252,12 +273,12 @@ class Graph:
     @property
     def number_of_vertices(self) -> int:
         """How many vertices there are, isolated ones included."""
-        return self._adjacency.n
+        return self._adjacency.n if self._spread is None else self._spread.number_of_vertices
 
     @property
     def number_of_edges(self) -> int:
         """How many directed edges there are; parallel ones count each, and both ways of an undirected one."""
-        return self._adjacency.m
+        return self._adjacency.m if self._spread is None else self._spread.number_of_edges
 
     def csr(self) -> Compressed:
         """Give the out-edges by source.
@@ -269,11 +290,13 @@ class Graph:
             or None where the graph has no weights. They are the graph's own, and read-only; of a cuDF frame's graph,
             copies on the GPU.
         """
+        self._require_one_memory()
         with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csr)
 
     def csc(self) -> Compressed:
         """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
+        self._require_one_memory()
         with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csc)
 
@@ -310,6 +333,9 @@ class Graph:
 
     def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
         began = time.perf_counter()
+        if self._spread is not None:
+            given = {"personalization": personalization, "dangling": dangling, "nstart": nstart}
+            return _checked(self._spread.rank(options, given, watch), options)
         adjacency = self._adjacency
         with cuda.allocating(adjacency.place, adjacency.gpu):
             problem = Problem(
@@ -338,9 +364,7 @@ class Graph:
             partial(self._adapter.write, self._vertices),
             options.top,
         )
-        if not outcome.converged and options.tol > 0:
-            raise NotConvergedError(_shortfall(ranking, options), ranking)
-        return ranking
+        return _checked(ranking, options)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Spread values given by vertex over all vertices, divided by their sum."""
@@ -354,6 +378,13 @@ class Graph:
         if not np.isfinite(sum_):
             raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
         return vector
+
+    def _require_one_memory(self) -> None:
+        if self._spread is not None:
+            raise MethodUnavailableError(
+                "the edges of this graph lie on several workers, and no one of them holds its arrays: "
+                "make the graph of frame.compute(), if its edges fit one memory."
+            )
 
     def _check_out_weights(self, weights: str) -> None:
         rows = self._adjacency.past_range()
@@ -383,6 +414,12 @@ def _iterated(method: Method, problem: Problem, start: Floats | None, options: O
     uniform = 1.0 / adjacency.n
     watched = watch.iterations(tol, budget)
     return iterate(step, uniform if start is None else start, certificate, options, budget, watched)
+
+
+def _checked(ranking: Ranking, options: Options) -> Ranking:
+    if not ranking.converged and options.tol > 0:
+        raise NotConvergedError(_shortfall(ranking, options), ranking)
+    return ranking
 
 
 def _read_only(compressed: Compressed) -> Compressed:

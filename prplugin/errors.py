@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,11 +18,50 @@ __all__ = [
     "MethodUnavailableError",
     "NotConvergedError",
     "PageRankError",
+    "RefusedRows",
+    "WorkerLostError",
+    "refusal",
 ]
 
 
 class PageRankError(Exception):
     """Base of every error that prplugin raises on purpose."""
+
+    refused: RefusedRows | None = None
+    """The rows that the message speaks of, where it speaks of rows."""
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    """Rows of which a message names the first few; what is found in parts of a frame makes one message so.
+
+    Attributes
+    ----------
+    say : function of a RefusedRows
+        Gives the message.
+    count : int
+        How many there are.
+    rows : list of int
+        The first few, counted from 0.
+    held : list of str
+        What they hold.
+    """
+
+    say: Callable[[RefusedRows], str]
+    count: int
+    rows: list[int]
+    held: list[str]
+
+    def padded(self, items: Sequence[object]) -> list[object]:
+        """Lengthen a list of the first few to the count of all, for `listed`."""
+        return [*items, *[""] * (self.count - len(items))]
+
+
+def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
+    """Make an error of rows."""
+    made = error(refused.say(refused))
+    made.refused = refused
+    return made
 
 
 class InvalidEdgesError(PageRankError, ValueError):
@@ -42,6 +82,10 @@ class ColumnNotFoundError(PageRankError, KeyError):
 
 class MethodUnavailableError(PageRankError):
     """A method that was asked for by name cannot run on this graph or machine."""
+
+
+class WorkerLostError(PageRankError):
+    """A worker of a Dask cluster was lost while it was needed; another call works with those that are left."""
 
 
 class NotConvergedError(PageRankError):

@@ -36,7 +36,8 @@ from prplugin.errors import InvalidOptionError
 from prplugin.extrapolate import WINDOW, Window
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
-from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
+from prplugin.graph.sums import total
+from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, SpreadStep, Step, Sums
 from prplugin.options import Options
 from prplugin.problem import normalised
 
@@ -106,7 +107,7 @@ def iterate(
         if outcome.converged:
             return outcome
         # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
-        (start, _), done = normalised(outcome.ranks), outcome.iterations
+        (start, _), done = normalised(outcome.ranks, _sum_of(step)), outcome.iterations
         step.contribute_in("float64")
     step.start(start)
     if budget == 0:
@@ -332,7 +333,7 @@ def _may_leap(step: Step) -> bool:
 def _window(step: Step) -> Window | None:
     """Begin a window; None where the GPU has no room for one."""
     if not isinstance(step, LaunchStep):
-        return HostWindow(step.ranks())
+        return HostWindow(step.ranks(), step if isinstance(step, SpreadStep) else None)
     from prplugin.extrapolate.device import DeviceWindow, bytes_of  # imports CuPy, which the step has
 
     return DeviceWindow(step) if cuda.holds(bytes_of(step.ranks().size)) else None
@@ -417,6 +418,11 @@ class _Mean:
         mean = self._first + self._sum / self._size
         self._first = None
         return mean
+
+
+def _sum_of(step: Step) -> Callable[[Floats], float]:
+    """Give what adds up a vector of ranks, of which the step may have but a part."""
+    return (lambda ranks: float(step.add(total(ranks)))) if isinstance(step, SpreadStep) else total
 
 
 def step_budget(certificate: Certificate, options: Options) -> int:

@@ -15,9 +15,10 @@ An adapter has
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import cudf, narwhals, pandas, proxies
+from prplugin.frames import cudf, dask, narwhals, pandas, proxies
 
 __all__ = ["adapter_for"]
 
@@ -25,20 +26,22 @@ ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, narwhals)
 """In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
 
 
-def adapter_for(frame: object) -> ModuleType:
-    """Find the adapter of a frame.
+def adapter_for(frame: object) -> Any:
+    """Find the adapter of a frame: a module, or for what Dask has to bring into this process first, one around it.
 
     Raises
     ------
     InvalidEdgesError
         If it is no frame that prplugin knows.
     """
+    if dask.accepts(frame):
+        return dask.Collected(frame)
     for adapter in ADAPTERS:
         if adapter.accepts(frame):
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        "edges must be a DataFrame of cuDF, pandas or polars, or another table that narwhals or Arrow knows, not "
+        "edges must be a DataFrame of cuDF, pandas, polars or Dask, or another table that narwhals or Arrow knows, not "
         f"{kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

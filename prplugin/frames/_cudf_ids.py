@@ -181,11 +181,7 @@ def _refuse_floats(column: cudf.Series, label: str) -> str:
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        missing = missing_rows(column)
-        raise InvalidEdgesError(
-            f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
-            f"{listed(missing)} (counted from 0): a vertex needs an id. Drop or fill them."
-        )
+        raise host.nulls_refused(missing_rows(column), label)
 
 
 def _on_device(column: Any, label: str) -> cudf.Series:

@@ -39,6 +39,7 @@ __all__ = [
     "GpuStep",
     "LaunchStep",
     "Method",
+    "SpreadStep",
     "Step",
     "Sums",
     "candidates",
@@ -83,6 +84,20 @@ class Step(Protocol):
 
     def ranks(self) -> Floats:
         """Give the current ranks, in the order of the result; the next step may overwrite them."""
+
+
+@runtime_checkable
+class SpreadStep(Step, Protocol):
+    """A step of which each of several processes has a part: its ranks are those of its rows, its sums those of all.
+
+    All of them take the same steps, in the same order, and decide alike, since they see the same numbers.
+    """
+
+    def add(self, values: Any) -> Any:
+        """Add up what all processes bring, a number or an array each: the same bits in all of them."""
+
+    def of_first(self, value: Any) -> Any:
+        """Give all processes what the first of them brings."""
 
 
 @runtime_checkable

@@ -1,0 +1,254 @@
+"""Starts the program on the workers of a Dask cluster, one task each, and watches over it until it ends.
+
+What Dask does well is left to it: it makes the partitions and says where they lie, it places and starts the tasks, it
+keeps a worker's part of the graph, and of the result, and forgets them when nobody holds them any more. What it cannot
+know is that these tasks wait for one another. So when one fails, or its worker is lost, the others are told to give up.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Mapping
+from operator import itemgetter
+from typing import Any
+from weakref import WeakSet
+
+import distributed
+from distributed import Client, Future, get_worker, secede
+
+from prplugin.cluster import mailbox, ranks
+from prplugin.cluster.ranks import Report
+from prplugin.cluster.shard import Shard, build
+from prplugin.errors import PageRankError, WorkerLostError, listed
+from prplugin.frames import dask
+from prplugin.frames.columns import Columns
+from prplugin.options import Duplicates, Options
+from prplugin.progress import Watch
+from prplugin.ranking import SpreadRanking
+
+__all__ = ["SpreadGraph"]
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+"""Between two looks at which workers there are."""
+
+_with_offices: WeakSet[Client] = WeakSet()
+
+
+class SpreadGraph:
+    """A graph on the workers of a cluster: tasks that make it are begun, and nobody waits for them yet."""
+
+    def __init__(
+        self, client: Client, frame: Any, columns: Columns, vertices: Any, *, directed: bool, duplicates: Duplicates
+    ) -> None:
+        self._client, self._names = client, columns.vertex_names
+        self._parts_of = dask.parts_name(frame)
+        if client not in _with_offices:
+            client.register_plugin(mailbox.Offices())
+            _with_offices.add(client)
+        frame, columns = dask.in_use(frame, columns)
+        several = columns.source_names if len(columns.source) > 1 else None
+        more = None if vertices is None else dask.given_ids(vertices, several, "vertices")
+        partitions = client.compute(frame.to_delayed(), sync=False)
+        self._addresses = _workers(client)
+        places = _places(client, partitions, self._addresses)
+        shares = dask.shares(more, len(self._addresses))
+        self._job = _Job(client, self._addresses)
+        self._shards = [
+            self._job.submit(
+                _build, rank, self._parts_of, [partitions[p] for p in mine], mine, frame._meta, columns, shares[rank],
+                directed, duplicates,
+            )
+            for rank, mine in enumerate(places)
+        ]  # fmt: skip
+        self._sizes: tuple[int, int] | None = None
+
+    def wait(self) -> None:
+        """Wait until the graph is there."""
+        size = self._client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
+        self._sizes = self._job.result([*self._shards, size], size)
+
+    @property
+    def number_of_vertices(self) -> int:
+        """How many vertices there are."""
+        assert self._sizes is not None
+        return self._sizes[0]
+
+    @property
+    def number_of_edges(self) -> int:
+        """How many directed edges there are."""
+        assert self._sizes is not None
+        return self._sizes[1]
+
+    def rank(self, options: Options, given: Mapping[str, Any], watch: Watch) -> SpreadRanking:
+        """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
+        began = time.perf_counter()
+        size = len(self._addresses)
+        shares = {
+            what: dask.shares_of_values(dask.given_values(one, self._names, what), size)
+            for what, one in given.items()
+            if one is not None
+        }
+        job = _Job(self._client, self._addresses, self._job)
+        ranked = [
+            job.submit(
+                _rank, rank, shard, self._names, options, {what: share[rank] for what, share in shares.items()}
+            )
+            for rank, shard in enumerate(self._shards)
+        ]
+        pairs = list(zip(ranked, self._addresses, strict=True))
+        frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
+        report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
+        found: Report = job.result([*self._shards, *ranked, *frames, report], report)
+        logger.info(
+            "%s on %d workers: %s; %s bytes sent",
+            found.method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in found.stages.items()), found.sent,
+        )  # fmt: skip
+        frame = dask.frame_of(frames, found.rows, found.like)
+        return SpreadRanking(
+            frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
+            time.perf_counter() - began, lambda ranks, rows: frame, options.top,
+            n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
+        )  # fmt: skip
+
+
+class _Job:
+    """Tasks, one a worker, that wait for one another."""
+
+    def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
+        self._client, self._addresses = client, addresses
+        self._name = f"prplugin-{uuid.uuid4().hex}"
+        self._names = [self._name] if before is None else [*before._names, self._name]
+
+    def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
+        """Begin the task of a rank, on its worker and no other; never again by itself."""
+        key = f"{self._name}-{rank}"
+        return self._client.submit(
+            _task, do, self._name, self._addresses, rank, key, *arguments,
+            key=key, workers=[self._addresses[rank]], allow_other_workers=False, retries=0, pure=False,
+        )  # fmt: skip
+
+    def result(self, futures: list[Future], wanted: Future) -> Any:
+        """Wait for tasks, and give the result of one; if one fails or loses its worker, the others give up.
+
+        Raises
+        ------
+        WorkerLostError
+            If a worker is lost meanwhile.
+        """
+        left = set(futures)
+        try:
+            while left:
+                try:
+                    done = distributed.wait(left, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
+                except TimeoutError:
+                    self._check_workers()
+                    continue
+                for future in done:
+                    if future.status != "finished":
+                        self._raise(future)
+                left -= done
+            return wanted.result()
+        except BaseException as error:
+            self._abandon(futures, str(error) or type(error).__name__)
+            raise
+
+    def _check_workers(self) -> None:
+        there = _workers(self._client)
+        lost = [address for address in self._addresses if address not in there]
+        if lost:
+            raise WorkerLostError(
+                f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} in the middle of the work: killed, "
+                "out of memory, or cut off. Call again to work with those that are there; what the lost ones held of "
+                "the edges, Dask makes anew if it can."
+            )
+
+    def _raise(self, failed: Future) -> None:
+        if failed.status == "error":
+            error = failed.exception()
+            if isinstance(error, (WorkerLostError, distributed.scheduler.KilledWorker, OSError)):
+                # The worker that it could not reach may still be on the scheduler's list.
+                self._wait_for_loss()
+            if isinstance(error, distributed.scheduler.KilledWorker):
+                raise WorkerLostError(f"a worker was lost: {error}") from error
+            raise error
+        self._wait_for_loss()
+        raise WorkerLostError(f"Dask gave up a task of this call: it is {failed.status}.")
+
+    def _wait_for_loss(self) -> None:
+        """Give the scheduler a few seconds to notice that a worker is lost, and name it."""
+        until = time.monotonic() + 10 * LOOK_SECONDS
+        while time.monotonic() < until:
+            self._check_workers()
+            time.sleep(LOOK_SECONDS / 5)
+
+    def _abandon(self, futures: list[Future], reason: str) -> None:
+        there = [address for address in self._addresses if address in _workers(self._client)]
+        for name in self._names:
+            self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")
+        self._client.cancel(futures, force=True)
+
+
+def _workers(client: Client) -> list[str]:
+    """Give the addresses of the workers, in the order of their names."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise PageRankError("the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1).")
+    return sorted(workers, key=lambda address: (str(type(workers[address]["name"])), workers[address]["name"]))
+
+
+def _places(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
+    """Say which rank takes which partitions: one that has them; of several, one that has taken the fewest."""
+    distributed.wait(partitions)
+    for partition in partitions:
+        if partition.status != "finished":
+            partition.result()
+    holders = client.who_has(partitions)
+    taken: list[list[int]] = [[] for _ in addresses]
+    rank_of = {address: rank for rank, address in enumerate(addresses)}
+    for number, partition in enumerate(partitions):
+        having = [rank_of[address] for address in holders[partition.key] if address in rank_of]
+        taken[min(having or range(len(addresses)), key=lambda rank: (len(taken[rank]), rank))].append(number)
+    return taken
+
+
+# --- on the workers -------------------------------------------------------------------------------------------------
+
+
+def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *arguments: Any) -> Any:
+    """Run what a rank does for a job, and leave its place among the worker's tasks to others meanwhile.
+
+    Jobs of two clients that each wait for the place of the other would wait for ever.
+    """
+    secede()
+    with mailbox.opened(job, addresses, rank, key) as communicator:
+        return do(communicator, *arguments)
+
+
+def _build(
+    communicator: Any,
+    parts_name: str,
+    frames: list[Any],
+    partitions: list[int],
+    like: Any,
+    columns: Columns,
+    more: list[Any] | None,
+    directed: bool,
+    duplicates: Duplicates,
+) -> Shard:
+    parts = dask.parts(parts_name)
+    return build(
+        communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates
+    )
+
+
+def _rank(communicator: Any, shard: Shard, names: list[Any], options: Options, given: Mapping[str, Any]) -> Any:
+    threads = get_worker().state.nthreads
+    return ranks.rank(communicator, shard, names, options, given, threads, lambda iterations, bound: None)
+
+
+def _size_of(shard: Shard) -> tuple[int, int]:
+    return shard.n, shard.m
