@@ -208,9 +208,7 @@ class Graph:
         if dask.accepts(edges) and (client := dask.client()) is not None:
             from prplugin.cluster.run import SpreadGraph  # imports distributed, which has a client
 
-            self._spread = SpreadGraph(
-                client, frame, columns, vertices, directed=bool(directed), duplicates=duplicates
-            )
+            self._spread = SpreadGraph(client, frame, columns, vertices, directed=bool(directed), duplicates=duplicates)
             if self._lasting:
                 self._spread.wait()
             return

@@ -54,6 +54,11 @@ class Watch:
         self._report = report
         self._began = time.perf_counter()
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a report."""
+        return self._report is not None
+
     def stage(self, stage: Literal["vertices", "edges"]) -> None:
         """Say that a stage begins."""
         if self._report is not None:

@@ -50,7 +50,8 @@ def summed(communicator: Communicator, values: Any) -> Any:
 
 def largest(communicator: Communicator, value: int) -> int:
     """Give the greatest of the numbers that ranks bring."""
-    return max(communicator.gather(value))
+    values: list[int] = communicator.gather(value)
+    return max(values)
 
 
 def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:

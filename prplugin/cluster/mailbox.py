@@ -1,7 +1,7 @@
 """Ranks that reach one another by the connections that Dask's workers have, as its own shuffle does.
 
 A plugin gives every worker an office, which takes letters from other workers, for a job's rank that may not have begun
-yet. All of an office happens on the worker's event loop; ranks run on threads, and wait for what the loop does for them.
+yet. All of an office happens on the worker's event loop; ranks run on threads, and wait for what the loop does.
 
 A letter from a worker that is gone never comes: those that write to it find out, those that only wait are told by the
 driver, which watches over all workers (`run`), and whoever is no longer wanted by Dask finds that out by itself.
@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from dask.sizeof import sizeof
 from distributed import WorkerPlugin, get_worker
 from distributed.protocol import to_serialize
-from distributed.sizeof import sizeof
 
 from prplugin.errors import WorkerLostError
 

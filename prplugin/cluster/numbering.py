@@ -1,12 +1,12 @@
 """Vertices as numbers that sort as the result does, and which rank owns which: no rank ever holds the ids of all.
 
-**Integers** are such numbers as they are. Ranks own ranges of them, between splitters taken from samples of both ends, so
-that each owner's ids, sorted, are its part of the result.
+**Integers** are such numbers as they are. Ranks own ranges of them, between splitters taken from samples of both ends,
+so that each owner's ids, sorted, are its part of the result.
 
-**Others** are numbered by where they first appear. Each rank numbers its own rows, and sends what is distinct in them to
-the rank that a hash gives, which so sees every part of an id, and finds the least of its places. Splitters of places,
-weighted by how many edges an id has, then say which rank owns it: that sorts its ids by place and counts on from where
-the rank before it ends. Numbers go back the same way.
+**Others** are numbered by where they first appear. Each rank numbers its own rows, and sends what is distinct in them
+to the rank that a hash gives, which so sees every part of an id, and finds the least of its places. Splitters of
+places, weighted by how many edges an id has, then say which rank owns it: that sorts its ids by place and counts on
+from where the rank before it ends. Numbers go back the same way.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Part:
     lengths : list of int
     rows : int
         Of the whole frame.
-    more, all_more : int
-        At which of more vertices those of this rank begin, and how many there are in all.
+    more : int
+        At which of more vertices those of this rank begin.
     """
 
     partitions: list[int]
@@ -125,7 +125,8 @@ def owners_of(keys: Integers, splitters: Integers) -> Integers:
     """Say which rank owns each number: rank r from splitters[r - 1] on, and below splitters[r]."""
     xp = namespace(keys)
     if xp is np:
-        return np.searchsorted(splitters, keys, side="right")
+        found: Integers = np.searchsorted(splitters, keys, side="right")
+        return found
     owner = xp.zeros(keys.size, np.int32)
     for splitter in splitters:
         owner += keys >= splitter
@@ -167,7 +168,8 @@ def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers
     everyone = np.sort(np.concatenate(communicator.gather(mine if xp is np else mine.get())))
     if not everyone.size:
         return np.zeros(communicator.size - 1, everyone.dtype)
-    return everyone[everyone.size * np.arange(1, communicator.size) // communicator.size]
+    splitters: Integers = everyone[everyone.size * np.arange(1, communicator.size) // communicator.size]
+    return splitters
 
 
 def keys_by_appearance(
@@ -190,7 +192,9 @@ def keys_by_appearance(
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(ends, labels, shared)
     places = part.places_of(places)
-    weights = 1 + sum(np.bincount(code, minlength=places.size) for code in codes)
+    weights = np.ones(places.size)
+    for code in codes:
+        weights += np.bincount(code, minlength=places.size)
 
     # To the rank that looks after the id.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)

@@ -112,9 +112,7 @@ def rank(
     return frame, report
 
 
-def _step(
-    communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int
-) -> tuple[str, Step]:
+def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int) -> tuple[str, Step]:
     """Prepare the method: on the GPU if the graph is there, else what pays for its largest part."""
     if shard.adjacency.place == "device":
         from prplugin.cluster import device_step  # imports CuPy, which holds the graph

@@ -21,9 +21,10 @@ from distributed import Client, Future, get_worker, secede
 from prplugin.cluster import mailbox, ranks
 from prplugin.cluster.ranks import Report
 from prplugin.cluster.shard import Shard, build
-from prplugin.errors import PageRankError, WorkerLostError, listed
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
 from prplugin.frames import dask
 from prplugin.frames.columns import Columns
+from prplugin.methods import check_options, methods, options_of
 from prplugin.options import Duplicates, Options
 from prplugin.progress import Watch
 from prplugin.ranking import SpreadRanking
@@ -86,6 +87,7 @@ class SpreadGraph:
     def rank(self, options: Options, given: Mapping[str, Any], watch: Watch) -> SpreadRanking:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
+        _check_method(options, self._parts_of)
         size = len(self._addresses)
         shares = {
             what: dask.shares_of_values(dask.given_values(one, self._names, what), size)
@@ -93,16 +95,28 @@ class SpreadGraph:
             if one is not None
         }
         job = _Job(self._client, self._addresses, self._job)
+        job.check_workers()
+        topic = _watched(self._client, watch, options)
         ranked = [
             job.submit(
-                _rank, rank, shard, self._names, options, {what: share[rank] for what, share in shares.items()}
+                _rank,
+                rank,
+                shard,
+                self._names,
+                options,
+                {what: share[rank] for what, share in shares.items()},
+                topic if rank == 0 else None,
             )
             for rank, shard in enumerate(self._shards)
         ]
         pairs = list(zip(ranked, self._addresses, strict=True))
         frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
         report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
-        found: Report = job.result([*self._shards, *ranked, *frames, report], report)
+        try:
+            found: Report = job.result([*self._shards, *ranked, *frames, report], report)
+        finally:
+            if topic is not None:
+                self._client.unsubscribe_topic(topic)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",
             found.method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in found.stages.items()), found.sent,
@@ -115,13 +129,24 @@ class SpreadGraph:
         )  # fmt: skip
 
 
+def _watched(client: Client, watch: Watch, options: Options) -> str | None:
+    """Let the first rank tell this process of its iterations, if anyone here wants to know; give the topic."""
+    if not watch.wanted:
+        return None
+    watch.stage("edges")
+    watched = watch.iterations(options.tol if options.stop == "error" else 0.0, options.max_iter or 0)
+    topic = f"prplugin-{uuid.uuid4().hex}"
+    client.subscribe_topic(topic, lambda event: watched(*event[1]))
+    return topic
+
+
 class _Job:
     """Tasks, one a worker, that wait for one another."""
 
     def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
         self._client, self._addresses = client, addresses
-        self._name = f"prplugin-{uuid.uuid4().hex}"
-        self._names = [self._name] if before is None else [*before._names, self._name]
+        self._name: str = f"prplugin-{uuid.uuid4().hex}"
+        self._names: list[str] = [self._name] if before is None else [*before._names, self._name]
 
     def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
         """Begin the task of a rank, on its worker and no other; never again by itself."""
@@ -145,18 +170,30 @@ class _Job:
                 try:
                     done = distributed.wait(left, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
-                    self._check_workers()
+                    self.check_workers()
                     continue
                 for future in done:
                     if future.status != "finished":
                         self._raise(future)
                 left -= done
-            return wanted.result()
+            result = wanted.result()
+            self._let_go(futures)
+            return result
         except BaseException as error:
             self._abandon(futures, str(error) or type(error).__name__)
             raise
 
-    def _check_workers(self) -> None:
+    def _let_go(self, futures: list[Future]) -> None:
+        """Let tasks that are done go to any worker.
+
+        Should what they left be lost, Dask does them again, one by one: on another worker that is an error at once
+        (`_task`), while for the one that is gone it would wait for ever.
+        """
+        anywhere = {future.key: self._addresses for future in futures}
+        self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
+
+    def check_workers(self) -> None:
+        """Raise WorkerLostError if one of the workers is gone."""
         there = _workers(self._client)
         lost = [address for address in self._addresses if address not in there]
         if lost:
@@ -182,7 +219,7 @@ class _Job:
         """Give the scheduler a few seconds to notice that a worker is lost, and name it."""
         until = time.monotonic() + 10 * LOOK_SECONDS
         while time.monotonic() < until:
-            self._check_workers()
+            self.check_workers()
             time.sleep(LOOK_SECONDS / 5)
 
     def _abandon(self, futures: list[Future], reason: str) -> None:
@@ -192,11 +229,42 @@ class _Job:
         self._client.cancel(futures, force=True)
 
 
+METHODS = {
+    "prplugin.frames._pandas_parts": ("numpy", "numba"),
+    "prplugin.frames._cudf_parts": ("persistent", "blocked"),
+}
+"""That can work on a part of the rows, by where the partitions lie."""
+
+
+def _check_method(options: Options, parts_name: str) -> None:
+    """Raise unless the method can work on a part of the rows, and takes the options."""
+    able = METHODS[parts_name]
+    if options.method in able:
+        check_options(methods()[options.method], options.method_options)
+    elif options.method == "auto":
+        for option in options.method_options:
+            if not any(option in options_of(methods()[name]) for name in able):
+                raise InvalidOptionError(
+                    f"{option!r} is neither an argument of pagerank nor an option of {' or '.join(able)}."
+                )
+    elif options.method in methods() or options.method == "measured":
+        raise MethodUnavailableError(
+            f"method {options.method!r} cannot rank frames of Dask on several workers: 'auto', "
+            f"{' and '.join(map(repr, able))} can."
+        )
+    else:
+        raise InvalidOptionError(
+            f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {options.method!r}."
+        )
+
+
 def _workers(client: Client) -> list[str]:
     """Give the addresses of the workers, in the order of their names."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     if not workers:
-        raise PageRankError("the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1).")
+        raise PageRankError(
+            "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
+        )
     return sorted(workers, key=lambda address: (str(type(workers[address]["name"])), workers[address]["name"]))
 
 
@@ -223,6 +291,10 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
 
     Jobs of two clients that each wait for the place of the other would wait for ever.
     """
+    if get_worker().address != addresses[rank]:
+        raise WorkerLostError(
+            f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
+        )
     secede()
     with mailbox.opened(job, addresses, rank, key) as communicator:
         return do(communicator, *arguments)
@@ -240,14 +312,19 @@ def _build(
     duplicates: Duplicates,
 ) -> Shard:
     parts = dask.parts(parts_name)
-    return build(
-        communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates
-    )
+    return build(communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates)
 
 
-def _rank(communicator: Any, shard: Shard, names: list[Any], options: Options, given: Mapping[str, Any]) -> Any:
-    threads = get_worker().state.nthreads
-    return ranks.rank(communicator, shard, names, options, given, threads, lambda iterations, bound: None)
+def _rank(
+    communicator: Any, shard: Shard, names: list[Any], options: Options, given: Mapping[str, Any], topic: str | None
+) -> Any:
+    worker = get_worker()
+
+    def watch(iterations: int, bound: float) -> None:
+        if topic is not None:
+            worker.log_event(topic, [iterations, float(bound)])
+
+    return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
 
 
 def _size_of(shard: Shard) -> tuple[int, int]:

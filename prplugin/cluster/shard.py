@@ -22,9 +22,9 @@ from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, ref
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import Shared
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import moved, namespace, place_of
+from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import ANY, Edges, Floats, Integers, index_dtype
-from prplugin.graph.pairs import both_ways, one_edge_a_pair
+from prplugin.graph.pairs import one_edge_a_pair
 from prplugin.graph.renumber import renumber
 from prplugin.options import Duplicates
 
@@ -214,8 +214,8 @@ def _shared(
     # The same on every rank, errors included.
     return [
         parts.as_shared(
-            [of_rank[end][column] for end in range(len(ends)) for of_rank in everyone],
-            [labels[end][column] for end in range(len(ends)) for _ in everyone],
+            [[of_rank[end][column] for of_rank in everyone] for end in range(len(ends))],
+            [label[column] for label in labels],
         )
         for column in range(len(ends[0]))
     ]
@@ -262,7 +262,11 @@ def _rows_of(
     lengths = np.diff(np.searchsorted(_host(back), ends), prepend=0).tolist()
     reverse = _Rows(target[back], source[back], None if weights is None else weights[back], None)
     others = _shuffled(communicator, part, reverse, there[back], lengths)
-    return _Rows(*(None if a is None else xp.concatenate([a, b]) for a, b in zip(rows.columns(), others.columns())))
+    together: list[Any] = [
+        None if one is None else xp.concatenate([one, other])
+        for one, other in zip(rows.columns(), others.columns(), strict=True)
+    ]
+    return _Rows(*together)
 
 
 def _host(array: Any) -> Any:
@@ -325,8 +329,8 @@ def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows
     try:
         kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
     except InvalidEdgesError as error:
-        assert rows.rows is not None
-        assert error.refused is not None
+        if rows.rows is None or error.refused is None:
+            raise
         found = _host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
     return _Rows(ids[kept.source], ids[kept.destination], kept.weights, None)
@@ -423,9 +427,7 @@ def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:
     rows = _host(namespace(out_weight).flatnonzero(~namespace(out_weight).isfinite(out_weight)))
     if rows.size:
         shown = shard.directory.spelt(shard.keys, rows[:5])
-        raise refusal(
-            InvalidEdgesError, RefusedRows(partial(_past_range, label), rows.size, rows[:5].tolist(), shown)
-        )
+        raise refusal(InvalidEdgesError, RefusedRows(partial(_past_range, label), rows.size, rows[:5].tolist(), shown))
 
 
 def _past_range(label: str, vertices: RefusedRows) -> str:

@@ -37,7 +37,9 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
     if directory.by_number:
         keys, known = _as_keys(columns[0], shard)
     else:
-        keys = directory.keys_of(communicator, [parts.to_shared(c, s) for c, s in zip(columns, directory.shared, strict=True)])
+        keys = directory.keys_of(
+            communicator, [parts.to_shared(c, s) for c, s in zip(columns, directory.shared, strict=True)]
+        )
         known = keys >= 0
     size = communicator.size
     owner = owners_of(keys, moved(shard.splitters, "host"))
@@ -73,7 +75,7 @@ def sum_of_ranks(communicator: Communicator, values: Floats) -> float:
 def vector_chain(shard: Shard) -> int:
     """Roundings in an entry of a vector: of the value as given, of the sum, and of their quotient."""
     ranks = len(shard.offsets) - 1
-    return chain(max(np.diff(shard.offsets))) + ranks + 2
+    return chain(int(np.diff(shard.offsets).max())) + ranks + 2
 
 
 def _as_keys(column: Any, shard: Shard) -> tuple[Integers, Integers]:

@@ -472,9 +472,7 @@ def like_categories(values: Any, columns: list[pd.Series]) -> Any:
     return pd.Categorical(values, dtype=like) if same else values
 
 
-def _encode_tuples(
-    parts: list[list[pd.Series]], labels: list[list[str]]
-) -> tuple[list[Integers], list[Any], Integers]:
+def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], Integers]:
     """Number vertices of several columns: number each column's values, and then the tuples of numbers."""
     numbered = [_by_first_appearance(columns, labels[0][part]) for part, columns in enumerate(parts)]
     keys = [codes.astype(np.int64) for codes in numbered[0][0]]

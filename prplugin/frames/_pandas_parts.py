@@ -84,24 +84,25 @@ def facts(column: pd.Series, label: str) -> Facts:
 # --- what all parts share -----------------------------------------------------------------------------------------
 
 
-def as_shared(of_column: list[Facts], labels: list[str]) -> Shared:
-    """Find what a column of a vertex is, from the facts of all its parts and ends; and in what type all are compared.
+def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
+    """Find what a column of a vertex is, from the facts of each end's parts; and in what type all are compared.
 
     Raises
     ------
     InvalidEdgesError
         If the ids are of several kinds, or have no type in common.
     """
-    kinds = [fact.kind for fact in of_column]
-    kind = ids.common_kind(kinds, labels, lambda kind, _: str(kind))
-    filled = [fact for fact in of_column if fact.rows] or of_column[:1]
+    named = [(fact, label) for end, label in zip(ends, labels, strict=True) for fact in end]
+    kind = ids.common_kind([fact.kind for fact, _ in named], [label for _, label in named], lambda kind, _: str(kind))
+    filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
+    samples = [fact.sample for fact, _ in filled]
     if kind == "integer":
-        widths = [ids.has_width(fact.like) for fact in filled]
-        samples = [fact.sample for fact in filled]
-        common: Any = ids.in_one_type(samples, widths, labels[: len(filled)])[0][:0]
+        widths = [ids.has_width(fact.like) for fact, _ in filled]
+        common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
-        common = ids.in_common([fact.sample for fact in filled], labels[0])[:1]
-    return Shared(kind, common, [fact.like for fact in filled])
+        common = ids.in_common(samples, labels[0])[:1]
+    likes = [fact.like for end in ends for fact in ([fact for fact in end if fact.rows] or end[:1])]
+    return Shared(kind, common, likes)
 
 
 def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
@@ -160,6 +161,11 @@ def _cast(array: Any, shared: Shared) -> Any:
     return ids.in_common([shared.common, array], "vertices")[len(shared.common) :]
 
 
+def _series(array: Any) -> pd.Series:
+    # The type is said: pandas takes objects that are all strings for its string type.
+    return pd.Series(array, dtype=array.dtype)
+
+
 def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
     """Join pieces of vertices, column by column, in the types that all share."""
     return [
@@ -170,7 +176,7 @@ def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
 
 def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[Any]]:
     """Number vertices as they first appear; also give the distinct ones, column by column."""
-    columns = [pd.Series(array, dtype=array.dtype) for array in arrays]
+    columns = [_series(array) for array in arrays]
     labels = [["vertices"] * len(columns)] * 2
     (codes, _), found, _ = ids.by_first_appearance(
         [[column, column.iloc[:0]] for column in columns], labels, [one.kind for one in shared]
@@ -180,7 +186,7 @@ def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[An
 
 def located(vertices: list[Any], asked: list[Any], shared: list[Shared]) -> Integers:
     """Give the position of each asked vertex among others, -1 where it is none of them; column by column."""
-    columns = [pd.Series(array) for array in asked]
+    columns = [_series(array) for array in asked]
     return ids.located(vertices, columns, [one.kind for one in shared])
 
 
@@ -219,7 +225,7 @@ def _hashes(array: Any, kind: str) -> Any:
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
     if kind in HASHED:
-        series = pd.Series(array)
+        series = _series(array)
         try:
             return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
         except UnicodeError:  # half of a surrogate pair, which UTF-8 does not have: such strings have one hash
@@ -277,6 +283,6 @@ def in_order(frame: pd.DataFrame, rows: Integers) -> pd.DataFrame:
 def write(names: list[Any], columns: list[Any], ranks: Any, first: int) -> pd.DataFrame:
     """Put ranks in a frame whose rows are counted from `first`."""
     rows = zip([*names, "pagerank"], [*columns, ranks], strict=True)
-    frame = pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in rows})
+    frame = pd.DataFrame({name: _series(column) for name, column in rows})
     frame.index = pd.RangeIndex(first, first + len(frame))
     return frame

@@ -1,7 +1,7 @@
 """Frames of Dask, of pandas or cuDF: partitions in, partitions out.
 
-With a `distributed.Client` the work is done where the partitions are, by `prplugin.cluster`. Without one they are brought
-into this process, ranked as one frame, and the result is a frame of one partition.
+With a `distributed.Client` the work is done where the partitions are, by `prplugin.cluster`. Without one they are
+brought into this process and ranked as one frame, and the result is a frame of one partition.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def shares(columns: list[Any] | None, size: int) -> list[Any]:
     if columns is None:
         return [None] * size
     cuts = [len(columns[0]) * rank // size for rank in range(size + 1)]
-    return [[column.iloc[cuts[rank] : cuts[rank + 1]].reset_index(drop=True) for column in columns] for rank in range(size)]
+    return [
+        [column.iloc[cuts[rank] : cuts[rank + 1]].reset_index(drop=True) for column in columns] for rank in range(size)
+    ]
 
 
 def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
@@ -181,7 +183,9 @@ class Collected:
         """Put the ranks in a frame of one partition."""
         import dask.dataframe
 
-        return dask.dataframe.from_pandas(self._adapter.write(vertices.vertices, ranks, rows), npartitions=1, sort=False)
+        return dask.dataframe.from_pandas(
+            self._adapter.write(vertices.vertices, ranks, rows), npartitions=1, sort=False
+        )
 
 
 def _collected(given: Any) -> Any:

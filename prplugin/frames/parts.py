@@ -42,7 +42,7 @@ class Shared:
     common : array
         Of the type in which ids are compared, with at most one of them.
     likes : list of Series
-        Of the types of the parts that have rows, without rows.
+        Of the types of the parts that have rows, and one at least for each end; without rows.
     """
 
     kind: str

@@ -48,6 +48,7 @@ __all__ = [
     "compile_ahead",
     "contenders",
     "methods",
+    "options_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -211,14 +212,15 @@ def compile_ahead(weighted: bool) -> None:
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
     """Raise InvalidOptionError if an option is not one of the method's."""
-    known = _options_of(method)
+    known = options_of(method)
     for name in options:
         if name not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
             raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
 
 
-def _options_of(method: Method) -> tuple[str, ...]:
+def options_of(method: Method) -> tuple[str, ...]:
+    """Name the options of a method."""
     return _keywords_of(method.prepare)
 
 
@@ -269,9 +271,9 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
         If none can run here, with the reason of each.
     """
     for option in options:
-        if not any(option in _options_of(method) for method in methods().values()):
+        if not any(option in options_of(method) for method in methods().values()):
             raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
-    able = [method for method in candidates(adjacency).values() if set(options) <= set(_options_of(method))]
+    able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
     if not able:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
