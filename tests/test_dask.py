@@ -32,7 +32,7 @@ def client():
     with (
         dask.config.set(QUIET),
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
