@@ -26,8 +26,12 @@ class Communicator(Protocol):
 
     rank: int
     size: int
-    sent: int
-    seconds: float
+
+    @property
+    def sent(self) -> int: ...
+
+    @property
+    def seconds(self) -> float: ...
 
     def exchange(self, pieces: Sequence[Any]) -> list[Any]:
         """Send piece r to rank r, and give what each rank sent here: arrays, or what can be pickled, of any size.

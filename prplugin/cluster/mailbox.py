@@ -10,15 +10,16 @@ driver, which watches over all workers (`run`), and whoever is no longer wanted 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dask.sizeof import sizeof
 from distributed import WorkerPlugin, get_worker
 from distributed.protocol import to_serialize
+from distributed.sizeof import safe_sizeof
 
 from prplugin.errors import WorkerLostError
 
@@ -130,12 +131,12 @@ class Mailbox:
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int, key: Any) -> None:
         self.rank, self.size = rank, len(addresses)
         self.sent, self.seconds = 0, 0.0
-        self._worker, self._job, self._addresses, self._key = worker, job, addresses, key
+        self._worker, self._job, self.addresses, self._key = worker, job, addresses, key
         self._turn = 0
 
     def exchange(self, pieces: Sequence[Any]) -> list[Any]:
         self._turn += 1
-        self.sent += sum(sizeof(piece) for rank, piece in enumerate(pieces) if rank != self.rank)
+        self.sent += sum(safe_sizeof(piece) for rank, piece in enumerate(pieces) if rank != self.rank)
         if self.size == 1:
             return list(pieces)
         began = time.perf_counter()
@@ -147,6 +148,15 @@ class Mailbox:
 
     def gather(self, value: Any) -> list[Any]:
         return self.exchange([value] * self.size)
+
+    def check_wanted(self) -> None:
+        """Raise if Dask no longer wants what this rank does, or it has been given up."""
+
+        async def is_open() -> bool:
+            return office_of(self._worker).box(self._job) is not None
+
+        if not self._wanted() or not self._on_loop(is_open()):
+            raise WorkerLostError("what this worker did is no longer wanted.")
 
     def close(self) -> None:
         """Say that this rank is done."""
@@ -174,7 +184,7 @@ class Mailbox:
         return [came[rank] if rank != self.rank else pieces[rank] for rank in range(self.size)]
 
     async def _send(self, rank: int, turn: int, piece: Any) -> None:
-        address = self._addresses[rank]
+        address = self.addresses[rank]
         try:
             await self._worker.rpc(address).prplugin_letter(
                 job=self._job, turn=turn, source=self.rank, data=to_serialize(piece)
@@ -200,3 +210,6 @@ def opened(job: str, addresses: list[str], rank: int, key: Any) -> Iterator[Mail
 async def abandon(job: str, reason: str, dask_worker: Any) -> None:
     """Give up a job on a worker: what `distributed.Client.run` runs there."""
     office_of(dask_worker).close(job, WorkerLostError(reason))
+    nccl = sys.modules.get("prplugin.cluster.nccl")
+    if nccl is not None:  # on a thread: it waits for what runs on the GPU
+        await asyncio.get_running_loop().run_in_executor(None, nccl.abort)

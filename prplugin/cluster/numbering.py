@@ -11,6 +11,7 @@ from where the rank before it ends. Numbers go back the same way.
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from prplugin.cluster.communicator import Communicator, offsets_of_ranks
 from prplugin.frames.parts import Shared
-from prplugin.graph.arrays import namespace
+from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Integers
 
 __all__ = ["Directory", "Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of"]
@@ -60,7 +61,8 @@ class Part:
         shifts = np.asarray(self.starts, np.int64) - begins
         nth = np.searchsorted(begins, local, side="right") - 1
         # An empty partition begins where the next does, which is found: the last of equal ones.
-        return np.asarray(local, np.int64) + shifts[nth]
+        rows: Integers = np.asarray(local, np.int64) + shifts[nth]
+        return rows
 
     def places_of(self, local: Integers) -> Integers:
         """Give the places in the frame of places in this rank's rows: see `by_first_appearance`."""
@@ -89,8 +91,13 @@ class Directory:
     """
 
     def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
-        self.parts, self.shared = parts, shared
+        self._parts, self.shared = parts.__name__, shared  # by name: a module cannot be sent or stored
         self._arrays, self._keys, self._owned = arrays, keys, owned
+
+    @property
+    def parts(self) -> Any:
+        """What handles ids."""
+        return importlib.import_module(self._parts)
 
     @property
     def by_number(self) -> bool:
@@ -127,7 +134,7 @@ def owners_of(keys: Integers, splitters: Integers) -> Integers:
     if xp is np:
         found: Integers = np.searchsorted(splitters, keys, side="right")
         return found
-    owner = xp.zeros(keys.size, np.int32)
+    owner: Integers = xp.zeros(keys.size, np.int32)
     for splitter in splitters:
         owner += keys >= splitter
     return owner
@@ -194,7 +201,7 @@ def keys_by_appearance(
     places = part.places_of(places)
     weights = np.ones(places.size)
     for code in codes:
-        weights += np.bincount(code, minlength=places.size)
+        weights += moved(namespace(code).bincount(code, minlength=places.size), "host")
 
     # To the rank that looks after the id.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
@@ -226,7 +233,7 @@ def keys_by_appearance(
     position = np.empty(order.size, np.int64)
     position[order] = np.concatenate(answers)
     directory = Directory(parts, shared, ids, keys, parts.taken(mine, in_order))
-    return [position[code] for code in codes], np.array(offsets[1:-1], np.int64), directory
+    return [namespace(code).asarray(position)[code] for code in codes], np.array(offsets[1:-1], np.int64), directory
 
 
 def _cut(array: Integers, sizes: list[int]) -> list[Integers]:

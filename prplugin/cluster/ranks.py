@@ -12,6 +12,7 @@ from prplugin.certificate import Certificate
 from prplugin.cluster.communicator import Communicator
 from prplugin.cluster.shard import Shard, Stages
 from prplugin.cluster.vectors import Given, vector
+from prplugin.graph.arrays import moved
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import COMPILED_FROM
 from prplugin.methods import Step
@@ -117,7 +118,8 @@ def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w:
     if shard.adjacency.place == "device":
         from prplugin.cluster import device_step  # imports CuPy, which holds the graph
 
-        return device_step.prepare(communicator, shard, options, v, w)
+        device: Any = communicator  # one between GPUs
+        return device_step.prepare(device, shard, options, v, w)
     from prplugin.cluster import host_step
 
     compiled = shard.largest >= COMPILED_FROM if options.method == "auto" else options.method == "numba"
@@ -134,15 +136,15 @@ def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: 
     columns = shard.directory.columns(shard.keys)
     if top is None:
         return parts.write(names, columns, ranks, first)
-    mine = highest(ranks, min(top, ranks.size)) if ranks.size else np.empty(0, np.int64)
-    values = communicator.gather(parts.on_host(ranks[mine]))
+    mine: Any = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
+    values = communicator.gather(moved(ranks[mine], "host"))
     # Falling; equal ones in the order of the ranks, and so of the result.
     whose = np.repeat(np.arange(len(values)), [found.size for found in values])
     order = np.argsort(-np.concatenate(values), kind="stable")[:top]
     chosen = mine[: int(np.count_nonzero(whose[order] == communicator.rank))]
-    frame = parts.write(names, [column.take(chosen) for column in columns], ranks[chosen], 0)
+    frame = parts.write(names, columns, ranks, 0, chosen)
     pieces = communicator.exchange([parts.packed(frame if one == 0 else frame.iloc[:0]) for one in range(len(values))])
-    together = parts.joined([parts.unpacked(piece) for piece in pieces], frame)
+    together = parts.joined([parts.unpacked(piece, frame) for piece in pieces], frame)
     if communicator.rank:
         return together.iloc[:0]
     # The pieces lie rank by rank, each falling: their places in the order of all.

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
@@ -18,11 +19,13 @@ from weakref import WeakSet
 import distributed
 from distributed import Client, Future, get_worker, secede
 
+from prplugin import cuda
 from prplugin.cluster import mailbox, ranks
+from prplugin.cluster.communicator import Communicator
 from prplugin.cluster.ranks import Report
 from prplugin.cluster.shard import Shard, build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
-from prplugin.frames import dask
+from prplugin.frames import cudf, dask
 from prplugin.frames.columns import Columns
 from prplugin.methods import check_options, methods, options_of
 from prplugin.options import Duplicates, Options
@@ -296,12 +299,24 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
             f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
         )
     secede()
-    with mailbox.opened(job, addresses, rank, key) as communicator:
-        return do(communicator, *arguments)
+    with mailbox.opened(job, addresses, rank, key) as letters:
+        return do(letters, *arguments)
+
+
+@contextmanager
+def _where(parts: Any, letters: mailbox.Mailbox) -> Iterator[Communicator]:
+    """Give what reaches the other ranks from where the partitions lie, and work there."""
+    if parts.place == "host":
+        yield letters
+        return
+    from prplugin.cluster import nccl  # imports CuPy, which cuDF has
+
+    with nccl.connected(letters) as communicator, cudf.on_cudf_stream(), cuda.allocating("device"):
+        yield communicator
 
 
 def _build(
-    communicator: Any,
+    letters: mailbox.Mailbox,
     parts_name: str,
     frames: list[Any],
     partitions: list[int],
@@ -312,11 +327,19 @@ def _build(
     duplicates: Duplicates,
 ) -> Shard:
     parts = dask.parts(parts_name)
-    return build(communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates)
+    with _where(parts, letters) as communicator:
+        return build(
+            communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates
+        )
 
 
 def _rank(
-    communicator: Any, shard: Shard, names: list[Any], options: Options, given: Mapping[str, Any], topic: str | None
+    letters: mailbox.Mailbox,
+    shard: Shard,
+    names: list[Any],
+    options: Options,
+    given: Mapping[str, Any],
+    topic: str | None,
 ) -> Any:
     worker = get_worker()
 
@@ -324,7 +347,8 @@ def _rank(
         if topic is not None:
             worker.log_event(topic, [iterations, float(bound)])
 
-    return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
+    with _where(shard.directory.parts, letters) as communicator:
+        return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
 
 
 def _size_of(shard: Shard) -> tuple[int, int]:

@@ -153,7 +153,6 @@ def build(
         directory = Directory(parts, shared, [], None, [])
     else:
         keys, splitters, directory = keys_by_appearance(communicator, parts, part, ends, labels, shared)
-        keys = [parts.as_integers(key) for key in keys]
     del ends, frame, frames
     stages.done("number")
     # What the frame's memory holds is not to be changed: copied where nothing else copies it.
@@ -281,7 +280,7 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
         return rows
     order, bounds = _by_owner(owner, size)
     # How many rows of each partition go to each rank.
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(lengths, dtype=np.int64).astype(order.dtype)
     counts = [
         np.diff(_host(xp.searchsorted(order[begin:end], xp.asarray(ends))), prepend=0).tolist()
         for begin, end in pairwise(bounds)
@@ -413,7 +412,7 @@ def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> N
     # As many additions as ranks, at most, after those of a rank.
     shard.chain = largest(communicator, adjacency.out_weight_chain) + communicator.size if adjacency.weighted else 0
     agreed(communicator, lambda: _check_range(shard, mine, label))
-    whole = xp.empty(adjacency.n)
+    whole = xp.full(adjacency.n, np.nan)  # of ghosts, where every edge counts 1, nobody asks
     whole[: shard.rows] = mine
     if adjacency.weighted:
         answers = communicator.swap([mine[vertices] for vertices in shard.sent])

@@ -5,6 +5,7 @@ What has to be the same for all parts is found from a few facts about the column
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from prplugin.frames import _pandas_ids as ids
 from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Facts, Shared
+from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.graph.edges import Floats, Integers
 
 __all__ = [
-    "as_integers",
     "as_shared",
     "by_first_appearance",
     "distinct",
@@ -31,7 +31,6 @@ __all__ = [
     "joined",
     "located",
     "named",
-    "on_host",
     "owners",
     "packed",
     "place",
@@ -78,13 +77,13 @@ def facts(column: pd.Series, label: str) -> Facts:
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
         sample = ids.plain(column.iloc[:1].array)
-    return Facts(kind, len(column), column.iloc[:0], sample)
+    return Facts(kind, len(column), Typed(column.dtype), sample)
 
 
 # --- what all parts share -----------------------------------------------------------------------------------------
 
 
-def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
+def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[Any], bool] = ids.has_width) -> Shared:
     """Find what a column of a vertex is, from the facts of each end's parts; and in what type all are compared.
 
     Raises
@@ -97,7 +96,7 @@ def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
     samples = [fact.sample for fact, _ in filled]
     if kind == "integer":
-        widths = [ids.has_width(fact.like) for fact, _ in filled]
+        widths = [has_width(fact.like) for fact, _ in filled]
         common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.in_common(samples, labels[0])[:1]
@@ -133,11 +132,6 @@ def by_first_appearance(
     ]
     codes, arrays, places = ids.by_first_appearance(parts, labels, [one.kind for one in shared])
     return codes, [_cast(ids.plain(array), one) for array, one in zip(arrays, shared, strict=True)], places
-
-
-def as_integers(ids: Integers) -> Integers:
-    """Bring integer ids to where the edges lie."""
-    return ids
 
 
 def given_integers(column: pd.Series) -> Integers:
@@ -260,17 +254,12 @@ def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
     ]
 
 
-def on_host(array: Any) -> Any:
-    """Give an array in the memory of the processor."""
-    return array
-
-
 def packed(frame: pd.DataFrame) -> pd.DataFrame:
     """Give a frame as it can be sent to another worker."""
     return frame
 
 
-def unpacked(frame: pd.DataFrame) -> pd.DataFrame:
+def unpacked(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     """Take a frame that came from another worker."""
     return frame
 
@@ -280,9 +269,10 @@ def in_order(frame: pd.DataFrame, rows: Integers) -> pd.DataFrame:
     return frame.take(rows).reset_index(drop=True)
 
 
-def write(names: list[Any], columns: list[Any], ranks: Any, first: int) -> pd.DataFrame:
-    """Put ranks in a frame whose rows are counted from `first`."""
-    rows = zip([*names, "pagerank"], [*columns, ranks], strict=True)
-    frame = pd.DataFrame({name: _series(column) for name, column in rows})
+def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> pd.DataFrame:
+    """Put ranks in a frame whose rows are counted from `first`: all of them, or those at `rows`."""
+    arrays = [*columns, ranks] if rows is None else [array.take(rows) for array in [*columns, ranks]]
+    named = zip([*names, "pagerank"], arrays, strict=True)
+    frame = pd.DataFrame({name: _series(array) for name, array in named})
     frame.index = pd.RangeIndex(first, first + len(frame))
     return frame

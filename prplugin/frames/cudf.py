@@ -24,7 +24,17 @@ if TYPE_CHECKING:
 
     from prplugin.graph.device_edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "column_of",
+    "on_cudf_stream",
+    "opened",
+    "place",
+    "read",
+    "read_values",
+    "write",
+]
 
 place = "device"
 
@@ -59,7 +69,7 @@ class Vertices:
 
     def described(self, rows: Integers) -> list[str]:
         """Spell out the ids of some vertices for a message."""
-        with _on_cudf_stream():
+        with on_cudf_stream():
             return _described(self.columns, rows)
 
 
@@ -101,8 +111,8 @@ def read(
     # Two positions an edge, as much again while they are found, and its weight; what more it takes, the ids decide.
     an_edge = 16 if columns.weight is None else 24
     cuda.require_bytes(an_edge * len(frame), f"A graph of {counted(len(frame), 'edge')}")
-    with _on_cudf_stream():
-        ends = [[_column(frame, position) for position in end] for end in (columns.source, columns.destination)]
+    with on_cudf_stream():
+        ends = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
         if vertices is not None:
             ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
             labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
@@ -128,7 +138,7 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     import cupy  # loaded with cuDF
 
     ids = _ids()
-    with _on_cudf_stream():
+    with on_cudf_stream():
         columns, values = _ids_and_values(given, vertices.names, what)
         for column, kind in zip(columns, vertices.kinds, strict=True):
             ids.check_kind(column, kind, what)
@@ -161,7 +171,7 @@ def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFra
 
     from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
-    with _on_cudf_stream():
+    with on_cudf_stream():
         ranks, rows = copied(cupy.asarray(ranks)), moved(rows, "device")  # what a frame holds is its own
         if namespace(ids := vertices.ids[0]) is not np:
             return as_frame({"vertex": copied(ids) if rows is None else ids[rows], "pagerank": ranks})
@@ -173,7 +183,7 @@ def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFra
 
 
 @contextmanager
-def _on_cudf_stream() -> Iterator[None]:
+def on_cudf_stream() -> Iterator[None]:
     """Put CuPy's work on the stream that cuDF works on, after all that the caller's stream has been given.
 
     cuDF knows no current stream: its work goes on the default one, ours on the caller's, and neither waits for the
@@ -210,10 +220,10 @@ def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
         return None
     from prplugin.frames._cudf_numbers import unchecked  # imports cuDF
 
-    return unchecked(_column(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
+    return unchecked(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 
 
-def _column(frame: cudf.DataFrame, position: int) -> cudf.Series:
+def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
     """Take a column, with an index that is of no account."""
     from cudf import RangeIndex  # loaded with the frame
 
@@ -243,7 +253,7 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any
                 raise InvalidOptionError(
                     f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
                 )
-            return [_column(given, 0)]
+            return [column_of(given, 0)]
         if isinstance(given, cudf.MultiIndex):
             raise InvalidOptionError(
                 f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
@@ -277,7 +287,7 @@ def _ids_and_values(given: Any, names: list[Hashable], what: str) -> tuple[list[
 
 
 def _columns_of(frame: cudf.DataFrame, names: list[Hashable], what: str) -> list[cudf.Series]:
-    return [_column(frame, position) for position in positions_of(list(frame.columns), names, what)]
+    return [column_of(frame, position) for position in positions_of(list(frame.columns), names, what)]
 
 
 def _described(columns: list[Any], rows: Integers) -> list[str]:

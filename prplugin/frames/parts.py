@@ -8,7 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Facts", "Shared"]
+__all__ = ["Facts", "Shared", "Typed"]
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What is known of the type of a column, where there is no column.
+
+    Attributes
+    ----------
+    dtype : type
+    """
+
+    dtype: Any
 
 
 @dataclass(frozen=True)
@@ -20,8 +32,7 @@ class Facts:
     kind : str
         "integer", "string", ...; "empty" if it has no ids and no type either.
     rows : int
-    like : Series
-        Of its type, without rows.
+    like : Typed
     sample : array
         The least and the greatest integer; of other kinds the first id. Empty if there are none.
     """
@@ -41,8 +52,8 @@ class Shared:
     kind : str
     common : array
         Of the type in which ids are compared, with at most one of them.
-    likes : list of Series
-        Of the types of the parts that have rows, and one at least for each end; without rows.
+    likes : list of Typed
+        Those of the parts that have rows, and one at least for each end.
     """
 
     kind: str
