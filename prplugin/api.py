@@ -72,9 +72,11 @@ def pagerank(
 
     Parameters
     ----------
-    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame or another table
+    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame, a frame of Dask or another table
         One row an edge. It is not altered. Tables of pyarrow and whatever else narwhals or Arrow's C interface knows go
-        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected.
+        in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected. The partitions of a
+        frame of Dask, of pandas or cuDF, stay on the workers of the `distributed.Client` in use, which rank together;
+        without one they are brought into this process.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
         src/dst, source/destination, source/target, from/to.
@@ -121,7 +123,7 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
+        Of the kind of `edges` (a frame of Dask of one partition a worker; a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
         what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's, where a vertex has
         several) and `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row,
         source before destination, then `vertices`.
@@ -134,6 +136,8 @@ def pagerank(
         If an argument has no meaning, or `tol` is below what rounding lets anyone prove.
     MethodUnavailableError
         If the named method cannot run here.
+    WorkerLostError
+        If a worker of the Dask cluster is lost meanwhile; another call works with those that are left.
     NotConvergedError
         If `max_iter` steps were not enough; it carries the `Ranking` reached.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import dask.dataframe
 import networkx
 import pandas as pd
 import polars
@@ -41,6 +42,7 @@ def names():
         "edges": edges,
         "prplugin": prplugin,
         "polars_edges": polars.DataFrame({"src": ["ann"], "dst": ["bob"]}),
+        "dask_edges": dask.dataframe.from_pandas(edges[["src", "dst"]], npartitions=2),
         "arrow_table": pa.table({"src": ["ann"], "dst": ["bob"]}),
         "matrix": matrix,
         "offsets": matrix.indptr,

@@ -8,6 +8,7 @@ know is that these tasks wait for one another. So when one fails, or its worker 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from weakref import WeakSet
 
 import distributed
 from distributed import Client, Future, get_worker, secede
+from distributed.sizeof import safe_sizeof
 
 from prplugin import cuda
 from prplugin.cluster import mailbox, ranks
@@ -39,6 +41,12 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
 """Between two looks at which workers there are."""
 
+TELLING_SECONDS = 10.0
+"""For which a call that failed waits at most until workers have heard of it."""
+
+SCATTERED = 1 << 20
+"""Bytes of what a caller gives for a worker from which it goes there by itself, not with the task."""
+
 _with_offices: WeakSet[Client] = WeakSet()
 
 
@@ -59,7 +67,7 @@ class SpreadGraph:
         partitions = client.compute(frame.to_delayed(), sync=False)
         self._addresses = _workers(client)
         places = _places(client, partitions, self._addresses)
-        shares = dask.shares(more, len(self._addresses))
+        shares = self._sent(dask.shares(more, len(self._addresses)))
         self._job = _Job(client, self._addresses)
         self._shards = [
             self._job.submit(
@@ -69,6 +77,13 @@ class SpreadGraph:
             for rank, mine in enumerate(places)
         ]  # fmt: skip
         self._sizes: tuple[int, int] | None = None
+
+    def _sent(self, shares: list[Any]) -> list[Any]:
+        """Send what is large to its worker; the task then finds it there."""
+        return [
+            self._client.scatter([share], workers=[address], hash=False)[0] if safe_sizeof(share) > SCATTERED else share
+            for share, address in zip(shares, self._addresses, strict=True)
+        ]
 
     def wait(self) -> None:
         """Wait until the graph is there."""
@@ -93,7 +108,7 @@ class SpreadGraph:
         _check_method(options, self._parts_of)
         size = len(self._addresses)
         shares = {
-            what: dask.shares_of_values(dask.given_values(one, self._names, what), size)
+            what: self._sent(dask.shares_of_values(dask.given_values(one, self._names, what), size))
             for what, one in given.items()
             if one is not None
         }
@@ -226,6 +241,12 @@ class _Job:
             time.sleep(LOOK_SECONDS / 5)
 
     def _abandon(self, futures: list[Future], reason: str) -> None:
+        """Tell those that are left to give up; one that does not answer is not waited for long."""
+        telling = threading.Thread(target=self._tell, args=(futures, reason), daemon=True)
+        telling.start()
+        telling.join(TELLING_SECONDS)
+
+    def _tell(self, futures: list[Future], reason: str) -> None:
         there = [address for address in self._addresses if address in _workers(self._client)]
         for name in self._names:
             self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")

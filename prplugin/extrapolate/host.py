@@ -26,6 +26,8 @@ class HostWindow:
         The step, where the ranks are but this process's part.
     """
 
+    _spread: SpreadStep | None = None
+
     def __init__(self, ranks: Floats, spread: SpreadStep | None = None) -> None:
         self._spread = spread
         self.restart(ranks)
