@@ -11,6 +11,7 @@ from prplugin.errors import (
     NotConvergedError,
     OutOfMemoryError,
     PageRankError,
+    WorkerLostError,
 )
 from prplugin.estimates import Estimate, estimate
 from prplugin.progress import State as Progress
@@ -29,6 +30,7 @@ __all__ = [
     "PageRankError",
     "Progress",
     "Ranking",
+    "WorkerLostError",
     "estimate",
     "pagerank",
 ]

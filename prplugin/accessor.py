@@ -16,13 +16,14 @@ FRAME_TYPES = {
     "cudf.pandas._wrappers.pandas": ("DataFrame",),
     "polars": ("DataFrame", "LazyFrame"),
     "duckdb": ("DuckDBPyRelation",),
+    "dask.dataframe": ("DataFrame",),
 }
 """The frame types of each library that has an adapter in `prplugin.frames`, and that take another method.
 
 `pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
 pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
 type; a proxy without the method itself would still find those of cuDF and pandas, but try the second where the first
-raises.
+raises. The frames of dask_cudf are of a subclass of Dask's.
 """
 
 

@@ -6,15 +6,22 @@ import time
 from collections.abc import Hashable
 from functools import partial
 from types import ModuleType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from prplugin import cuda
 from prplugin.certificate import Certificate
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError, counted, listed
+from prplugin.errors import (
+    InvalidEdgesError,
+    InvalidOptionError,
+    MethodUnavailableError,
+    NotConvergedError,
+    counted,
+    listed,
+)
 from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, telling
-from prplugin.frames import adapter_for, cugraph, matrices
+from prplugin.frames import adapter_for, cugraph, dask, matrices
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import gpu_of, moved, namespace
@@ -32,6 +39,9 @@ from prplugin.order import Equal, order_of
 from prplugin.problem import Problem, normalised
 from prplugin.progress import ProgressOption, Watch, watching
 from prplugin.ranking import Ranking
+
+if TYPE_CHECKING:
+    from prplugin.cluster.run import SpreadGraph
 
 __all__ = ["Graph", "pagerank"]
 
@@ -71,11 +81,13 @@ def pagerank(
 
     Parameters
     ----------
-    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame or another table
+    edges : cudf.DataFrame, pandas.DataFrame, polars.DataFrame, a frame of Dask or another table
         One row an edge. It is not altered. Tables of pyarrow and whatever else narwhals or Arrow's C interface knows go
         in as well. Of a lazy one, such as a `polars.LazyFrame`, the columns in use are collected. Also the path of a
         Parquet file, or of a folder of them, or a `pyarrow.dataset.Dataset` of such: row groups are read one after
-        another, twice, and the graph holds 4 bytes an edge (12 with a weight) beside what it knows of the vertices.
+        another, twice, and the graph holds 4 bytes an edge (12 with a weight) beside what it knows of the vertices. The
+        partitions of a frame of Dask, of pandas or cuDF, stay on the workers of the `distributed.Client` in use, which
+        rank together; without one they are brought into this process.
     source, destination : column name, or list of column names, optional
         The two ends of the edges; lists, where a vertex has several columns. Not given: the first pair present of
         src/dst, source/destination, source/target, from/to.
@@ -126,10 +138,10 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges` (a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB, for
-        Parquet, and for what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's,
-        where a vertex has several) and `pagerank`. Integer ids ascend; others come in the order in which they first
-        appear, row by row, source before destination, then `vertices`.
+        Of the kind of `edges` (a frame of Dask of one partition a worker; a `polars.DataFrame` for a LazyFrame, a
+        `pyarrow.Table` for a relation of DuckDB, for Parquet, and for what has Arrow's C interface alone), one row a
+        vertex: the columns `vertex` (or the source's, where a vertex has several) and `pagerank`. Integer ids ascend;
+        others come in the order in which they first appear, row by row, source before destination, then `vertices`.
 
     Raises
     ------
@@ -141,6 +153,8 @@ def pagerank(
         If the named method cannot run here.
     OutOfMemoryError
         If the memory runs out all the same; it says what was needed, and which methods need less.
+    WorkerLostError
+        If a worker of the Dask cluster is lost meanwhile; another call works with those that are left.
     NotConvergedError
         If `max_iter` steps were not enough; it carries the `Ranking` reached.
 
@@ -192,6 +206,8 @@ class Graph:
     """
 
     _lasting = True
+    _spread: SpreadGraph | None = None
+    """The graph, where it lies on the workers of a cluster."""
 
     def __init__(
         self,
@@ -211,6 +227,13 @@ class Graph:
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, source, destination, weight)
+        if dask.accepts(edges) and (client := dask.client()) is not None:
+            from prplugin.cluster.run import SpreadGraph  # imports distributed, which has a client
+
+            self._spread = SpreadGraph(client, frame, columns, vertices, directed=bool(directed), duplicates=duplicates)
+            if self._lasting:
+                self._spread.wait()
+            return
         made_of = partial(of_an_ingest, frame, weight is not None, adapter.place)
         with telling(made_of), cuda.allocating(adapter.place):
             if adapter.place == "device":
@@ -299,12 +322,12 @@ class Graph:
     @property
     def number_of_vertices(self) -> int:
         """How many vertices there are, isolated ones included."""
-        return self._adjacency.n
+        return self._adjacency.n if self._spread is None else self._spread.number_of_vertices
 
     @property
     def number_of_edges(self) -> int:
         """How many directed edges there are; parallel ones count each, and both ways of an undirected one."""
-        return self._adjacency.m
+        return self._adjacency.m if self._spread is None else self._spread.number_of_edges
 
     def csr(self) -> Compressed:
         """Give the out-edges by source.
@@ -316,11 +339,13 @@ class Graph:
             or None where the graph has no weights. They are the graph's own, and read-only; of a cuDF frame's graph,
             copies on the GPU.
         """
+        self._require_one_memory()
         with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csr)
 
     def csc(self) -> Compressed:
         """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
+        self._require_one_memory()
         with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csc)
 
@@ -345,6 +370,7 @@ class Graph:
         >>> graph.estimate().chosen.method
         'numpy'
         """
+        self._require_one_memory()
         return of_graph(self._adjacency, this_machine())
 
     def rank(
@@ -381,6 +407,14 @@ class Graph:
 
     def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
         began = time.perf_counter()
+        if self._spread is not None:
+            if options.certified:
+                raise MethodUnavailableError(
+                    "certified=True looks at all ranks in one memory, and those of this graph lie on several workers: "
+                    "make the graph of frame.compute(), if its edges fit one memory."
+                )
+            given = {"personalization": personalization, "dangling": dangling, "nstart": nstart}
+            return _checked(self._spread.rank(options, given, watch), options)
         adjacency = self._adjacency
         with cuda.allocating(adjacency.place, adjacency.gpu):
             problem = Problem(
@@ -414,9 +448,7 @@ class Graph:
             outcome.order,
             self._history(method, options, watch),
         )
-        if not outcome.converged and options.tol > 0:
-            raise NotConvergedError(_shortfall(ranking, options), ranking)
-        return ranking
+        return _checked(ranking, options)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Spread values given by vertex over all vertices, divided by their sum."""
@@ -458,6 +490,13 @@ class Graph:
         ]
         return Twins(self._adjacency, vectors)
 
+    def _require_one_memory(self) -> None:
+        if self._spread is not None:
+            raise MethodUnavailableError(
+                "the edges of this graph lie on several workers, and no one of them holds its arrays: "
+                "make the graph of frame.compute(), if its edges fit one memory."
+            )
+
     def _check_out_weights(self, weights: str) -> None:
         rows = self._adjacency.past_range()
         if rows.size:
@@ -489,6 +528,12 @@ def _iterated(
     uniform = 1.0 / adjacency.n
     watched = watch.iterations(tol, budget)
     return iterate(step, uniform if start is None else start, certificate, options, budget, watched, equal)
+
+
+def _checked(ranking: Ranking, options: Options) -> Ranking:
+    if not ranking.converged and options.tol > 0:
+        raise NotConvergedError(_shortfall(ranking, options), ranking)
+    return ranking
 
 
 def _read_only(compressed: Compressed) -> Compressed:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,11 +20,50 @@ __all__ = [
     "NotConvergedError",
     "OutOfMemoryError",
     "PageRankError",
+    "RefusedRows",
+    "WorkerLostError",
+    "refusal",
 ]
 
 
 class PageRankError(Exception):
     """Base of every error that prplugin raises on purpose."""
+
+    refused: RefusedRows | None = None
+    """The rows that the message speaks of, where it speaks of rows."""
+
+
+@dataclass(frozen=True)
+class RefusedRows:
+    """Rows of which a message names the first few; what is found in parts of a frame makes one message so.
+
+    Attributes
+    ----------
+    say : function of a RefusedRows
+        Gives the message.
+    count : int
+        How many there are.
+    rows : list of int
+        The first few, counted from 0.
+    held : list of str
+        What they hold.
+    """
+
+    say: Callable[[RefusedRows], str]
+    count: int
+    rows: list[int]
+    held: list[str]
+
+    def padded(self, items: Sequence[object]) -> list[object]:
+        """Lengthen a list of the first few to the count of all, for `listed`."""
+        return [*items, *[""] * (self.count - len(items))]
+
+
+def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
+    """Make an error of rows."""
+    made = error(refused.say(refused))
+    made.refused = refused
+    return made
 
 
 class InvalidEdgesError(PageRankError, ValueError):
@@ -52,6 +92,10 @@ class OutOfMemoryError(MethodUnavailableError, MemoryError):
 
 class MissingLibraryError(PageRankError, ImportError):
     """A library that this needs, and that prplugin does not bring along, is not installed."""
+
+
+class WorkerLostError(PageRankError):
+    """A worker of a Dask cluster was lost while it was needed; another call works with those that are left."""
 
 
 class NotConvergedError(PageRankError):

@@ -40,7 +40,7 @@ from prplugin.extrapolate import WINDOW, Window, window_bytes
 from prplugin.extrapolate.host import HostWindow
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import total
-from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, Step, Sums
+from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, SpreadStep, Step, Sums
 from prplugin.options import Options
 from prplugin.order import Equal, Order, least_gap, order_of
 
@@ -124,7 +124,7 @@ def iterate(
             return outcome
         ranks, done = outcome.ranks, outcome.iterations
         # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
-        ranks /= total(ranks)
+        ranks /= _sum_of(step)(ranks)
         step.contribute_in("float64")
         step.start(ranks)
         del outcome, ranks  # makes room
@@ -418,7 +418,7 @@ def _may_leap(step: Step) -> bool:
 def _window(step: Step) -> Window | None:
     """Begin a window; None where the GPU has no room for one."""
     if not isinstance(step, LaunchStep):
-        return HostWindow(step.ranks())
+        return HostWindow(step.ranks(), step if isinstance(step, SpreadStep) else None)
     from prplugin.extrapolate.device import DeviceWindow  # imports CuPy, which the step has
 
     return DeviceWindow(step) if cuda.holds(window_bytes(step.ranks().size)) else None
@@ -503,6 +503,11 @@ class _Mean:
         mean = self._first + self._sum / self._size
         self._first = None
         return mean
+
+
+def _sum_of(step: Step) -> Callable[[Floats], float]:
+    """Give what adds up a vector of ranks, of which the step may have but a part."""
+    return (lambda ranks: float(step.add(total(ranks)))) if isinstance(step, SpreadStep) else total
 
 
 def step_budget(certificate: Certificate, options: Options) -> int:

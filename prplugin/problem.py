@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +48,14 @@ class Problem:
         return chain(self.adjacency.n) + 2
 
 
-def normalised(values: Floats) -> tuple[Floats, float]:
-    """Divide non-negative values by their sum; also give the sum, which may turn out to be 0 or infinite."""
-    whole = total(values)
+def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
+    """Divide non-negative values by their sum; also give the sum, which may turn out to be 0 or infinite.
+
+    Parameters
+    ----------
+    sum_of : function
+        Gives the sum; of values that are a part of all, that of all.
+    """
+    whole = sum_of(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         return values / whole, whole

@@ -64,6 +64,11 @@ class Watch:
         self.begun: dict[str, float] = {}
         self.bounds: list[tuple[int, float]] = []
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a report."""
+        return self._report is not None
+
     def stage(self, stage: Literal["vertices", "edges"]) -> None:
         """Say that a stage begins."""
         self.begun[stage] = time.perf_counter()

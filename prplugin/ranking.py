@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -20,7 +20,7 @@ from prplugin.history import History
 from prplugin.order import Order
 from prplugin.plot import plot
 
-__all__ = ["Ranking", "Tie", "highest"]
+__all__ = ["Ranking", "SpreadRanking", "Tie", "highest"]
 
 
 class Tie(NamedTuple):
@@ -152,11 +152,47 @@ class Ranking:
         return self._write(self.ranks[rows], rows)
 
     def __str__(self) -> str:
+        return self._described(self.ranks.size)
+
+    def _described(self, n: int) -> str:
         how = "converged" if self.converged else "not converged"
         return (
-            f"PageRank of {self.ranks.size:,} vertices: {how} after {self.iterations} iterations of "
+            f"PageRank of {n:,} vertices: {how} after {self.iterations} iterations of "
             f"{self.method}, error at most {self.error_bound:.2g}, {self.seconds:.3g} s"
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpreadRanking(Ranking):
+    """A ranking whose ranks lie on the workers of a Dask cluster.
+
+    `ranks` is a Series of Dask, and `frame` a frame of Dask.
+
+    Attributes
+    ----------
+    n : int
+        Vertices.
+    workers : int
+        How many ranked.
+    stages : dict
+        Seconds of each stage, those that made the graph included, on the slowest worker. Of "communication", the time
+        that a worker waited for others while it ranked, the others include their part.
+    bytes_sent : list of int
+        By each worker to others while it ranked, about.
+    """
+
+    n: int
+    workers: int
+    stages: Mapping[str, float]
+    bytes_sent: list[int]
+
+    @cached_property
+    def frame(self) -> Any:
+        """The ranks as a frame of Dask: see `Ranking.frame`."""
+        return self._write(self.ranks, None)
+
+    def __str__(self) -> str:
+        return self._described(self.n) + f" on {self.workers} workers"
 
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:

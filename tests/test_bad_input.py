@@ -182,7 +182,7 @@ NOT_A_FRAME = [[(1, 2)], {"src": [1], "dst": [2]}, np.zeros((2, 2)), EDGES["src"
 @pytest.mark.parametrize("edges", NOT_A_FRAME, ids=lambda edges: type(edges).__name__)
 def test_things_that_are_no_frame(edges):
     with pytest.raises(
-        prplugin.InvalidEdgesError, match=r"edges must be a DataFrame of cuDF, pandas or polars, .*, not \w+"
+        prplugin.InvalidEdgesError, match=r"edges must be a DataFrame of cuDF, pandas, polars or Dask, .*, not \w+"
     ):
         prplugin.pagerank(edges)
 

@@ -21,6 +21,7 @@ LAYERS = [
     {"extrapolate"},
     {"iterate"},
     {"measure", "estimates"},
+    {"cluster"},
     {"api", "accessor"},
     {"__init__"},
     {"files", "verify", "demo", "networkx"},
@@ -106,6 +107,8 @@ def test_importing_prplugin_imports_no_library_that_the_user_has_not():
         "polars",
         "duckdb",
         "matplotlib",
+        "dask",
+        "distributed",
     ]
     assert run(f"import prplugin, sys; print([name for name in {heavy} if name in sys.modules])").strip() == "[]"
 

@@ -341,7 +341,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("edges", [pl.Series([1]), pa.array([1]), pa.chunked_array([[1]]), pa.schema([]), 7, [1]])
     def test_what_is_no_table(self, edges):
-        with pytest.raises(prplugin.InvalidEdgesError, match="edges must be a DataFrame of cuDF, pandas or polars"):
+        with pytest.raises(prplugin.InvalidEdgesError, match="edges must be a DataFrame of cuDF, pandas, polars"):
             prplugin.pagerank(edges)
 
     def test_a_stream_that_is_no_table(self):

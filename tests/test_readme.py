@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import dask.dataframe
 import networkx
 import pandas as pd
 import polars
@@ -43,6 +44,7 @@ def names(folder):
         "edges": edges,
         "prplugin": prplugin,
         "polars_edges": polars.DataFrame({"src": ["ann"], "dst": ["bob"]}),
+        "dask_edges": dask.dataframe.from_pandas(edges[["src", "dst"]], npartitions=2),
         "arrow_table": pa.table({"src": ["ann"], "dst": ["bob"]}),
         "parquet_path": folder / "edges.parquet",
         "matrix": matrix,

@@ -7,6 +7,7 @@ import numpy as np
 from prplugin.extrapolate import WINDOW, leap_weights
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import total
+from prplugin.methods import SpreadStep
 
 __all__ = ["HostWindow", "host_window_bytes"]
 
@@ -21,9 +22,14 @@ class HostWindow:
     ----------
     ranks : array of n float64
         What the next step begins from.
+    spread : SpreadStep, optional
+        The step, where the ranks are but this process's part.
     """
 
-    def __init__(self, ranks: Floats) -> None:
+    _spread: SpreadStep | None = None
+
+    def __init__(self, ranks: Floats, spread: SpreadStep | None = None) -> None:
+        self._spread = spread
         self.restart(ranks)
 
     def restart(self, ranks: Floats) -> None:
@@ -43,14 +49,19 @@ class HostWindow:
 
     def leap(self) -> Floats | None:
         moves, self._moves = self._moves, []
-        weights = leap_weights(_gram(moves))
+        products = _gram(moves)
+        if self._spread is None:
+            weights = leap_weights(products)
+        else:
+            # On machines that differ they might differ in their last bits, and so might what is worth a leap.
+            weights = self._spread.of_first(leap_weights(self._spread.add(products)))
         if weights is None:
             return None
         ranks = self.last.copy()
         for move, weight in zip(moves[1:], weights, strict=True):
             ranks -= weight * move
         np.maximum(ranks, 0.0, out=ranks)
-        ranks /= total(ranks)
+        ranks /= total(ranks) if self._spread is None else self._spread.add(total(ranks))
         return ranks
 
 

@@ -15,9 +15,10 @@ An adapter has
 from __future__ import annotations
 
 from types import ModuleType
+from typing import Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import cudf, narwhals, pandas, parquet, proxies
+from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
 
 __all__ = ["adapter_for"]
 
@@ -25,21 +26,23 @@ ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, parquet, narwhals)
 """In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
 
 
-def adapter_for(frame: object) -> ModuleType:
-    """Find the adapter of a frame.
+def adapter_for(frame: object) -> Any:
+    """Find the adapter of a frame: a module, or for what Dask has to bring into this process first, one around it.
 
     Raises
     ------
     InvalidEdgesError
         If it is no frame that prplugin knows.
     """
+    if dask.accepts(frame):
+        return dask.Collected(frame)
     for adapter in ADAPTERS:
         if adapter.accepts(frame):
             return adapter
     kind = type(frame)
     raise InvalidEdgesError(
-        "edges must be a DataFrame of cuDF, pandas or polars, another table that narwhals or Arrow knows, or the path "
-        "of a Parquet file, not "
+        "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
+        "path of a Parquet file, not "
         f"{kind.__module__}.{kind.__qualname__}. "
         "Put the two ends of the edges in the columns of one."
     )

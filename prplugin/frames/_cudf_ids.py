@@ -24,7 +24,22 @@ from prplugin.graph.device_edges import GivenWeights, edges_by_id, with_weights
 from prplugin.graph.device_strings import number_strings
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["check_kind", "encode", "is_decimal", "located", "missing_rows", "taken"]
+__all__ = [
+    "check_kind",
+    "encode",
+    "has_width",
+    "integers",
+    "integers_like",
+    "is_decimal",
+    "kind_of",
+    "like_categories",
+    "located",
+    "missing_rows",
+    "numbered_by_first_appearance",
+    "on_device",
+    "plain",
+    "taken",
+]
 
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 NESTED = (cudf.ListDtype, cudf.StructDtype)
@@ -61,20 +76,19 @@ def encode(
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(_common_integers(parts[0], named[0]), weights(), grouped=grouped)
-        return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else _integers_like(ids, parts[0])], kinds
+        return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else integers_like(ids, parts[0])], kinds
     numbered = [
         [cudf.Series(ids) for ids in _common_integers(part, names)]
         if kind == "integer"
-        else [_on_device(column, name) for column, name in zip(part, names, strict=True)]
+        else [on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
     ]
-    strings = _strings_by_first_appearance(numbered[0]) if kinds == ["string"] else None
-    codes, columns = strings or _by_first_appearance(numbered, labels[0])
+    codes, columns = numbered_by_first_appearance(numbered, labels, kinds)
     for part, kind in enumerate(kinds):
         if kind == "integer":
-            columns[part] = _integers_like(as_array(columns[part]), parts[part])
+            columns[part] = integers_like(as_array(columns[part]), parts[part])
         else:
-            columns[part] = _like_categories(columns[part], parts[part])
+            columns[part] = like_categories(columns[part], parts[part])
     return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
@@ -92,14 +106,14 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
     comparable = cupy.ones(rows.size, np.bool_)
     for vertex, column, kind in zip(vertices, columns, kinds, strict=True):
         if kind == "integer":
-            ids = _integers(vertex, "")
-            others = _integers(column, "")
+            ids = integers(vertex, "")
+            others = integers(column, "")
             cast = others.astype(ids.dtype)
             # An id that the type of the graph's does not hold is none of them.
             comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
             pair = [cudf.Series(ids), cudf.Series(cast)]
         else:
-            pair = _in_one_type([_plain(vertex), _plain(_on_device(column, what))], what)
+            pair = _in_one_type([plain(vertex), plain(on_device(column, what))], what)
         known.append(pair[0])
         asked.append(pair[1])
     at, of = _matches(_table(known), _table(asked))
@@ -181,14 +195,10 @@ def _refuse_floats(column: cudf.Series, label: str) -> str:
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        missing = missing_rows(column)
-        raise InvalidEdgesError(
-            f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
-            f"{listed(missing)} (counted from 0): a vertex needs an id. Drop or fill them."
-        )
+        raise host.nulls_refused(missing_rows(column), label)
 
 
-def _on_device(column: Any, label: str) -> cudf.Series:
+def on_device(column: Any, label: str) -> cudf.Series:
     """Bring a column of the host to the GPU."""
     if isinstance(column, cudf.Series):
         return column
@@ -203,11 +213,11 @@ def _on_device(column: Any, label: str) -> cudf.Series:
 
 def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
     """Take integer ids out of columns, in the one integer type that holds all."""
-    arrays = [_integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return host.in_one_type(arrays, [_has_width(column) for column in columns], labels)
+    arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
+    return host.in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
-def _integers(column: Any, label: str) -> Integers:
+def integers(column: Any, label: str) -> Integers:
     """Take integer ids out of whatever holds them; without a copy from plain columns on the GPU."""
     if isinstance(column, pd.Series):
         return cupy.asarray(host.integers(column, label))
@@ -221,15 +231,15 @@ def _integers(column: Any, label: str) -> Integers:
 _NUMPY_INTEGERS = tuple(np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8))
 
 
-def _has_width(column: Any) -> bool:
+def has_width(column: Any) -> bool:
     return column.dtype.kind not in "Of" or isinstance(column.dtype, (cudf.CategoricalDtype, pd.CategoricalDtype))
 
 
-def _integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
+def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
     """Hold ids as the source's column holds them: plain, nullable, Arrow's or categorical."""
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
-        return _like_categories(as_series(ids), columns)
+        return like_categories(as_series(ids), columns)
     if isinstance(like, pd.ArrowDtype):
         return as_series(ids).astype(pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
     if not isinstance(like, np.dtype):
@@ -238,6 +248,20 @@ def _integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
 
 
 # --- everything else: the order of first appearance ---------------------------------------------------------------
+
+
+def numbered_by_first_appearance(
+    parts: list[list[cudf.Series]], labels: list[list[str]], kinds: list[str]
+) -> tuple[list[Integers], list[cudf.Series]]:
+    """Number vertices of one column or several as they first appear, source before destination: codes, and columns.
+
+    Parameters
+    ----------
+    parts : list of lists of Series
+        For each column of a vertex, that of each end; integers in one type.
+    """
+    strings = _strings_by_first_appearance(parts[0]) if kinds == ["string"] else None
+    return strings or _by_first_appearance(parts, labels[0])
 
 
 def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
@@ -283,7 +307,7 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     order = cupy.argsort(cupy.concatenate(places))
     distinct = []
     for part, label in zip(parts, labels, strict=True):
-        columns = [_plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
+        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
         distinct.append(taken(_joined(columns, label), order))
     merged, first = _factorised(distinct)
     number = cupy.empty(order.size, index_dtype(first.size))
@@ -342,7 +366,7 @@ def _keys(column: cudf.Series) -> cudf.Series:
     return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
 
 
-def _plain(column: cudf.Series) -> cudf.Series:
+def plain(column: cudf.Series) -> cudf.Series:
     """Take ids out of a categorical."""
     if not isinstance(column.dtype, cudf.CategoricalDtype):
         return column
@@ -388,7 +412,7 @@ def _common_type(dtypes: list[Any]) -> Any:
     return first
 
 
-def _like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
+def like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
     """Make distinct values categorical again where all columns are of one categorical type."""
     like = columns[0].dtype
     if not isinstance(like, cudf.CategoricalDtype):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, looked_up, pooled
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 from prplugin.graph.renumber import edges_by_id
@@ -67,17 +68,43 @@ def encode(
             _common_integers(parts[0], [label[0] for label in labels]), grouped=grouped, lasting=lasting
         )
         return edges, [integers_like(ids, parts[0])], kinds
-    if len(parts) == 1:
-        codes, array, _ = _by_first_appearance(parts[0], labels[0][0], strings=kinds == ["string"])
-        return Edges(codes[0], codes[1], None, len(array)), [array], kinds
-    for part, kind in enumerate(kinds):
-        if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
-            parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
-    codes, arrays = _encode_tuples(parts, labels)
+    codes, arrays, _ = by_first_appearance(parts, labels, kinds)
     for part, kind in enumerate(kinds):
         if kind == "integer":
             arrays[part] = integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
     return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
+
+
+def by_first_appearance(
+    parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
+) -> tuple[list[Integers], list[Any], Integers]:
+    """Number vertices of one column or several as they first appear, source before destination.
+
+    Parameters
+    ----------
+    parts : list of lists of Series
+        For each column of a vertex, that of each end.
+    labels : list of lists of str
+        What messages call each column of each end.
+    kinds : list of str
+        What each column of a vertex holds.
+
+    Returns
+    -------
+    codes : list of arrays
+        For each end.
+    arrays : list of pandas arrays
+        The distinct vertices, column by column; integers as one type of NumPy holds them.
+    places : array
+        Where each vertex first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
+    """
+    if len(parts) == 1 and kinds != ["integer"]:
+        codes, array, places = _by_first_appearance(parts[0], labels[0][0], strings=kinds == ["string"])
+        return codes, [array], places
+    for part, kind in enumerate(kinds):
+        if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
+            parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
+    return _encode_tuples(parts, labels)
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
@@ -227,11 +254,9 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
         return "timedelta"
     kinds = column.map(type)
     if kinds.nunique() > 1:
-        other = int(np.flatnonzero(kinds != kinds.iloc[0])[0])
-        raise InvalidEdgesError(
-            f"{label} mixes kinds of ids: {kinds.iloc[0].__name__} in row 0, {kinds.iloc[other].__name__} in row "
-            f"{other} (counted from 0). Cast it to one type, for instance with .astype(str)."
-        )
+        rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
+        held = [kinds.iloc[row].__name__ for row in rows]
+        raise refusal(InvalidEdgesError, RefusedRows(partial(_mixed, label), len(rows), rows, held))
     kind: type = kinds.iloc[0]
     if issubclass(kind, (float, complex, np.inexact)):
         raise InvalidEdgesError(
@@ -246,10 +271,28 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
 def _refuse_nulls(column: pd.Series, label: str) -> None:
     missing = np.flatnonzero(column.isna())
     if missing.size:
-        raise InvalidEdgesError(
-            f"{label} has {counted(missing.size, 'null')}, in {'row' if missing.size == 1 else 'rows'} "
-            f"{listed(missing)} (counted from 0): a vertex needs an id. Drop or fill them."
-        )
+        raise nulls_refused(missing, label)
+
+
+def nulls_refused(missing: Integers, label: str) -> PageRankError:
+    """Make the error of null ids in some rows."""
+    return refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
+
+
+def _nulls(label: str, nulls: RefusedRows) -> str:
+    return (
+        f"{label} has {counted(nulls.count, 'null')}, in {'row' if nulls.count == 1 else 'rows'} "
+        f"{listed(nulls.padded(nulls.rows))} (counted from 0): a vertex needs an id. Drop or fill them."
+    )
+
+
+def _mixed(label: str, mixed: RefusedRows) -> str:
+    first = mixed.held[0]
+    other = next(place for place, kind in enumerate(mixed.held) if kind != first)
+    return (
+        f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.held[other]} in row "
+        f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with .astype(str)."
+    )
 
 
 # --- integers -----------------------------------------------------------------------------------------------------
@@ -258,7 +301,7 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
     """Take integer ids out of columns, in the one integer type that holds all."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
-    return in_one_type(arrays, [_has_width(column) for column in columns], labels)
+    return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
@@ -285,7 +328,7 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
     return [array.astype(dtype, copy=False) for array in arrays]
 
 
-def _has_width(column: pd.Series | Pooled) -> bool:
+def has_width(column: pd.Series | Pooled) -> bool:
     return not (types.is_object_dtype(column.dtype) or types.is_float_dtype(column.dtype))
 
 
@@ -361,7 +404,7 @@ def _by_first_appearance(
         each = _factorised(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
-    merged, values = pd.factorize(_one_type([plain(uniques) for _, uniques in each], label))
+    merged, values = pd.factorize(in_common([plain(uniques) for _, uniques in each], label))
     places = np.full(len(values), np.iinfo(np.int64).max)
     bounds = np.cumsum([0, *(len(uniques) for _, uniques in each)])
     numbers = [merged[first:last] for first, last in pairwise(bounds)]
@@ -372,7 +415,7 @@ def _by_first_appearance(
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
     all_codes = [looked_up(position[number], codes) for (codes, _), number in zip(each, numbers, strict=True)]
-    return all_codes, _like_categories(values.take(order), columns), places[order]
+    return all_codes, like_categories(values.take(order), columns), places[order]
 
 
 def _factorised(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
@@ -392,7 +435,7 @@ def _factorised(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tup
     return found
 
 
-def _one_type(arrays: list[Any], label: str) -> Any:
+def in_common(arrays: list[Any], label: str) -> Any:
     """Join arrays of one kind into one array: in their common type, else in that of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
@@ -423,14 +466,14 @@ def _values(column: pd.Series) -> Any:
     return column.to_numpy() if wrapped else column.array
 
 
-def _like_categories(values: Any, columns: list[pd.Series]) -> Any:
+def like_categories(values: Any, columns: list[pd.Series]) -> Any:
     """Make distinct values categorical again where all columns are of one categorical type."""
     like = columns[0].dtype
     same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
     return pd.Categorical(values, dtype=like) if same else values
 
 
-def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any]]:
+def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], Integers]:
     """Number vertices of several columns: number each column's values, and then the tuples of numbers."""
     numbered = [_by_first_appearance(columns, labels[0][part]) for part, columns in enumerate(parts)]
     keys = [codes.astype(np.int64) for codes in numbered[0][0]]
@@ -448,7 +491,7 @@ def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tup
         for place, (column, rows) in enumerate(_split(places, m)):
             first[rows] = part_codes[place][column]
         arrays.append(values.take(first))
-    return codes, arrays
+    return codes, arrays, places
 
 
 def _split(places: Integers, m: int) -> list[tuple[Integers, Integers]]:

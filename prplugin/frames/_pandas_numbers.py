@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from prplugin.errors import PageRankError, counted, listed
+from prplugin.errors import PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_ids import plain_value
 from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Floats, Integers
@@ -64,13 +65,19 @@ def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> 
     """Give the function that raises for some rows of a column, with what they hold."""
 
     def refuse(rows: Integers, are: str, what_to_do: str) -> None:
-        shown = [f"{plain_value(column.iloc[row])!r} in {noun} {row}" for row in rows[:3].tolist()]
-        raise error(
-            f"{label} has {counted(rows.size, 'value')} {are}: {listed(shown + [''] * (rows.size - len(shown)), 3)} "
-            f"(counted from 0). {what_to_do}"
-        )
+        first = rows[:3].tolist()
+        held = [repr(plain_value(column.iloc[row])) for row in first]
+        raise refusal(error, RefusedRows(partial(_values, label, noun, are, what_to_do), rows.size, first, held))
 
     return refuse
+
+
+def _values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows) -> str:
+    shown = [f"{held} in {noun} {row}" for held, row in zip(values.held, values.rows, strict=True)]
+    return (
+        f"{label} has {counted(values.count, 'value')} {are}: {listed(values.padded(shown), 3)} "
+        f"(counted from 0). {what_to_do}"
+    )
 
 
 def check_range(floats: Floats, refuse: Refuse) -> None:

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from prplugin.graph.device_edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "column_of",
+    "on_cudf_stream",
+    "opened",
+    "place",
+    "read",
+    "read_values",
+    "write",
+]
 
 place = "device"
 
@@ -60,7 +70,7 @@ class Vertices:
 
     def described(self, rows: Integers) -> list[str]:
         """Spell out the ids of some vertices for a message."""
-        with _on_cudf_stream():
+        with on_cudf_stream():
             return _described(self.columns, rows)
 
 
@@ -111,8 +121,8 @@ def _read_there(
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     several = len(columns.source) > 1
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    with _on_cudf_stream():
-        ends = [[_column(frame, position) for position in end] for end in (columns.source, columns.destination)]
+    with on_cudf_stream():
+        ends = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
         if vertices is not None:
             ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
             labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
@@ -140,7 +150,7 @@ def read_values(given: object, vertices: Vertices | narwhals.Vertices, what: str
     import cupy  # loaded with cuDF
 
     ids = _ids()
-    with _on_cudf_stream():
+    with on_cudf_stream():
         columns, values = _ids_and_values(given, vertices.names, what)
         for column, kind in zip(columns, vertices.kinds, strict=True):
             ids.check_kind(column, kind, what)
@@ -175,7 +185,7 @@ def write(vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | N
 
     from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
-    with _on_cudf_stream():
+    with on_cudf_stream():
         ranks, rows = copied(cupy.asarray(ranks)), moved(rows, "device")  # what a frame holds is its own
         if namespace(ids := vertices.ids[0]) is not np:
             return as_frame({"vertex": copied(ids) if rows is None else ids[rows], "pagerank": ranks})
@@ -196,7 +206,7 @@ def _on_host(given: object) -> Any:
 
 
 @contextmanager
-def _on_cudf_stream() -> Iterator[None]:
+def on_cudf_stream() -> Iterator[None]:
     """Put CuPy's work on the stream that cuDF works on, after all that the caller's stream has been given.
 
     cuDF knows no current stream: its work goes on the default one, ours on the caller's, and neither waits for the
@@ -233,10 +243,10 @@ def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
         return None
     from prplugin.frames._cudf_numbers import unchecked  # imports cuDF
 
-    return unchecked(_column(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
+    return unchecked(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 
 
-def _column(frame: cudf.DataFrame, position: int) -> cudf.Series:
+def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
     """Take a column, with an index that is of no account."""
     from cudf import RangeIndex  # loaded with the frame
 
@@ -266,7 +276,7 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any
                 raise InvalidOptionError(
                     f"{what} is a frame of {given.shape[1]} columns, but the vertices of this graph have one."
                 )
-            return [_column(given, 0)]
+            return [column_of(given, 0)]
         if isinstance(given, cudf.MultiIndex):
             raise InvalidOptionError(
                 f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
@@ -300,7 +310,7 @@ def _ids_and_values(given: Any, names: list[Hashable], what: str) -> tuple[list[
 
 
 def _columns_of(frame: cudf.DataFrame, names: list[Hashable], what: str) -> list[cudf.Series]:
-    return [_column(frame, position) for position in positions_of(list(frame.columns), names, what)]
+    return [column_of(frame, position) for position in positions_of(list(frame.columns), names, what)]
 
 
 def _described(columns: list[Any], rows: Integers) -> list[str]:

@@ -67,7 +67,7 @@ class Adjacency:
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # The same to the bit: added up in another order, a sum at the end of the range may be past it.
-            there._out_weight = moved(self.out_weight, place), self.out_weight_chain
+            there.know_out_weight(moved(self.out_weight, place), self.out_weight_chain)
         settle(place)
         return there
 
@@ -110,6 +110,10 @@ class Adjacency:
     def out_weight_chain(self) -> int:
         """How many roundings an out-weight carries at most."""
         return self._out_weight[1]
+
+    def know_out_weight(self, out_weight: Floats, chain: int) -> None:
+        """Take out-weights that were found elsewhere, and how many roundings one carries at most."""
+        self._out_weight = out_weight, chain
 
     def past_range(self) -> Integers:
         """Find the vertices whose out-weight is more than float64 holds."""

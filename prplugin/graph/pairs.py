@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, counted, listed
+from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.graph.adjacency import packs, stable_order
 from prplugin.graph.arrays import namespace
 from prplugin.graph.edges import Edges, Floats, Integers
@@ -67,10 +67,14 @@ def both_ways(edges: Edges) -> Edges:
     )
 
 
-def _repeated(rows: Integers) -> InvalidEdgesError:
-    return InvalidEdgesError(
-        f"{counted(rows.size, 'row')} of the edge frame {'repeats' if rows.size == 1 else 'repeat'} "
-        f"a pair of vertices that an earlier row has: {listed(rows)} (counted from 0). "
+def _repeated(rows: Integers) -> PageRankError:
+    return refusal(InvalidEdgesError, RefusedRows(_pairs, rows.size, rows[:5].tolist(), []))
+
+
+def _pairs(repeated: RefusedRows) -> str:
+    return (
+        f"{counted(repeated.count, 'row')} of the edge frame {'repeats' if repeated.count == 1 else 'repeat'} "
+        f"a pair of vertices that an earlier row has: {listed(repeated.padded(repeated.rows))} (counted from 0). "
         "Drop them, or pass duplicates='sum', 'first' or 'last'."
     )
 

@@ -43,6 +43,7 @@ __all__ = [
     "GpuStep",
     "LaunchStep",
     "Method",
+    "SpreadStep",
     "Step",
     "Sums",
     "candidates",
@@ -51,6 +52,7 @@ __all__ = [
     "compile_ahead",
     "contenders",
     "methods",
+    "options_of",
 ]
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,20 @@ class Step(Protocol):
 
     def ranks(self) -> Floats:
         """Give the current ranks, in the order of the result; the next step may overwrite them."""
+
+
+@runtime_checkable
+class SpreadStep(Step, Protocol):
+    """A step of which each of several processes has a part: its ranks are those of its rows, its sums those of all.
+
+    All of them take the same steps, in the same order, and decide alike, since they see the same numbers.
+    """
+
+    def add(self, values: Any) -> Any:
+        """Add up what all processes bring, a number or an array each: the same bits in all of them."""
+
+    def of_first(self, value: Any) -> Any:
+        """Give all processes what the first of them brings."""
 
 
 @runtime_checkable
@@ -201,14 +217,15 @@ def compile_ahead(weighted: bool) -> None:
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
     """Raise InvalidOptionError if an option is not one of the method's."""
-    known = _options_of(method)
+    known = options_of(method)
     for name in options:
         if name not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
             raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
 
 
-def _options_of(method: Method) -> tuple[str, ...]:
+def options_of(method: Method) -> tuple[str, ...]:
+    """Name the options of a method."""
     return _keywords_of(method.prepare)
 
 
@@ -259,9 +276,9 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
         If none can run here, with the reason of each.
     """
     for option in options:
-        if not any(option in _options_of(method) for method in methods().values()):
+        if not any(option in options_of(method) for method in methods().values()):
             raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
-    able = [method for method in candidates(adjacency).values() if set(options) <= set(_options_of(method))]
+    able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
     if not able:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '

@@ -60,12 +60,18 @@ class Blocks:
         return arranged
 
 
-def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1) -> Blocks:
-    """Lay out edges that are sorted by row, for a grid of so many blocks at most."""
+def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None) -> Blocks:
+    """Lay out edges that are sorted by row, for a grid of so many blocks at most.
+
+    Parameters
+    ----------
+    columns : int, optional
+        How many vertices there are sources among; as many as there are rows if not given.
+    """
     import cupy  # holds the edges
 
     count = pieces.count
-    tiles = -(-pieces.n // tile)
+    tiles = -(-(pieces.n if columns is None else columns) // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
     chunks = cupy.empty((tiles, count), np.uint16)
     cuda.roomy(_kernel("count", pieces, tile), 4 * tiles)((count,), (1024,), (*common, chunks), shared_mem=4 * tiles)

@@ -14,12 +14,25 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.extrapolate import window_bytes
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats, Integers
 from prplugin.graph.footprint import Counts, Footprint, out_weight
 from prplugin.methods import Ending, LaunchStep, Sums, _device
 from prplugin.problem import Problem
 
-__all__ = ["THREADS", "MergeStep", "Pieces", "Plan", "cut", "even_size", "leaping", "step_footprint"]
+__all__ = [
+    "THREADS",
+    "MergeStep",
+    "Pieces",
+    "Plan",
+    "blocks_of",
+    "cut",
+    "even_size",
+    "first_rows",
+    "leaping",
+    "most_blocks_of",
+    "step_footprint",
+]
 
 THREADS = 256
 
@@ -92,6 +105,17 @@ def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
     return Pieces(n, m, size, cuts, offsets)
 
 
+def first_rows(adjacency: Adjacency, rows: int | None) -> Integers:
+    """Give the offsets of the in-edges of the first so many vertices, or of all."""
+    offsets: Integers = adjacency.csc.offsets
+    return offsets if rows is None else offsets[: rows + 1]
+
+
+def most_blocks_of(plan: Plan) -> int:
+    """Count the blocks that a grid of the plan's kernel may have, whatever they need."""
+    return cuda.multiprocessors() * (cuda.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
+
+
 class Plan(Protocol):
     """How a method reads the edges.
 
@@ -130,12 +154,11 @@ class MergeStep(LaunchStep):
         self.narrow_pays = plan.narrow_pays
         self._plan, self._n, self._weighted = plan, n, adjacency.weighted
         self._out_weight = adjacency.out_weight
-        most_blocks = cuda.multiprocessors() * (cuda.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
         self._starting = min(cuda.blocks_for(n, THREADS), _device.BLOCKS)
         # One array: each of these would take as long to allocate as a kernel to launch.
         sizes = (
             pieces.count, pieces.count, 2 * totals * (1 + self.at_once), totals * self._starting, 2, n, n, 2 * n,
-            2 * totals * min(pieces.count, most_blocks), 1,
+            2 * totals * min(pieces.count, most_blocks_of(plan)), 1,
         )  # fmt: skip
         room = cupy.empty(sum(sizes))
         (
@@ -167,8 +190,7 @@ class MergeStep(LaunchStep):
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
         self._launch = self._plan.kernel(dtype).kernel
         self._room = self._plan.room(dtype)
-        most_blocks = _most_blocks(self._launch, self._plan.threads, self._room, cuda.device())
-        self._blocks = min(self._plan.pieces.count, most_blocks)
+        self._blocks = blocks_of(self._plan, self._launch, self._room)
         self._begin = cuda.kernel("methods/merge_start.cu", "merge_start", real_t=cuda.ctype(dtype))
         self._edges = self._plan.edges(dtype)
 
@@ -254,6 +276,11 @@ def step_footprint(graph: Counts, there: Counts, so_far: Footprint, pieces: int,
 def leaping(graph: Counts, so_far: Footprint) -> Footprint:
     """Add a window of moves, and the ranks that a leap leads to and back from."""
     return so_far.then("device", window_bytes(graph.n))
+
+
+def blocks_of(plan: Plan, launch: Any, room: int) -> int:
+    """Count the blocks of the grid: as many as the GPU holds at once, as barriers need, or as pieces."""
+    return min(plan.pieces.count, _most_blocks(launch, plan.threads, room, cuda.device()))
 
 
 @cache

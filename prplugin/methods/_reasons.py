@@ -11,7 +11,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import Place
 from prplugin.history import Considered
 from prplugin.machine import Machine
-from prplugin.methods import SIDE, Method, _options_of, _ShortRows, candidates, methods
+from prplugin.methods import SIDE, Method, _ShortRows, candidates, methods, options_of
 
 __all__ = ["reasons"]
 
@@ -49,7 +49,7 @@ def reasons(
         seconds = None
         if name == chosen.name:
             continue
-        if unknown := set(options) - set(_options_of(method)):
+        if unknown := set(options) - set(options_of(method)):
             reason = f"takes no option {', '.join(sorted(unknown))}"
         elif name in measured:
             seconds, reason = measured[name], "measured: slower here"

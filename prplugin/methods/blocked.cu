@@ -21,6 +21,7 @@
 #define WIDTHS (GROUP * CHUNK / (WARP * WIDE))
 
 struct Blocks {
+    long long columns;        // vertices that have contributions
     int tile;                 // vertices of a tile
     unsigned spans;           // how many there are
     const long long *bounds;  // of a span: its tile, and its first chunk and end by tile
@@ -121,7 +122,7 @@ __device__ inline void send(long long begin, long long end, const real_t *tile, 
 }
 
 // Sends all contributions; ends with a barrier of the grid.
-__device__ inline void send_all(long long n, const real_t *from, const Blocks &blocks, real_t *tile,
+__device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t *tile,
                                 unsigned *arrived) {
     __shared__ unsigned taken;
     unsigned upcoming = 0;
@@ -131,7 +132,8 @@ __device__ inline void send_all(long long n, const real_t *from, const Blocks &b
         const long long *bounds = blocks.bounds + 3 * static_cast<long long>(taken);
         if (threadIdx.x == 0) upcoming = atomicAdd(blocks.next, 1u);
         long long first = bounds[0] * blocks.tile;
-        bring_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), n - first)), tile);
+        long long left = blocks.columns - first;
+        bring_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), left)), tile);
         send(bounds[1], bounds[2], tile, blocks);
         if (threadIdx.x == 0) taken = upcoming;
         __syncthreads();  // the tile is read
@@ -179,15 +181,15 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
 extern "C" __global__ void __launch_bounds__(512, 2)
     propagate(int count, double goal, double stall, double before, int look, double many, long long n, long long m,
               long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
-              double *tails, int tile, unsigned spans, const long long *bounds, const unsigned short *locals, const unsigned *goals,
-              const unsigned *begins, const unsigned short *spots, const real_t *shares, real_t *values, unsigned *next,
-              double alpha, const double *target, long long target_step, const double *teleport,
+              double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
+              const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
+              const real_t *shares, real_t *values, unsigned *next, double alpha, const double *target, long long target_step, const double *teleport,
               long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to, float *moves,
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived) {
     extern __shared__ double room[];  // for a tile first, for the terms of a piece then
-    Blocks blocks = {tile, spans, bounds, locals, goals, begins, spots, shares, values, next};
+    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next};
     auto spread = [&](const real_t *contributions) {
-        send_all(n, contributions, blocks, reinterpret_cast<real_t *>(room), arrived);
+        send_all(contributions, blocks, reinterpret_cast<real_t *>(room), arrived);
     };
     auto terms_of = [&](const Piece &piece, const real_t *, term_t *terms) {
         bring_terms((piece.begin + piece.first) / size, blocks, terms);

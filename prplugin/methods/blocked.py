@@ -91,21 +91,31 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
 
 
 class BlockedPlan:
-    """Reads contributions by tile, and terms by piece."""
+    """Reads contributions by tile, and terms by piece.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Only the first so many vertices have in-edges, and are rows; all if not given.
+    """
 
     threads = 512
     narrow_pays = True
 
-    def __init__(self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None) -> None:
-        most, items = _most(), adjacency.n + adjacency.m
+    def __init__(
+        self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
+    ) -> None:
+        offsets = _merge.first_rows(adjacency, rows)
+        most, items = _most(), offsets.size - 1 + adjacency.m
         tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
         size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
         import cupy  # there: `unfit` has looked
 
         self._adjacency = adjacency
         csc = adjacency.csc
-        self.pieces = _merge.cut(csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
-        self._blocks = _blocks.lay_out(self.pieces, csc.indices, tile, cuda.multiprocessors() * BLOCKS)
+        self.pieces = _merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
+        blocks = cuda.multiprocessors() * BLOCKS
+        self._blocks = _blocks.lay_out(self.pieces, csc.indices, tile, blocks, adjacency.n)
         self._values: Any = None
         self._next = cupy.zeros(1, np.uint32)
 
@@ -134,8 +144,8 @@ class BlockedPlan:
         if self._adjacency.weighted:
             shares = blocks.arranged(_device.csc_layout(self._adjacency).shares.of(dtype))
         return (
-            np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals, blocks.goals,
-            blocks.begins, blocks.spots, shares, self._values, self._next,
+            self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
+            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next,
         )  # fmt: skip
 
 

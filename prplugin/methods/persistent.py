@@ -72,15 +72,22 @@ def ahead(weighted: bool) -> None:
 
 
 class PersistentPlan:
-    """Reads the in-edges in their order and gathers their contributions."""
+    """Reads the in-edges in their order and gathers their contributions.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Only the first so many vertices have in-edges, and are rows; all if not given.
+    """
 
     threads = _merge.THREADS
 
-    def __init__(self, adjacency: Adjacency) -> None:
+    def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
+        offsets = _merge.first_rows(adjacency, rows)
         self._layout = _device.csc_layout(adjacency)
         self.narrow_pays = adjacency.n >= NARROW_FROM
-        size = _merge.even_size(adjacency.n + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, index_dtype(adjacency.n))
+        size = _merge.even_size(offsets.size - 1 + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
+        self.pieces = _merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
 
     def kernel(self, dtype: Any) -> Any:
         return cuda.kernel("methods/persistent.cu", "persist", **_device.pull_types(self._layout, dtype))

@@ -1,0 +1,194 @@
+"""Parts of a cuDF frame that lies on several GPUs. Imported once there is one.
+
+Integer ids stay on the GPU. Of others, what is distinct in a part goes through the host, where `_pandas_parts` handles
+it; the edges themselves stay where they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cudf
+import cupy
+import numpy as np
+import pandas as pd
+
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames import _cudf_ids as ids
+from prplugin.frames import _pandas_parts as host
+from prplugin.frames._cudf_arrays import as_frame, as_series
+from prplugin.frames._cudf_numbers import numbers
+from prplugin.frames._pandas_parts import distinct, given_integers, located, owners, to_shared, together
+from prplugin.frames.columns import Columns
+from prplugin.frames.cudf import column_of
+from prplugin.frames.parts import Facts, Shared, Typed
+from prplugin.graph.arrays import copied, moved, namespace
+from prplugin.graph.device_ids import extremes, widened
+from prplugin.graph.edges import Floats, Integers
+
+__all__ = [
+    "as_shared",
+    "by_first_appearance",
+    "distinct",
+    "ends_of",
+    "facts",
+    "given_integers",
+    "in_order",
+    "integers_of",
+    "joined",
+    "located",
+    "named",
+    "owners",
+    "packed",
+    "place",
+    "read_weights",
+    "spelt",
+    "taken",
+    "to_shared",
+    "together",
+    "unpacked",
+    "write",
+]
+
+place = "device"
+
+taken = host.taken
+
+
+def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame:
+    """Join the parts of one worker; without any, give an empty frame like the others."""
+    if len(frames) == 1:
+        return frames[0]
+    return cudf.concat(frames, ignore_index=True) if frames else like.iloc[:0]
+
+
+def ends_of(frame: cudf.DataFrame, columns: Columns) -> list[list[cudf.Series]]:
+    """Take the columns of sources and of destinations."""
+    return [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
+
+
+def read_weights(frame: cudf.DataFrame, columns: Columns) -> Floats | None:
+    """Take the weights, if there are any, as float64."""
+    if columns.weight is None:
+        return None
+    return numbers(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
+
+
+def facts(column: Any, label: str) -> Facts:
+    """Look at a column of ids, which may be one of pandas, given by the caller."""
+    if isinstance(column, pd.Series):
+        return host.facts(column, label)
+    kind = ids.kind_of(column, label)
+    if kind == "integer":
+        values = ids.integers(column, label)
+        sample: Any = np.empty(0, values.dtype)
+        if values.size:
+            sample = np.array(extremes(widened([values]))[:2], values.dtype)
+    else:
+        sample = ids.plain(column.head(1)).to_pandas().array
+    return Facts(kind, len(column), Typed(column.dtype), sample)
+
+
+def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
+    """Find what a column of a vertex is, from the facts of each end's parts; and in what type all are compared."""
+    return host.as_shared(ends, labels, ids.has_width)
+
+
+def integers_of(column: Any, label: str, shared: Shared) -> Integers:
+    """Take integer ids in the type that all parts share."""
+    values: Integers = ids.integers(column, label).astype(shared.common.dtype, copy=False)
+    return values
+
+
+def by_first_appearance(
+    ends: list[list[Any]], labels: list[list[str]], shared: list[Shared]
+) -> tuple[list[Integers], list[Any], Integers]:
+    """Number the vertices of a part as they first appear in it.
+
+    Returns
+    -------
+    codes : list of CuPy arrays
+        For each end.
+    arrays : list of pandas arrays
+        The distinct vertices, column by column, in the types that all parts share.
+    places : array of NumPy
+        Where each first appears, as `prplugin.frames._pandas_ids.by_first_appearance` counts.
+    """
+    parts = [
+        [
+            as_series(integers_of(column, label[part], one))
+            if one.kind == "integer"
+            else ids.on_device(column, label[part])
+            for column, label in zip(columns, labels, strict=True)
+        ]
+        for part, (columns, one) in enumerate(zip(zip(*ends, strict=True), shared, strict=True))
+    ]
+    codes, columns = ids.numbered_by_first_appearance(parts, labels, [one.kind for one in shared])
+    arrays = [host.to_shared(ids.plain(column).to_pandas(), one) for column, one in zip(columns, shared, strict=True)]
+    places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
+    m = len(ends[0][0])
+    for code, (scale, shift) in zip(codes, ((2, 0), (2, 1), (1, 2 * m)), strict=False):
+        found, rows = cupy.unique(code, return_index=True)  # by a stable sort: the first of equal ones
+        found, rows = found.get(), rows.get()
+        places[found] = np.minimum(places[found], rows * scale + shift)
+    return codes, arrays, places
+
+
+def spelt(arrays: list[Any], rows: Integers) -> list[str]:
+    """Spell out a few vertices for a message."""
+    if arrays and namespace(arrays[0]) is not np:
+        few = [moved(array[cupy.asarray(rows)], "host") for array in arrays]
+        return host.spelt(few, np.arange(len(rows)))
+    return host.spelt(arrays, rows)
+
+
+# --- the result -----------------------------------------------------------------------------------------------------
+
+
+def packed(frame: cudf.DataFrame) -> pd.DataFrame:
+    """Give a frame as it can be sent to another worker."""
+    return frame.to_pandas()
+
+
+def unpacked(frame: pd.DataFrame, like: cudf.DataFrame) -> cudf.DataFrame:
+    """Take a frame that came from another worker."""
+    return cudf.DataFrame(frame).astype(dict(like.dtypes))
+
+
+def in_order(frame: cudf.DataFrame, rows: Integers) -> cudf.DataFrame:
+    """Give the rows of a frame in some order, counted anew."""
+    return frame.take(cupy.asarray(rows)).reset_index(drop=True)
+
+
+def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
+    """Hold distinct vertices as the columns of the edges do: as Series, a single one of plain integers as an array."""
+    return [_named(array, one) for array, one in zip(arrays, shared, strict=True)]
+
+
+def _named(array: Any, shared: Shared) -> Any:
+    like = shared.likes[0].dtype
+    if shared.kind == "integer":
+        array = cupy.asarray(array)
+        return array if isinstance(like, np.dtype) else ids.integers_like(array, shared.likes)
+    series = cudf.Series(pd.Series(array, dtype=array.dtype))
+    if isinstance(like, cudf.CategoricalDtype):
+        return ids.like_categories(series, shared.likes)
+    same = all(one.dtype == like for one in shared.likes)
+    return series if series.dtype == like or not same else series.astype(like)
+
+
+def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> cudf.DataFrame:
+    """Put ranks in a frame whose rows are counted from `first`: all of them, or those at `rows`."""
+    if rows is not None:
+        rows = cupy.asarray(rows)
+        columns, ranks = [column.take(rows) for column in columns], ranks[rows]
+    if len(columns) == 1 and namespace(columns[0]) is not np:
+        frame = as_frame({"vertex": copied(columns[0]), "pagerank": copied(ranks)})
+    else:
+        series = [
+            as_series(copied(column)) if namespace(column) is not np else column.reset_index(drop=True)
+            for column in [*columns, ranks]
+        ]
+        frame = cudf.DataFrame(dict(zip([*names, "pagerank"], series, strict=True)))
+    frame.index = cudf.RangeIndex(first, first + len(frame))
+    return frame

@@ -1,0 +1,192 @@
+"""Frames of Dask, of pandas or cuDF: partitions in, partitions out.
+
+With a `distributed.Client` the work is done where the partitions are, by `prplugin.cluster`. Without one they are
+brought into this process and ranked as one frame, and the result is a frame of one partition.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.frames import cudf, pandas
+from prplugin.frames.columns import Columns
+from prplugin.graph.edges import Floats, Integers
+
+__all__ = [
+    "Collected",
+    "accepts",
+    "client",
+    "frame_of",
+    "given_ids",
+    "given_values",
+    "in_use",
+    "parts",
+    "parts_name",
+    "shares",
+    "shares_of_values",
+]
+
+
+def accepts(frame: object) -> bool:
+    """Say whether this is a frame of Dask."""
+    frame_type = getattr(sys.modules.get("dask.dataframe"), "DataFrame", None)
+    return frame_type is not None and isinstance(frame, frame_type)
+
+
+def client() -> Any:
+    """Give the client of a cluster that is in use here; None if there is none."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        found = distributed.default_client()
+    except ValueError:
+        return None
+    if found.asynchronous:
+        raise InvalidOptionError("the Dask client is asynchronous: prplugin needs Client(asynchronous=False).")
+    return found
+
+
+def in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
+    """Give the frame with the columns in use alone: others need not be read."""
+    used, columns = columns.alone()
+    labels = list(frame.columns)
+    return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
+
+# --- with a cluster -------------------------------------------------------------------------------------------------
+
+
+def parts_name(frame: Any) -> str:
+    """Name the module that handles the partitions of a frame."""
+    for adapter in (cudf, pandas):
+        if adapter.accepts(frame._meta):
+            return f"prplugin.frames._{adapter.__name__.rpartition('.')[2]}_parts"
+    kind = type(frame._meta)
+    raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {kind.__module__}.{kind.__qualname__}.")
+
+
+def parts(name: str) -> Any:
+    """Give that module, on a worker."""
+    return importlib.import_module(name)
+
+
+def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+    """Take ids that the caller gave, one pandas Series a column, checked."""
+    return _checked(pandas.id_columns(_local(given), names, what), what)
+
+
+def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
+    """Take values that the caller gave by vertex: columns of ids, checked, and float64."""
+    from prplugin.frames._pandas_numbers import numbers  # imports pandas, as Dask's frames have
+
+    columns, values = pandas.ids_and_values(_local(given), names, what)
+    return _checked(columns, what), numbers(values, what, "entry", InvalidOptionError)
+
+
+def _checked(columns: list[Any], what: str) -> list[Any]:
+    from prplugin.frames._pandas_ids import kind_of
+
+    for column in columns:
+        kind_of(column, what)
+    return [column.reset_index(drop=True) for column in columns]
+
+
+def _local(given: Any) -> Any:
+    """Bring what is Dask's into this process, and what is cuDF's to the host."""
+    given = given.compute() if hasattr(given, "__dask_graph__") else given
+    return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
+
+
+def shares(columns: list[Any] | None, size: int) -> list[Any]:
+    """Cut columns into a share for each rank."""
+    if columns is None:
+        return [None] * size
+    cuts = [len(columns[0]) * rank // size for rank in range(size + 1)]
+    return [
+        [column.iloc[cuts[rank] : cuts[rank + 1]].reset_index(drop=True) for column in columns] for rank in range(size)
+    ]
+
+
+def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
+    """Cut values given by vertex into a share for each rank; with the entry at which each begins."""
+    columns, values = given
+    cuts = [values.size * rank // size for rank in range(size + 1)]
+    return [
+        (share, values[cuts[rank] : cuts[rank + 1]], cuts[rank]) for rank, share in enumerate(shares(columns, size))
+    ]
+
+
+def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
+    """Make a frame of parts that lie on workers, whose rows are counted from one to the next."""
+    import dask.dataframe
+
+    filled = [(future, count) for future, count in zip(futures, rows, strict=True) if count]
+    if not filled:
+        return dask.dataframe.from_delayed(futures[:1], meta=like, verify_meta=False)
+    ends = np.cumsum([count for _, count in filled]).tolist()
+    divisions = (0, *ends[:-1], ends[-1] - 1)
+    return dask.dataframe.from_delayed(
+        [future for future, _ in filled], meta=like, divisions=divisions, verify_meta=False
+    )
+
+
+# --- without one ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Vertices:
+    """The vertices as the adapter of the partitions has them."""
+
+    vertices: Any
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def described(self, rows: Integers) -> list[str]:
+        """Spell out the ids of some vertices for a message."""
+        described: list[str] = self.vertices.described(rows)
+        return described
+
+
+class Collected:
+    """The adapter of frames that are brought into this process, around that of their partitions."""
+
+    def __init__(self, frame: Any) -> None:
+        parts_name(frame)
+        self._adapter = cudf if cudf.accepts(frame._meta) else pandas
+        self.place = self._adapter.place
+
+    def opened(self, frame: Any) -> tuple[Any, list[Hashable]]:
+        """Give the frame, and the names of its columns."""
+        return frame, list(frame.columns)
+
+    def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
+        """Bring the columns in use into this process, and read them as one frame."""
+        frame, columns = in_use(frame, columns)
+        edges, known = self._adapter.read(frame.compute(), columns, _collected(vertices), **how)
+        return edges, _Vertices(known)
+
+    def read_values(self, given: Any, vertices: _Vertices, what: str) -> Floats:
+        """Spread values given for some vertices over all of them."""
+        values: Floats = self._adapter.read_values(_collected(given), vertices.vertices, what)
+        return values
+
+    def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None) -> Any:
+        """Put the ranks in a frame of one partition."""
+        import dask.dataframe
+
+        return dask.dataframe.from_pandas(
+            self._adapter.write(vertices.vertices, ranks, rows), npartitions=1, sort=False
+        )
+
+
+def _collected(given: Any) -> Any:
+    return given.compute() if hasattr(given, "__dask_graph__") else given

@@ -1,0 +1,262 @@
+"""The program of `prplugin.cluster` on ranks that are threads, against one frame in one memory."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prplugin
+from prplugin.cluster.ranks import rank
+from prplugin.cluster.shard import build
+from prplugin.errors import InvalidEdgesError, InvalidOptionError
+from prplugin.frames import _pandas_parts as parts
+from prplugin.frames import dask as adapter
+from prplugin.frames.columns import resolve
+from prplugin.options import Options
+from tests.ranks_in_threads import run
+
+SIZES = st.integers(1, 5)
+
+
+def spread(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
+           directed=True, duplicates="sum", threads=1, **options):  # fmt: skip
+    """Rank a frame cut at some rows on so many ranks, of which each holds the partitions of its own."""
+    columns = resolve(list(edges.columns), source, destination, weight)
+    bounds = [0, *(len(edges) * cut // size for cut in range(1, size)), len(edges)] if cuts is None else cuts
+    frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
+    holders = [nth % size for nth in range(len(frames))] if holders is None else holders
+    several = columns.source_names if len(columns.source) > 1 else None
+    more = adapter.shares(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
+    by_vertex = {
+        what: adapter.shares_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
+        for what in ("personalization", "dangling", "nstart")
+        if what in options
+    }
+    chosen = Options(**options)
+
+    def program(communicator):
+        mine = [nth for nth, holder in enumerate(holders) if holder == communicator.rank]
+        shard = build(
+            communicator, parts, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
+            directed=directed, duplicates=duplicates,
+        )  # fmt: skip
+        given_here = {what: shares[communicator.rank] for what, shares in by_vertex.items()}
+        return rank(
+            communicator, shard, columns.vertex_names, chosen, given_here, threads, lambda iterations, bound: None
+        )
+
+    outcomes = run(size, program)
+    return pd.concat([frame for frame, _ in outcomes]), outcomes[0][1]
+
+
+def same(found, expected, atol=1e-9):
+    pd.testing.assert_frame_equal(found.drop(columns="pagerank"), expected.drop(columns="pagerank"))
+    assert found["pagerank"].dtype == expected["pagerank"].dtype
+    np.testing.assert_allclose(found["pagerank"], expected["pagerank"], rtol=0, atol=atol)
+
+
+def tables(ids, weighted, dtype=None):
+    columns = {"src": ids, "dst": ids} | ({"w": st.sampled_from([0.0, 0.5, 1.0, 1e-300, 3.0])} if weighted else {})
+    names = list(columns)
+    return st.lists(st.tuples(*columns.values()), max_size=25).map(
+        lambda rows: pd.DataFrame(
+            {
+                name: pd.Series([row[at] for row in rows], dtype=None if name == "w" else dtype)
+                for at, name in enumerate(names)
+            }
+        )
+    )
+
+
+KINDS = {
+    "integers": (st.integers(0, 12), "int64"),
+    "sparse": (st.sampled_from([-(2**62), -5, 0, 7, 2**40, 2**62]), "int64"),
+    "unsigned": (st.sampled_from([0, 3, 2**63, 2**64 - 1]), "uint64"),
+    "strings": (st.sampled_from(["a", "b", "", "é", "ab", "ba", "\ud800"]), object),
+    "arrow": (st.sampled_from(["a", "b", "", "é"]), "string[pyarrow]"),
+    "dates": (st.sampled_from(list(pd.to_datetime(["2020-01-01", "2021-05-05", "1999-12-31"]))), "datetime64[ns]"),
+    "categories": (st.sampled_from(["x", "y", "z"]), pd.CategoricalDtype(["z", "x", "y", "w"])),
+    "booleans": (st.booleans(), "bool"),
+    "nullable": (st.integers(0, 9), "Int32"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12, deadline=None)
+@given(data=st.data(), size=SIZES)
+def test_any_ids_cut_anywhere(kind, data, size):
+    ids, dtype = KINDS[kind]
+    weighted = data.draw(st.booleans())
+    edges = data.draw(tables(ids, weighted, dtype))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(edges)), max_size=6)))
+    cuts = [0, *cuts, len(edges)]
+    holders = data.draw(st.lists(st.integers(0, size - 1), min_size=len(cuts) - 1, max_size=len(cuts) - 1))
+    how = {
+        "weight": "w" if weighted else None,
+        "directed": data.draw(st.booleans()),
+        "duplicates": data.draw(st.sampled_from(["sum", "first", "last"])),
+        "tol": 1e-9,
+    }
+    expected = edges.pagerank(**how)
+    found, report = spread(edges, size, cuts, holders, **how)
+    same(found, expected, 2e-9)
+    assert report.error_bound <= 1e-9
+    assert found.index.tolist() == list(range(len(expected)))
+    # The same bits again, whoever holds what.
+    others = holders[1:] + holders[:1]
+    again, _ = spread(edges, size, cuts, others, **how)
+    assert again["pagerank"].to_numpy().tobytes() == found["pagerank"].to_numpy().tobytes()
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data(), size=SIZES)
+def test_vertices_of_several_columns(data, size):
+    edges = pd.DataFrame(
+        data.draw(st.lists(st.tuples(*[st.integers(0, 2), st.sampled_from("ab")] * 2), min_size=1, max_size=20)),
+        columns=["a", "b", "c", "d"],
+    )
+    more = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
+    ends = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
+    same(spread(edges, size, **ends)[0], prplugin.pagerank(edges, **ends))
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), size=SIZES, strings=st.booleans())
+def test_values_by_vertex_and_more_vertices(data, size, strings):
+    ids = st.integers(0, 8).map(str) if strings else st.integers(0, 8)
+    edges = data.draw(tables(ids, weighted=False, dtype=object if strings else "int64"))
+    more = data.draw(st.lists(ids, min_size=1, max_size=6))
+    how = {"vertices": more, "tol": 1e-9}
+    known = prplugin.pagerank(edges, vertices=more)["vertex"].tolist()
+    values = st.dictionaries(st.sampled_from(known), st.floats(0.1, 5), min_size=1)
+    for what in ("personalization", "dangling", "nstart"):
+        if data.draw(st.booleans()):
+            how[what] = data.draw(values)
+    same(spread(edges, size, **how)[0], prplugin.pagerank(edges, **how), 2e-9)
+
+
+def chain_of(n):
+    return pd.DataFrame({"src": np.arange(n - 1), "dst": np.arange(1, n)})
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alpha": 0.0},
+        {"alpha": 0.99, "tol": 1e-10},
+        {"tol": 0, "max_iter": 7},
+        {"tol": 0, "max_iter": 0},
+        {"stop": "delta"},
+        {"stop": "vertex"},
+        {"stop": "networkx"},
+        {"scale": "n", "dtype": "float32"},
+        {"method": "numba"},
+        {"method": "numpy"},
+        {"method": "numba", "weight": "w"},
+        {"method": "numpy", "weight": "w"},
+        {"method": "numba", "alpha": 0.99, "tol": 1e-10},
+    ],
+    ids=str,
+)
+def test_options(size, options):
+    rng = np.random.default_rng(1)
+    edges = pd.DataFrame({"src": rng.integers(0, 300, 2000) ** 2 // 300, "dst": rng.integers(0, 400, 2000)})
+    edges["w"] = rng.random(2000)
+    expected = edges.pagerank(**options)
+    found, report = spread(edges, size, **options)
+    plain = options.get("tol") == 0
+    same(found, expected, 1e-13 if plain else 2e-6)
+    if options.get("stop", "error") == "error" and not plain:
+        assert report.converged
+        assert report.error_bound <= options.get("tol", 1e-6)
+
+
+def test_leaps_use_all_ranks():
+    # Two far ends of a long cycle, on two ranks: only both together see how slowly it goes.
+    n = 400
+    edges = pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n})
+    edges = pd.concat([edges, pd.DataFrame({"src": [0] * 3, "dst": [5, 50, 100]})])
+    _, report = spread(edges, 2, alpha=0.999, tol=1e-8)
+    assert report.converged
+
+
+@pytest.mark.parametrize("method", ["numpy", "numba"])
+def test_any_number_of_threads_gives_the_same_bits(method):
+    rng = np.random.default_rng(2)
+    edges = pd.DataFrame({"src": rng.integers(0, 3000, 20000), "dst": rng.integers(0, 3000, 20000)})
+    one, _ = spread(edges, 2, method=method, threads=1)
+    other, _ = spread(edges, 2, method=method, threads=3)
+    assert one["pagerank"].to_numpy().tobytes() == other["pagerank"].to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("top", [1, 4, 100])
+@pytest.mark.parametrize("size", [1, 3])
+def test_top(size, top):
+    edges = pd.DataFrame({"src": list("abcdefgh") * 2, "dst": list("bbccddaa") + list("cacacaca")})
+    expected = edges.pagerank(top=top, tol=1e-12)
+    found, report = spread(edges, size, top=top, tol=1e-12)
+    same(found, expected, 1e-11)
+    assert report.rows == [len(expected)] + [0] * (size - 1)
+
+
+def test_nulls_of_all_parts_are_counted_by_their_rows_in_the_frame():
+    edges = pd.DataFrame({"src": ["a", None, "b", "c", None, "d"], "dst": list("bcdefg")})
+    with pytest.raises(InvalidEdgesError, match=r"column 'src' has 2 nulls, in rows 1, 4 \(counted from 0\)"):
+        spread(edges, 3, cuts=[0, 2, 4, 6], holders=[2, 0, 1])
+
+
+def test_weights_of_all_parts_are_checked():
+    edges = pd.DataFrame({"src": range(6), "dst": range(6), "w": [1, -1, 2, 3, -4, np.inf]})
+    with pytest.raises(InvalidEdgesError, match=r"column 'w' has 2 values below 0: -1.0 in row 1, -4.0 in row 4"):
+        spread(edges, 3, weight="w")
+    edges["w"] = [1e308] * 6
+    edges["src"] = 1
+    with pytest.raises(InvalidEdgesError, match=r"the weights that leave 1 vertex \(1\) sum to more"):
+        spread(edges, 3, weight="w")
+
+
+def test_repeated_pairs_are_counted_by_their_rows_in_the_frame():
+    edges = pd.DataFrame({"src": [1, 2, 1, 3, 2], "dst": [2, 3, 2, 4, 1]})
+    with pytest.raises(InvalidEdgesError, match=r"1 row of the edge frame repeats a pair .* has: 2 "):
+        spread(edges, 3, duplicates="error", cuts=[0, 1, 2, 3, 5])
+    with pytest.raises(InvalidEdgesError, match=r"2 rows of the edge frame repeat a pair .* has: 2, 4 "):
+        spread(edges, 3, duplicates="error", directed=False)
+
+
+def test_kinds_that_differ_between_parts():
+    edges = pd.DataFrame({"src": [1, 2, "a", "b"], "dst": [1, 2, 3, 4]})
+    with pytest.raises(InvalidEdgesError, match="kind"):
+        spread(edges, 2)
+
+
+def test_values_for_unknown_and_repeated_vertices():
+    edges = chain_of(6)
+    with pytest.raises(InvalidOptionError, match="gives values to 2 vertices not in the graph: 77, 99"):
+        spread(edges, 3, personalization={1: 1, 77: 1, 2: 1, 99: 1})
+    twice = pd.Series([1.0, 2.0, 3.0], index=[1, 2, 1])
+    with pytest.raises(InvalidOptionError, match="more than one value to 1 vertex: 1"):
+        spread(edges, 3, dangling=twice)
+    with pytest.raises(InvalidOptionError, match="sums to 0"):
+        spread(edges.astype(str), 3, nstart={"1": 0})
+    with pytest.raises(InvalidOptionError, match="not in the graph: 'z'"):
+        spread(edges.astype(str), 2, nstart={"1": 1, "z": 0})
+
+
+def test_an_exact_budget_is_not_converged():
+    _, report = spread(chain_of(50), 3, max_iter=2, tol=1e-12)
+    assert not report.converged
+    assert report.iterations == 2
+
+
+def test_no_edges_at_all():
+    nothing = pd.DataFrame({"src": np.empty(0, np.int64), "dst": np.empty(0, np.int64)})
+    found, _ = spread(nothing, 3)
+    assert len(found) == 0
+    found, _ = spread(nothing, 3, vertices=[4, 2])
+    assert found["vertex"].tolist() == [2, 4]

@@ -1,0 +1,255 @@
+"""Frames of Dask, with real workers in processes of their own and without."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+
+# What Dask and its event loops leave open when a worker is killed is theirs.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+QUIET = {
+    "distributed.logging.distributed": "critical",
+    "distributed.worker.memory.terminate": False,
+    "distributed.comm.timeouts.connect": "5s",
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        dask.config.set(QUIET),
+        distributed.LocalCluster(
+            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def edges_of(seed=0, n=60, m=400):
+    rng = np.random.default_rng(seed)
+    edges = pd.DataFrame({"src": rng.integers(0, n, m) ** 2 // n, "dst": rng.integers(0, n, m)})
+    return edges.assign(w=rng.random(m))
+
+
+def same(found, expected, atol=2e-6):
+    found = found.compute()
+    pd.testing.assert_frame_equal(found.drop(columns="pagerank"), expected.drop(columns="pagerank"))
+    np.testing.assert_allclose(found["pagerank"], expected["pagerank"], rtol=0, atol=atol)
+
+
+def test_the_accessor_is_the_function():
+    assert dd.DataFrame.pagerank is prplugin.pagerank
+
+
+def test_without_a_cluster_the_partitions_are_brought_here():
+    edges = edges_of()
+    ranks = dd.from_pandas(edges, npartitions=4, sort=False).pagerank(weight="w", personalization={3: 1}, top=7)
+    assert isinstance(ranks, dd.DataFrame)
+    same(ranks, edges.pagerank(weight="w", personalization={3: 1}, top=7), 0)
+
+
+def test_partitions_in_partitions_out(client):
+    edges = edges_of()
+    ranks = dd.from_pandas(edges, npartitions=5, sort=False).pagerank()
+    assert isinstance(ranks, dd.DataFrame)
+    assert ranks.npartitions == 3
+    assert ranks.columns.tolist() == ["vertex", "pagerank"]
+    assert ranks.known_divisions
+    assert ranks.loc[5:6].compute()["vertex"].tolist() == edges.pagerank()["vertex"].tolist()[5:7]
+    same(ranks, edges.pagerank())
+    assert ranks["pagerank"].sum().compute() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5},
+        {"directed": False, "duplicates": "first", "vertices": [1000, 7, -5]},
+        {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
+        {"tol": 0, "max_iter": 5, "method": "numba", "threads": 2},
+        {"top": 5, "tol": 1e-10},
+    ],
+    ids=str,
+)
+def test_options(client, options):
+    edges = edges_of(1)
+    spread = dd.from_pandas(edges, npartitions=4, sort=False)
+    same(spread.pagerank(**options), edges.pagerank(**options), 1e-4 if "scale" in options else 2e-6)
+
+
+def test_other_ids_come_as_they_first_appear(client):
+    edges = edges_of(2).astype({"src": str, "dst": str})
+    spread = dd.from_pandas(edges, npartitions=4, sort=False)
+    same(spread.pagerank(), spread.compute().pagerank())
+    edges = pd.DataFrame({"a": [3, 1, 3, 2] * 5, "b": list("xyzx") * 5, "c": [1, 2, 2, 9] * 5, "d": list("yxxy") * 5})
+    spread = dd.from_pandas(edges, npartitions=3, sort=False)
+    same(spread.pagerank(["a", "b"], ["c", "d"]), spread.compute().pagerank(["a", "b"], ["c", "d"]))
+
+
+def test_empty_partitions(client):
+    edges = edges_of(3)
+    spread = dd.from_pandas(edges, npartitions=6, sort=False)
+    few = spread[spread["src"] < 2]
+    assert min(len(part) for part in dask.compute(*few.to_delayed())) < 400
+    same(few.pagerank(), few.compute().pagerank())
+    none = spread[spread["src"] < 0].pagerank().compute()
+    assert len(none) == 0
+    assert none.columns.tolist() == ["vertex", "pagerank"]
+
+
+def test_prepared_once_ranked_often(client):
+    edges = edges_of(4)
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
+    one = prplugin.Graph(edges, weight="w")
+    assert graph.number_of_vertices == one.number_of_vertices
+    assert graph.number_of_edges == one.number_of_edges
+    ranking = graph.rank(alpha=0.9)
+    assert ranking.converged
+    assert ranking.error_bound <= 1e-6
+    assert ranking.method == "numpy"
+    assert ranking.stages["iterations"] > 0
+    assert all(sent > 0 for sent in ranking.bytes_sent)
+    assert "on 3 workers" in str(ranking)
+    same(ranking.frame, one.rank(alpha=0.9).frame)
+    again = graph.rank(alpha=0.9)
+    assert (
+        again.frame.compute()["pagerank"].to_numpy().tobytes()
+        == ranking.frame.compute()["pagerank"].to_numpy().tobytes()
+    )
+    with pytest.raises(prplugin.MethodUnavailableError, match="several workers"):
+        graph.csr()
+
+
+def test_values_as_a_frame_of_dask(client):
+    edges = edges_of(5)
+    spread = dd.from_pandas(edges, npartitions=2, sort=False)
+    values = pd.DataFrame({"vertex": [1, 2, 3], "values": [1.0, 2.0, 3.0]})
+    expected = edges.pagerank(personalization=values)
+    same(spread.pagerank(personalization=dd.from_pandas(values, npartitions=2)), expected)
+    before = spread.pagerank().rename(columns={"pagerank": "values"})
+    same(spread.pagerank(nstart=before), edges.pagerank())
+
+
+def test_progress_is_told_here(client):
+    states = []
+    dd.from_pandas(edges_of(6), npartitions=2, sort=False).pagerank(progress=states.append)
+    assert {state.stage for state in states} == {"vertices", "edges", "iterations"}
+    assert states[-1].error_bound <= 1e-6
+
+
+def test_errors_name_rows_of_the_whole_frame(client):
+    edges = edges_of(7)
+    edges.loc[[50, 350], "w"] = -1
+    spread = dd.from_pandas(edges, npartitions=4, sort=False)
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"2 values below 0: -1.0 in row 50, -1.0 in row 350"):
+        spread.pagerank(weight="w")
+    with pytest.raises(prplugin.ColumnNotFoundError, match="nowhere"):
+        spread.pagerank(weight="nowhere")
+    with pytest.raises(prplugin.InvalidOptionError, match="not in the graph: 12345"):
+        spread.pagerank(personalization={12345: 1})
+    with pytest.raises(prplugin.NotConvergedError) as raised:
+        spread.pagerank(max_iter=1, tol=1e-9)
+    assert isinstance(raised.value.ranking.frame, dd.DataFrame)
+    same(spread.pagerank(), edges.pagerank())
+
+
+def test_methods_that_cannot_run_on_a_cluster(client):
+    spread = dd.from_pandas(edges_of(8), npartitions=2, sort=False)
+    for method in ("persistent", "measured"):
+        with pytest.raises(prplugin.MethodUnavailableError, match="frames of Dask"):
+            spread.pagerank(method=method)
+    with pytest.raises(prplugin.InvalidOptionError):
+        spread.pagerank(method="nonsense")
+    with pytest.raises(prplugin.InvalidOptionError):
+        spread.pagerank(method="numpy", threads=3)
+
+
+def test_an_error_in_the_making_of_the_frame_is_its_own(client):
+    def broken(part):
+        raise RuntimeError("this partition cannot be read")
+
+    spread = dd.from_pandas(edges_of(9), npartitions=2, sort=False)
+    broken_frame = spread.map_partitions(broken, meta=spread._meta)
+    with pytest.raises(RuntimeError, match="cannot be read"):
+        broken_frame.pagerank()
+
+
+def test_two_at_a_time(client):
+    frames = [edges_of(seed) for seed in (10, 11)]
+    results = [None, None]
+
+    def rank(at):
+        results[at] = dd.from_pandas(frames[at], npartitions=3, sort=False).pagerank()
+
+    threads = [threading.Thread(target=rank, args=(at,)) for at in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for edges, ranks in zip(frames, results, strict=True):
+        same(ranks, edges.pagerank())
+
+
+def out_of_memory(*arguments, **options):
+    raise MemoryError("no room for the ranks")
+
+
+def test_a_worker_without_memory(client):
+    def put(name, value):
+        from prplugin.cluster import ranks
+
+        before = getattr(ranks, name)
+        setattr(ranks, name, value)
+        return before
+
+    edges = edges_of(12)
+    spread = dd.from_pandas(edges, npartitions=3, sort=False)
+    worker = sorted(client.scheduler_info()["workers"])[1]
+    before = client.run(put, "_written", out_of_memory, workers=[worker])[worker]
+    try:
+        began = time.monotonic()
+        with pytest.raises(MemoryError, match="no room"):
+            spread.pagerank()
+        assert time.monotonic() - began < 20
+    finally:
+        client.run(put, "_written", before, workers=[worker])
+    same(spread.pagerank(), edges.pagerank())
+
+
+def test_a_worker_killed_in_the_middle(client):
+    edges = edges_of(13)
+    spread = dd.from_pandas(edges, npartitions=6, sort=False).persist()
+    kept = spread.pagerank()
+    same(kept, edges.pagerank())
+    pids = client.run(os.getpid)
+    victim = sorted(pids)[0]
+
+    def kill():
+        time.sleep(2)
+        os.kill(pids[victim], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    began = time.monotonic()
+    with pytest.raises(prplugin.WorkerLostError, match=victim):
+        spread.pagerank(tol=0, max_iter=10_000_000)
+    killer.join()
+    assert time.monotonic() - began < 30
+    same(spread.pagerank(), edges.pagerank())
+    # Part of the earlier result was lost with the worker: an error, and no wait for what cannot be made again.
+    with pytest.raises(prplugin.WorkerLostError):
+        kept.compute()
