@@ -123,10 +123,10 @@ def pagerank(
     Returns
     -------
     frame
-        Of the kind of `edges` (a frame of Dask of one partition a worker; a `polars.DataFrame` for a LazyFrame, a `pyarrow.Table` for a relation of DuckDB and for
-        what has Arrow's C interface alone), one row a vertex: the columns `vertex` (or the source's, where a vertex has
-        several) and `pagerank`. Integer ids ascend; others come in the order in which they first appear, row by row,
-        source before destination, then `vertices`.
+        Of the kind of `edges` (a frame of Dask of one partition a worker; a `polars.DataFrame` for a LazyFrame, a
+        `pyarrow.Table` for a relation of DuckDB and for what has Arrow's C interface alone), one row a vertex: the
+        columns `vertex` (or the source's, where a vertex has several) and `pagerank`. Integer ids ascend; others come
+        in the order in which they first appear, row by row, source before destination, then `vertices`.
 
     Raises
     ------

@@ -84,6 +84,9 @@ class PersistentPlan:
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         return self._layout.sources, self._layout.shares.of(dtype)
 
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: nothing."""
+
 
 def _bytes_of_plan(adjacency: Adjacency) -> int:
     """Count the bytes of the in-edges, of their sorting, and of the second contributions and the pieces."""
