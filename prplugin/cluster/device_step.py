@@ -1,14 +1,15 @@
 """Iterations on a GPU over the rows of a rank, by a method's kernel, with ghosts' contributions by NCCL in between.
 
-An iteration is three launches on one stream, and the host waits for none of them: the kernel, which iterates once; a
-gather of what others have for ghosts; and one group of NCCL, which brings this rank's ghosts and what every rank has
-measured. Each kernel adds up what all ranks measured by itself, in their order: the same bits on each.
+An iteration is a kernel, which iterates once; a gather of what others have for ghosts; and one group of NCCL, which
+brings this rank's ghosts and what every rank has measured. Both of the last run on a stream of their own, while the
+next iteration begins with what needs no ghosts, if the method has it so. The host waits for none of them. Each kernel
+adds up what all ranks measured by itself, in their order: the same bits on each.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import cupy
 import numpy as np
@@ -68,12 +69,19 @@ def _options_of_plan(name: str) -> tuple[str, ...]:
     return ("tile", "piece") if name == blocked.name else ()
 
 
+class RowsPlan(_merge.Plan, Protocol):
+    """A plan for some rows, with sources among others too."""
+
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+
+
 class RowsStep(GpuStep, SpreadStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank; its parts are those of `MergeStep`.
 
     Parameters
     ----------
-    plan : Plan, or None
+    plan : RowsPlan, or None
         How the kernel reads the edges; None where the rank owns no vertex.
     """
 
@@ -84,7 +92,7 @@ class RowsStep(GpuStep, SpreadStep):
         alpha: float,
         v: Floats | None,
         w: Floats | None,
-        plan: _merge.Plan | None,
+        plan: RowsPlan | None,
     ) -> None:
         self._communicator, self._shard, self._plan = communicator, shard, plan
         self._weighted = shard.adjacency.weighted
@@ -122,7 +130,9 @@ class RowsStep(GpuStep, SpreadStep):
             norm=sums + 1,
         )
         self._sent = cupy.concatenate(shard.sent)
+        self._travelling = cupy.cuda.Stream(non_blocking=True)
         self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self.at_once)]
+        self._ready = cupy.cuda.Event()
         self._contributions: list[Any] = []
 
     def _vectors(self, alpha: float, v: Floats | None, w: Floats | None) -> tuple[Any, int, Any, int]:
@@ -162,7 +172,7 @@ class RowsStep(GpuStep, SpreadStep):
                 self._ranks, self._outflow, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
-        self._bring(self._contributions[0], self._begun, self._all_begun)
+        self._here = self._bring(0, self._begun, self._all_begun)
         self._latest = self._starting * self._communicator.size, self._all_begun
 
     def __call__(self) -> Sums:
@@ -186,20 +196,22 @@ class RowsStep(GpuStep, SpreadStep):
         everyone = self._everyone[0]
         for nth in range(count):
             self._step()
-            began, ended = self._events[nth]
-            began.record()
             self._contributions.reverse()
-            self._bring(self._contributions[0], self._measured[_device.TOTALS :], everyone[nth])
-            ended.record()
+            self._here = self._bring(nth, self._measured[_device.TOTALS :], everyone[nth])
             self._latest = self._communicator.size, everyone[nth]
         self._everyone.reverse()
+        cupy.cuda.get_current_stream().wait_event(self._here)
         measured = self._communicator.arrived(everyone[:count])
         self._communicator.waited(sum(cupy.cuda.get_elapsed_time(*events) for events in self._events[:count]) / 1000)
         return [Sums(sum(of_step[:, 0].tolist()), float(of_step[:, 1].max())) for of_step in measured]
 
     def _step(self) -> None:
+        stream = cupy.cuda.get_current_stream()
         if self._plan is None:
+            stream.wait_event(self._here)
             return  # what it measures is 0, as it is from the start
+        self._plan.begin(self._contributions[0])
+        stream.wait_event(self._here)
         pieces = self._plan.pieces
         self._launch(
             (self._blocks,),
@@ -214,8 +226,24 @@ class RowsStep(GpuStep, SpreadStep):
             enable_cooperative_groups=True,
         )  # fmt: skip
 
-    def _bring(self, contributions: Any, measured: Any, everyone: Any) -> None:
-        """Send contributions to those who have them for ghosts, and bring those of ghosts, and what all measured."""
+    def _bring(self, nth: int, measured: Any, everyone: Any) -> Any:
+        """Send contributions to those who have them for ghosts, and bring those of ghosts, and what all measured.
+
+        Returns
+        -------
+        Event
+            When all is here.
+        """
+        began, here = self._events[nth]
+        self._ready.record()
+        self._travelling.wait_event(self._ready)
+        with self._travelling:
+            began.record()
+            self._exchange(self._contributions[0], measured, everyone)
+            here.record()
+        return here
+
+    def _exchange(self, contributions: Any, measured: Any, everyone: Any) -> None:
         shard = self._shard
         if self._sent.size:
             cupy.take(contributions, self._sent, out=self._leaving)

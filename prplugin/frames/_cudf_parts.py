@@ -128,6 +128,8 @@ def by_first_appearance(
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     m = len(ends[0][0])
     for code, (scale, shift) in zip(codes, ((2, 0), (2, 1), (1, 2 * m)), strict=False):
+        if not code.size:
+            continue
         found, rows = cupy.unique(code, return_index=True)  # by a stable sort: the first of equal ones
         found, rows = found.get(), rows.get()
         places[found] = np.minimum(places[found], rows * scale + shift)
@@ -169,7 +171,7 @@ def _named(array: Any, shared: Shared) -> Any:
     like = shared.likes[0].dtype
     if shared.kind == "integer":
         array = cupy.asarray(array)
-        return array if isinstance(like, np.dtype) else ids.integers_like(array, shared.likes)
+        return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.likes)
     series = cudf.Series(pd.Series(array, dtype=array.dtype))
     if isinstance(like, cudf.CategoricalDtype):
         return ids.like_categories(series, shared.likes)

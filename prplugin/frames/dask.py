@@ -126,16 +126,17 @@ def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[l
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
     """Make a frame of parts that lie on workers, whose rows are counted from one to the next."""
+    import dask
     import dask.dataframe
 
     filled = [(future, count) for future, count in zip(futures, rows, strict=True) if count]
-    if not filled:
-        return dask.dataframe.from_delayed(futures[:1], meta=like, verify_meta=False)
-    ends = np.cumsum([count for _, count in filled]).tolist()
-    divisions = (0, *ends[:-1], ends[-1] - 1)
-    return dask.dataframe.from_delayed(
-        [future for future, _ in filled], meta=like, divisions=divisions, verify_meta=False
-    )
+    divisions = None
+    if filled:
+        ends = np.cumsum([count for _, count in filled]).tolist()
+        divisions = (0, *ends[:-1], ends[-1] - 1)
+    parts = [future for future, _ in filled] or futures[:1]
+    with dask.config.set({"dataframe.convert-string": False}):  # the parts have the types that they are to have
+        return dask.dataframe.from_delayed(parts, meta=like, divisions=divisions, verify_meta=False)
 
 
 # --- without one ----------------------------------------------------------------------------------------------------

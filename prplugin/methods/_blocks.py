@@ -37,12 +37,15 @@ class Blocks:
         Vertices of a tile.
     bounds : array of spans x 3 int64
         Tile, first chunk and end of each span, by tile.
+    early : int
+        Spans, the first ones, of tiles that have sources from among the rows alone.
     locals, goals, begins, spots : arrays
     """
 
     pieces: Pieces
     tile: int
     bounds: Integers
+    early: int
     locals: Integers
     goals: Integers
     begins: Integers
@@ -89,8 +92,9 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
     arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, goals, spots), shared_mem=room)
     # Where there are few, one for each block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
-    bounds = cupy.asarray(spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most))
-    return Blocks(pieces, tile, bounds, of_tile, goals, begins, spots)
+    bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)
+    early = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= pieces.n))
+    return Blocks(pieces, tile, cupy.asarray(bounds), early, of_tile, goals, begins, spots)
 
 
 def spans(chunks: Integers, most: int) -> Integers:

@@ -30,7 +30,8 @@ struct Blocks {
     const unsigned short *spots;
     const real_t *shares;  // by piece
     real_t *values;        // by piece
-    unsigned *next;        // the span that nobody has taken; 0 between the iterations
+    unsigned *next;        // the span that nobody has taken; `early` between the iterations
+    unsigned early;        // spans, the first ones, that have been sent before: see send_early
 };
 
 // Neighbours, the first of them at a multiple of what they take.
@@ -122,8 +123,7 @@ __device__ inline void send(long long begin, long long end, const real_t *tile, 
 }
 
 // Sends all contributions; ends with a barrier of the grid.
-__device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t *tile,
-                                unsigned *arrived) {
+__device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t *tile, unsigned *arrived) {
     __shared__ unsigned taken;
     unsigned upcoming = 0;
     if (threadIdx.x == 0) taken = atomicAdd(blocks.next, 1u);
@@ -139,7 +139,24 @@ __device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t
         __syncthreads();  // the tile is read
     }
     grid_barrier(arrived);
-    if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = 0;  // a barrier before it is needed again
+    if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = blocks.early;  // a barrier before it is needed again
+}
+
+// Sends the first spans alone, while contributions of other tiles are still on their way to this GPU: `from` is not
+// read beyond the tiles of these spans. `*next` begins at their number then.
+extern "C" __global__ void __launch_bounds__(512, 2)
+    send_early(long long columns, int tile, unsigned early, const long long *bounds, const unsigned short *locals,
+               const unsigned *goals, real_t *values, const real_t *from) {
+    extern __shared__ double room[];
+    real_t *contributions = reinterpret_cast<real_t *>(room);
+    Blocks blocks = {columns, tile, early, bounds, locals, goals, nullptr, nullptr, nullptr, values, nullptr, early};
+    for (unsigned span = blockIdx.x; span < early; span += gridDim.x) {
+        const long long *ends = bounds + 3 * static_cast<long long>(span);
+        long long first = ends[0] * tile, left = columns - first;
+        bring_tile(from, first, static_cast<int>(min(static_cast<long long>(tile), left)), contributions);
+        send(ends[1], ends[2], contributions, blocks);
+        __syncthreads();  // the tile is read
+    }
 }
 
 // Brings the values of piece p to where its rows have them.
@@ -183,11 +200,12 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
               double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
               const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
-              const real_t *shares, real_t *values, unsigned *next, double alpha, const double *target, long long target_step, const double *teleport,
+              const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
+              const double *target, long long target_step, const double *teleport,
               long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to, float *moves,
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived) {
     extern __shared__ double room[];  // for a tile first, for the terms of a piece then
-    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next};
+    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next, early};
     auto spread = [&](const real_t *contributions) {
         send_all(contributions, blocks, reinterpret_cast<real_t *>(room), arrived);
     };

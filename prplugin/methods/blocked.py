@@ -117,18 +117,21 @@ class BlockedPlan:
         blocks = cuda.multiprocessors() * BLOCKS
         self._blocks = _blocks.lay_out(self.pieces, csc.indices, tile, blocks, adjacency.n)
         self._values: Any = None
-        self._next = cupy.zeros(1, np.uint32)
+        self._early = 0 if rows is None else self._blocks.early
+        self._next = cupy.full(1, self._early, np.uint32)
 
     def kernel(self, dtype: Any) -> Any:
-        launch = cuda.kernel(
+        return cuda.roomy(self._kernel("propagate", dtype), self.room(dtype))
+
+    def _kernel(self, name: str, dtype: Any) -> Any:
+        return cuda.kernel(
             "methods/blocked.cu",
-            "propagate",
+            name,
             index_t=cuda.ctype(self.pieces.cuts.dtype),
             offset_t=cuda.ctype(self.pieces.offsets.dtype),
             real_t=cuda.ctype(dtype),
             WEIGHTED=int(self._adjacency.weighted),
         )
-        return cuda.roomy(launch, self.room(dtype))
 
     def room(self, dtype: Any) -> int:
         real = int(np.dtype(dtype).itemsize)
@@ -145,7 +148,24 @@ class BlockedPlan:
             shares = blocks.arranged(_device.csc_layout(self._adjacency).shares.of(dtype))
         return (
             self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
-            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next,
+            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next, np.uint32(self._early),
+        )  # fmt: skip
+
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+        if not self._early:
+            return
+        blocks = self._blocks
+        launch = self._kernel("send_early", contributions.dtype)
+        room = blocks.tile * contributions.itemsize
+        cuda.roomy(launch, room)(
+            (min(self._early, BLOCKS * cuda.multiprocessors()),),
+            (self.threads,),
+            (
+                self._adjacency.n, np.int32(blocks.tile), np.uint32(self._early), blocks.bounds, blocks.locals,
+                blocks.goals, self._values, contributions,
+            ),
+            shared_mem=room,
         )  # fmt: skip
 
 

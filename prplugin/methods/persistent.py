@@ -97,3 +97,6 @@ class PersistentPlan:
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         return self._layout.sources, self._layout.shares.of(dtype)
+
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: nothing."""
