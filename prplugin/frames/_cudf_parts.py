@@ -172,7 +172,11 @@ def _named(array: Any, shared: Shared) -> Any:
     if shared.kind == "integer":
         array = cupy.asarray(array)
         return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.likes)
-    series = cudf.Series(pd.Series(array, dtype=array.dtype))
+    given = pd.Series(array, dtype=array.dtype)
+    if isinstance(like, pd.StringDtype):
+        # Two such types may differ in what stands for a missing value, which cuDF does not look at.
+        given = given.astype(like)
+    series = cudf.Series(given)
     if isinstance(like, cudf.CategoricalDtype):
         return ids.like_categories(series, shared.likes)
     same = all(one.dtype == like for one in shared.likes)
