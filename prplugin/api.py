@@ -446,7 +446,8 @@ class Graph:
             partial(self._adapter.write, self._vertices),
             options.top,
             outcome.order,
-            self._history(method, options, watch),
+            # Of a passing graph nobody sees the ranking, but in an error.
+            self._history(method, options, watch) if self._lasting or not outcome.converged else None,
         )
         return _checked(ranking, options)
 
