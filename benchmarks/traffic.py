@@ -28,6 +28,12 @@ COUNTED = (
 `leap.cu` comes once in many steps; those of `strings.cu` read strings of any length."""
 
 
+def _early(a: Mapping[str, Any]) -> int:
+    """Count the spans that are sent early, as a share of what all move."""
+    moved = sum(a[name].nbytes for name in ("bounds", "locals", "goals", "values", "from"))
+    return moved * int(a["early"]) * 3 // a["bounds"].size
+
+
 def _pull(a: Mapping[str, Any]) -> int:
     """Count an index an edge (and a share), two offsets a row that are one where rows are in order, and the sums."""
     runs = slice(a["first"], a["last"])
@@ -89,6 +95,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
     "blocked.propagate": "bounds locals goals spots values values shares cuts offsets begins target teleport outflow "
     "ranks ranks from to",
+    "blocked.send_early": _early,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
     "block.block_pull": _pull,
