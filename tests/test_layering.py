@@ -18,7 +18,7 @@ LAYERS = [
     {"methods"},
     {"extrapolate"},
     {"iterate"},
-    {"measure"},
+    {"measure", "batch"},
     {"api", "accessor"},
     {"__init__"},
     {"files", "verify", "demo", "networkx"},

@@ -9,6 +9,8 @@ A method module has
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
+- perhaps `batch(problem, machine, seeds, **options)`: a `BatchStep`, for rankings of many personalizations at once, and
+  `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
 
 and a docstring whose first line says what it is. Adding a method touches no other file.
@@ -26,14 +28,19 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
 from prplugin.machine import Machine
-from prplugin.problem import Problem
+from prplugin.problem import Problem, Seeds
 
 __all__ = [
+    "BatchEnding",
+    "BatchState",
+    "BatchStep",
     "Ending",
     "ForesightStep",
     "GpuStep",
@@ -44,6 +51,7 @@ __all__ = [
     "candidates",
     "check_options",
     "choose",
+    "choose_batch",
     "compile_ahead",
     "contenders",
     "methods",
@@ -166,6 +174,97 @@ class LaunchStep(GpuStep, Protocol):
         """
 
 
+class BatchEnding(NamedTuple):
+    """When a column of a batch ends.
+
+    Attributes
+    ----------
+    goal : float
+        After a step that changes no more, in L1. Below 0: none.
+    stall : float
+        After a step that changes at least so many times what the one before it did.
+    by_largest : bool
+        Whether `goal` is for the greatest |y_i - x_i| instead.
+    """
+
+    goal: float
+    stall: float = math.inf
+    by_largest: bool = False
+
+
+class BatchState(NamedTuple):
+    """What the columns of a batch have come to since they were begun.
+
+    Attributes
+    ----------
+    steps : array of int64
+        How many each has taken.
+    before, change, largest : arrays of float64
+        ||y - x|| of the step before the last, infinite if there was none; and of the last ||y - x|| and the greatest
+        |y_i - x_i|.
+    """
+
+    steps: Any
+    before: Floats
+    change: Floats
+    largest: Floats
+
+    @classmethod
+    def of(cls, width: int) -> BatchState:
+        """Give that of as many columns that are to begin."""
+        return cls(np.zeros(width, np.int64), *(np.full(width, math.inf) for _ in range(3)))
+
+    def add(self, live: Any, change: Floats, largest: Floats) -> None:
+        """Note a step of the columns that are live."""
+        self.steps[live] += 1
+        self.before[live] = self.change[live]
+        self.change[live] = change[live]
+        self.largest[live] = largest[live]
+
+    def ended(self, ending: BatchEnding) -> Any:
+        """Say of each column whether its last step was to be the last."""
+        value = self.largest if ending.by_largest else self.change
+        with np.errstate(invalid="ignore"):  # infinitely many times 0
+            return (value <= ending.goal) | (self.change >= ending.stall * self.before)
+
+    def first(self, count: int) -> BatchState:
+        """Copy that of the first so many columns."""
+        return BatchState(*(array[:count].copy() for array in self))
+
+
+class BatchStep(Protocol):
+    """Iterations of several seeds side by side: the ranks of each are a column of a matrix.
+
+    What a column comes to depends on no other column: it stays what it is once it has ended, while others go on.
+
+    Attributes
+    ----------
+    width : int
+        How many seeds it takes at once, at most.
+    narrow_pays : bool
+        Whether it is faster with contributions in float32.
+    """
+
+    chain: StepChain
+    width: int
+    narrow_pays: bool
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions in "float64", as at first, or in "float32", from the next beginning; `chain` follows."""
+
+    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
+        """Begin with these seeds, `width` at most, all from the same ranks; None: each from its personalization."""
+
+    def resume(self, columns: Any) -> None:
+        """Begin anew with those seeds for which this is True, from their ranks, divided by their sums."""
+
+    def until(self, count: int, ending: BatchEnding) -> BatchState:
+        """Iterate `count` times; each seed until it ends."""
+
+    def ranks(self) -> Floats:
+        """Give the ranks as a matrix with a row for each seed, in the order of the result."""
+
+
 class Method(Protocol):
     """The shape of a method's module."""
 
@@ -273,6 +372,43 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
         raise MethodUnavailableError(
             "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in able)
         )
+
+
+def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
+    """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no method of that name, or none takes the options; "measured" times one seed at a time.
+    MethodUnavailableError
+        If the method cannot run here, or ranks one seed at a time.
+    """
+    able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
+    if name == "measured":
+        raise InvalidOptionError(
+            "method='measured' times rankings of one personalization. For many at once name a method, "
+            f"{', '.join(map(repr, able))}, or leave it to 'auto'."
+        )
+    if name != "auto":
+        method = choose(name, adjacency, machine, options)
+        if name not in able:
+            raise MethodUnavailableError(
+                f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
+                f"at once: {', '.join(map(repr, able))}."
+            )
+        return method
+    ours = [method for method in candidates(adjacency).values() if method.name in able]
+    ours = [method for method in ours if set(options) <= set(_options_of(method))]
+    if not ours:
+        raise InvalidOptionError(
+            f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
+            f"there are {', '.join(map(repr, able))}."
+        )
+    chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
+    if reason := chosen.unfit(adjacency, machine):
+        raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
+    return chosen
 
 
 class _ShortRows:
