@@ -22,11 +22,14 @@ from prplugin.certificate import Certificate
 from prplugin.graph.edges import Floats
 from prplugin.iterate import ROUNDINGS, Outcome, allows_float32, iterate, step_budget
 from prplugin.machine import Machine
-from prplugin.methods import BatchEnding, BatchState, BatchStep
+from prplugin.methods import BatchEnding, BatchState, BatchStep, ForesightBatch, NarrowingBatch
 from prplugin.options import Options
 from prplugin.problem import Problem, Seeds
 
 __all__ = ["Batch", "batches"]
+
+LEAST = 10
+"""Passes over the edges that a leap may take, however few steps are needed."""
 
 
 class Batch(NamedTuple):
@@ -119,10 +122,13 @@ class _Loop:
         met, iterations, bounds = np.zeros(count, np.bool_), np.zeros(count, np.int64), np.full(count, math.inf)
         if self.budget == 0:
             return Batch(np.zeros((count, self.certificate.n)), met, iterations, bounds), ~met
-        if narrow := step.narrow_pays and allows_float32(options) and options.max_iter is None:
-            step.contribute_in("float32")
-            step.start(seeds, start)
-            rough = self.certificate.for_chain(step.chain)
+        if self._proves and options.max_iter is None and isinstance(step, ForesightBatch) and step.foresees():
+            return self._leaping(step, seeds, start, watch)
+        narrowing = step if isinstance(step, NarrowingBatch) else None
+        if narrowing and allows_float32(options) and options.max_iter is None:
+            narrowing.contribute_in("float32")
+            narrowing.start(seeds, start)
+            rough = self.certificate.for_chain(narrowing.chain)
             goal = self._goal(rough)
             if self._proves:
                 goal = max(goal, self.certificate.change_for(options.tol), ROUNDINGS * rough.noise)
@@ -132,9 +138,10 @@ class _Loop:
             # As alone: without a proof, iterates in float32 may stand still where exact steps would not.
             met &= options.stop == "error"
         if not met.all():
-            step.contribute_in("float64")
-            if narrow:
-                step.resume(~met)
+            if narrowing:
+                narrowing.contribute_in("float64")
+            if narrowing and iterations.any():
+                narrowing.resume(~met)
             else:
                 step.start(seeds, start)
             ending = BatchEnding(self._goal(self.certificate), by_largest=options.stop == "vertex")
@@ -146,6 +153,33 @@ class _Loop:
         else:
             alone = ~met
         return Batch(step.ranks(), met, iterations, bounds), alone
+
+    def _leaping(
+        self, step: ForesightBatch, seeds: Seeds, start: Floats | float | None, watch: Callable[[int, float], None]
+    ) -> tuple[Batch, Any]:
+        """Go by leaps, each proved by a step, as long as they count: those that bring a change down by alpha.
+
+        A leap that takes a third of the steps that the contraction would is none: alone a seed may go by longer ones.
+        """
+        goal, count = self._goal(self.certificate), seeds.count
+        limit = max(LEAST, self.certificate.steps(self.options.tol) // 3)
+        iterations, before = np.zeros(count, np.int64), np.full(count, math.inf)
+        step.start(seeds, start)
+        going = np.ones(count, np.bool_)
+        passes = step.leap(going, goal, limit) if start is None else np.zeros(count, np.int64)
+        while True:
+            iterations += passes
+            state = step.until(1, BatchEnding(goal))
+            iterations += going
+            bounds = np.array([self.certificate.of_step(change) for change in state.change.tolist()])
+            watch(int(iterations.max()), float(bounds.max()))
+            going &= (state.change > goal) & (state.change <= self.certificate.alpha * before) & (passes < limit)
+            if not going.any():
+                break
+            before = state.change
+            passes = step.leap(going, goal, limit)
+        met = bounds <= self.options.tol
+        return Batch(step.ranks(), met, iterations, bounds), ~met
 
     @property
     def _proves(self) -> bool:

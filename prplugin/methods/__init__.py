@@ -42,10 +42,12 @@ __all__ = [
     "BatchState",
     "BatchStep",
     "Ending",
+    "ForesightBatch",
     "ForesightStep",
     "GpuStep",
     "LaunchStep",
     "Method",
+    "NarrowingBatch",
     "Step",
     "Sums",
     "candidates",
@@ -241,28 +243,45 @@ class BatchStep(Protocol):
     ----------
     width : int
         How many seeds it takes at once, at most.
-    narrow_pays : bool
-        Whether it is faster with contributions in float32.
     """
 
     chain: StepChain
     width: int
-    narrow_pays: bool
-
-    def contribute_in(self, dtype: str) -> None:
-        """Hold contributions in "float64", as at first, or in "float32", from the next beginning; `chain` follows."""
 
     def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
         """Begin with these seeds, `width` at most, all from the same ranks; None: each from its personalization."""
-
-    def resume(self, columns: Any) -> None:
-        """Begin anew with those seeds for which this is True, from their ranks, divided by their sums."""
 
     def until(self, count: int, ending: BatchEnding) -> BatchState:
         """Iterate `count` times; each seed until it ends."""
 
     def ranks(self) -> Floats:
         """Give the ranks as a matrix with a row for each seed, in the order of the result."""
+
+
+@runtime_checkable
+class NarrowingBatch(BatchStep, Protocol):
+    """A batch that is faster with contributions in float32."""
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions in "float64", as at first, or in "float32", from the next beginning; `chain` follows."""
+
+    def resume(self, columns: Any) -> None:
+        """Begin anew with those seeds for which this is True, from their ranks, divided by their sums."""
+
+
+@runtime_checkable
+class ForesightBatch(BatchStep, Protocol):
+    """A batch that can find where steps like its last one lead to, for less than they cost, as `ForesightStep`."""
+
+    def foresees(self) -> bool:
+        """Get ready to look ahead, before `start`; say whether it can on this graph."""
+
+    def leap(self, columns: Any, goal: float, limit: int) -> Any:
+        """Go to ranks from which a step changes `goal`, about, with those seeds for which `columns` is True.
+
+        It is from where the last step led, or before the first from any start. Only these seeds are live after that.
+        Give how many passes over the edges it took for each: less than `limit`, unless it got no further.
+        """
 
 
 class Method(Protocol):

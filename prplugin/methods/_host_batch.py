@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from prplugin.graph.arrays import moved
 from prplugin.graph.edges import Floats
-from prplugin.graph.sums import totals
 from prplugin.methods import BatchEnding, BatchState, BatchStep
 from prplugin.problem import Problem, Seeds
 
 __all__ = ["HostBatch", "width_for"]
 
-WIDTHS = (8, 16, 32)
-"""Of a batch: 32 floats are two lines of a cache."""
+WIDTHS = (8, 32)
+"""Of a batch: 32 floats are two lines of a cache, and all registers for vectors that hold as many doubles."""
 
 MOST_BYTES = 1 << 31
-"""Of the vectors of a batch of more than the least width."""
+"""Of the matrices of a batch of more than the least width."""
+
+AT_A_TIME = 1024
+"""Rows of a matrix that is turned."""
 
 
 def width_for(seeds: int, n: int, bytes_a_rank: int) -> int:
@@ -33,29 +33,21 @@ class HostBatch(BatchStep):
     def __init__(self, problem: Problem, width: int) -> None:
         self.width = width
         self._alpha, self._target = problem.alpha, problem.dangling
-        self._dangling = problem.adjacency.out_weight == 0
         self._n = problem.adjacency.n
+        self._ranks: Floats = np.empty((self._n, self.width))
 
     def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
         self._seeds = seeds.on("host")
-        self._ranks: Floats = np.zeros((self._n, self.width))
+        self._entries = self._seeds.by_row()
+        self._ranks.fill(0.0)
         if ranks is None:
-            rows, columns, values = self._seeds.by_row()
+            rows, columns, values = self._entries
             self._ranks[rows, columns] = values
         else:
             self._ranks[:, : seeds.count] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
-        self._begin(np.arange(self.width) < seeds.count)
-
-    def resume(self, columns: Any) -> None:
-        live = np.zeros(self.width, np.bool_)
-        live[: columns.size] = columns
-        np.divide(self._ranks, totals(self._ranks), out=self._ranks, where=live)
-        self._begin(live)
-
-    def _begin(self, live: Any) -> None:
-        self._live = live
-        self._mass = self._alpha * totals(self._ranks[self._dangling])
+        self._live = np.arange(self.width) < seeds.count
         self._state = BatchState.of(self.width)
+        self._mass = self._alpha * self._begun()
 
     def until(self, count: int, ending: BatchEnding) -> BatchState:
         for _ in range(count):
@@ -66,6 +58,10 @@ class HostBatch(BatchStep):
             self._state.add(self._live, change, largest)
             self._live = self._live & ~self._state.ended(ending)
         return self._state.first(self._seeds.count)
+
+    def _begun(self) -> Floats:
+        """Make ready for the first step; give D of each column."""
+        raise NotImplementedError
 
     def _step(self) -> tuple[Floats, Floats, Floats]:
         """Iterate once; give ||y - x||, max |y - x| and D(y) of each column."""
@@ -78,4 +74,7 @@ class HostBatch(BatchStep):
         return rest + self._mass if self._target is None else rest
 
     def ranks(self) -> Floats:
-        return np.ascontiguousarray(self._ranks[:, : self._seeds.count].T)
+        turned = np.empty((self._seeds.count, self._n))
+        for first in range(0, self._n, AT_A_TIME):  # that stay in the cache
+            turned[:, first : first + AT_A_TIME] = self._ranks[first : first + AT_A_TIME, : self._seeds.count].T
+        return turned

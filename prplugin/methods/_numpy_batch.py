@@ -10,15 +10,13 @@ from prplugin.certificate import StepChain
 from prplugin.graph.edges import Floats, Integers
 from prplugin.graph.sums import FAN, chain, totals
 from prplugin.methods._host_batch import HostBatch, width_for
-from prplugin.problem import Problem, Seeds
+from prplugin.problem import Problem
 
 __all__ = ["NumpyBatch"]
 
 
 class NumpyBatch(HostBatch):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once."""
-
-    narrow_pays = False
 
     def __init__(self, problem: Problem, seeds: int) -> None:
         adjacency = problem.adjacency
@@ -28,6 +26,7 @@ class NumpyBatch(HostBatch):
         offsets, self._sources, weights = adjacency.csc
         self._row_sums = _RowSums(offsets)
         out_weight = adjacency.out_weight
+        self._dangling = out_weight == 0
         self._shares: Floats | None = None
         if weights is None:
             self._divisor = np.maximum(out_weight, 1.0)[:, None]
@@ -42,12 +41,8 @@ class NumpyBatch(HostBatch):
             norm=chain(n) + 1,
         )
 
-    def contribute_in(self, dtype: str) -> None:
-        assert dtype == "float64"
-
-    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
-        super().start(seeds, ranks)
-        self._entries = self._seeds.by_row()
+    def _begun(self) -> Floats:
+        return totals(self._ranks[self._dangling])
 
     def _step(self) -> tuple[Floats, Floats, Floats]:
         x = self._ranks

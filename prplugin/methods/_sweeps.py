@@ -35,7 +35,7 @@ from prplugin.graph.sums import total
 from prplugin.methods._threads import Crew, Piece
 from prplugin.problem import Problem
 
-__all__ = ["Sweeps", "worth_from"]
+__all__ = ["MOST", "STREAMS", "Layout", "Sweeps", "layout_of", "sweep_order", "worth_from"]
 
 STREAMS = 4
 TURNS = 16
@@ -47,7 +47,7 @@ MOST = 6.7
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """The in-edges, each with the place where its source is read.
 
     Attributes
@@ -73,7 +73,7 @@ class _Layout:
     loops: Any
 
 
-_layouts: WeakKeyDictionary[Adjacency, _Layout] = WeakKeyDictionary()
+_layouts: WeakKeyDictionary[Adjacency, Layout] = WeakKeyDictionary()
 
 
 class Sweeps:
@@ -91,10 +91,7 @@ class Sweeps:
         self._kernels = kernels
         adjacency = problem.adjacency
         self._n = adjacency.n
-        layout = _layouts.get(adjacency)
-        if layout is None:
-            layout = _layouts[adjacency] = _laid_out(adjacency, threads, kernels)
-        self._layout = layout
+        self._layout = layout = layout_of(adjacency, threads)
         self._crew = Crew([(turn, turn + 1) for turn in range(len(layout.pieces))], threads)
         self._alpha, self._target, self._teleport = problem.alpha, target, teleport
         # A contribution is x / W where all edges count the same, and x where each has its share, or the vertex none.
@@ -189,7 +186,25 @@ def worth_from(adjacency: Adjacency) -> float:
     return 12 + min(1e7 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
-def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
+def sweep_order(rows: Integers) -> Integers:
+    """Give numbers that ascend in the order in which the rows of a piece are swept: see `_sweep_kernels`."""
+    from prplugin.methods._sweep_kernels import FEW  # imports Numba
+
+    order: Integers = rows // FEW * FEW + rows % 2 * (FEW // 2) + rows % FEW // 2
+    return order
+
+
+def layout_of(adjacency: Adjacency, threads: int) -> Layout:
+    """Give the layout of a graph, made when first asked for, by so many threads."""
+    layout = _layouts.get(adjacency)
+    if layout is None:
+        layout = _layouts[adjacency] = _laid_out(adjacency, threads)
+    return layout
+
+
+def _laid_out(adjacency: Adjacency, threads: int) -> Layout:
+    from prplugin.methods import _sweep_kernels as kernels  # imports Numba
+
     n = adjacency.n
     offsets, sources, weights = adjacency.csc
     count = STREAMS * TURNS
@@ -222,4 +237,4 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
         )  # fmt: skip
 
     Crew([(turn, turn + 1) for turn in range(count)], threads).work(lay_out)
-    return _Layout(pieces, begins, ends, places, shares, loops)
+    return Layout(pieces, begins, ends, places, shares, loops)
