@@ -28,8 +28,9 @@ from prplugin.problem import Problem, Seeds
 
 __all__ = ["Batch", "batches"]
 
-LEAST = 10
-"""Passes over the edges that a leap may take, however few steps are needed."""
+LEAST, SHARE = 10, 3
+"""Passes over the edges that a leap may take, however few steps are needed; and what part of the steps that the
+contraction needs: a seed that takes more is ranked alone, where extrapolation helps."""
 
 
 class Batch(NamedTuple):
@@ -157,12 +158,9 @@ class _Loop:
     def _leaping(
         self, step: ForesightBatch, seeds: Seeds, start: Floats | float | None, watch: Callable[[int, float], None]
     ) -> tuple[Batch, Any]:
-        """Go by leaps, each proved by a step, as long as they count: those that bring a change down by alpha.
-
-        A leap that takes a third of the steps that the contraction would is none: alone a seed may go by longer ones.
-        """
+        """Go by leaps, each proved by a step, as long as they count: those that bring a change down by alpha."""
         goal, count = self._goal(self.certificate), seeds.count
-        limit = max(LEAST, self.certificate.steps(self.options.tol) // 3)
+        limit = max(LEAST, self.certificate.steps(self.options.tol) // SHARE)
         iterations, before = np.zeros(count, np.int64), np.full(count, math.inf)
         step.start(seeds, start)
         going = np.ones(count, np.bool_)

@@ -8,7 +8,7 @@ from prplugin import cuda
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import index_dtype
 from prplugin.machine import Machine
-from prplugin.methods import Step, _device, _merge
+from prplugin.methods import BatchStep, Step, _device, _merge
 from prplugin.problem import Problem
 
 name = "persistent"
@@ -48,6 +48,18 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """Sort the edges by target and cut rows and edges into pieces."""
     problem = problem.on("device")
     return _merge.MergeStep(problem, PersistentPlan(problem.adjacency))
+
+
+def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+    """Sort the edges by target and cut rows and edges into pieces, for many seeds: a launch an iteration."""
+    from prplugin.methods._device_batch import DeviceBatch  # for many seeds alone
+
+    return DeviceBatch(problem.on("device"), seeds)
+
+
+def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+    """Estimate a ranking of each seed: a line of 128 bytes an edge for each 32 of them."""
+    return _device.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
 def ahead(weighted: bool) -> None:
