@@ -11,7 +11,7 @@ from prplugin.errors import (
     PageRankError,
 )
 from prplugin.progress import State as Progress
-from prplugin.ranking import Ranking
+from prplugin.ranking import Ranking, Rankings
 
 __all__ = [
     "ColumnNotFoundError",
@@ -23,6 +23,7 @@ __all__ = [
     "PageRankError",
     "Progress",
     "Ranking",
+    "Rankings",
     "pagerank",
 ]
 

@@ -28,6 +28,9 @@ from prplugin.problem import Problem, Seeds
 
 __all__ = ["Batch", "batches"]
 
+BIG = float(np.finfo(np.float64).max)
+"""More than any change."""
+
 LEAST, SHARE = 10, 3
 """Passes over the edges that a leap may take, however few steps are needed; and what part of the steps that the
 contraction needs: a seed that takes more is ranked alone, where extrapolation helps."""
@@ -161,7 +164,7 @@ class _Loop:
         """Go by leaps, each proved by a step, as long as they count: those that bring a change down by alpha."""
         goal, count = self._goal(self.certificate), seeds.count
         limit = max(LEAST, self.certificate.steps(self.options.tol) // SHARE)
-        iterations, before = np.zeros(count, np.int64), np.full(count, math.inf)
+        iterations, before = np.zeros(count, np.int64), np.full(count, BIG)
         step.start(seeds, start)
         going = np.ones(count, np.bool_)
         passes = step.leap(going, goal, limit) if start is None else np.zeros(count, np.int64)

@@ -59,13 +59,13 @@ def step(
 
     y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij * outflow_i for
     the next, where outflow is 0 on dangling rows. The v are given by entries, by row; those of block b begin at
-    ``entry_blocks[b]``. `target` is w, or None: then w is v, and its part is in `pour`. Columns that are not `live`
-    stay what they are. `next_contributions` and `moves`, which takes y - x, may be None. Block b leaves ||y - x||,
-    max |y - x| and D(y) of its rows in `sums[b]`.
+    ``entry_blocks[b]``. `target` is w, or a 0 for all: then w is v, and its part is in `pour`. Columns that are not
+    `live` stay what they are. `next_contributions` and `moves`, which takes y - x, may be None. Block b leaves
+    ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
 
     Long rows are summed in groups of `fan` terms, these in groups of `fan` again, and the rest one after the other.
     """
-    width, n = np.uint64(live.size), outflow.size
+    width, n, target_step = np.uint64(live.size), outflow.size, np.uint64(target.size > 1)
     pulled, part, groups_sum = np.empty(width), np.empty(width), np.empty(width)
     rank, move = np.empty(width), np.empty(width)
     group_change, group_dangling = np.empty(width), np.empty(width)
@@ -96,13 +96,9 @@ def step(
                             groups = 0
                     for j in range(width):
                         pulled[j] += groups_sum[j]
-                if target is None:
-                    for j in range(width):
-                        rank[j] = alpha * pulled[j]
-                else:
-                    to = target[i]
-                    for j in range(width):
-                        rank[j] = alpha * pulled[j] + mass[j] * to
+                to = target[i * target_step]
+                for j in range(width):
+                    rank[j] = alpha * pulled[j] + mass[j] * to
                 while entry < entries and entry_rows[entry] == i:
                     rank[entry_columns[entry]] += pour[entry_columns[entry]] * entry_values[entry]
                     entry += 1
@@ -144,7 +140,7 @@ def sweep(
     None for 0. Columns that are not `live` stay what they are. All is in float32 but what `sums` takes of each column:
     what the values of rows that are not dangling change, in L1; what these sum to; and what those of dangling rows do.
     """
-    width = np.uint64(live.size)
+    width, target_step = np.uint64(live.size), np.uint64(target.size > 1)
     pulled, c, move = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
     few_change, few_flowing = np.empty(width, np.float32), np.empty(width, np.float32)
     change, flowing, dangling = sums[0], sums[1], sums[2]
@@ -160,15 +156,12 @@ def sweep(
                 swept += ONE
                 add_places(old, new, places, shares, edge, stop, lanes, pulled)  # type: ignore[call-arg]
                 edge = stop
+                to = target[i * target_step]
                 for j in range(width):
-                    c[j] = alpha * pulled[j]
+                    c[j] = alpha * pulled[j] + mass[j] * to
                 if moves is not None:
                     for j in range(width):
                         c[j] += moves[at + j]
-                if target is not None:
-                    to = target[i]
-                    for j in range(width):
-                        c[j] += mass[j] * to
                 while entry < entries and entry_rows[entry] == i:
                     c[entry_columns[entry]] += pour[entry_columns[entry]] * entry_values[entry]
                     entry += 1

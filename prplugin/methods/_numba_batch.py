@@ -53,6 +53,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         self._bounds = np.minimum(np.arange(blocks + 1) * kernels.BLOCK, n)
         self._sums = np.empty((blocks, 3, self.width))
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
+        self._to = np.zeros(1) if problem.dangling is None else problem.dangling
         self._lanes = (np.uint8(0),) * self.width
         self._foresees = False
         self._contributions: Any = None
@@ -103,7 +104,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         def step(first: int, last: int) -> None:
             self._kernels.step(
                 first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
-                _flat(self._contributions), self._lanes, self._alpha, self._mass, self._target, pour, *self._by_block,
+                _flat(self._contributions), self._lanes, self._alpha, self._mass, self._to, pour, *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), _flat(self._moves), self._sums,
             )  # fmt: skip
 
@@ -126,7 +127,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         )
         self._whole = np.where(flowing, self._out, np.float32(1))
         self._scale = (1 / (self._whole * (1 - self._alpha * layout.loops.astype(np.float64)))).astype(np.float32)
-        self._target32 = None if self._target is None else self._target.astype(np.float32)
+        self._to32 = self._to.astype(np.float32)
         self._moves = np.empty((self._n, self.width), np.float32)
         self._foresees = True
         return True
@@ -188,7 +189,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         def sweep(turn: int, _: int) -> None:
             self._kernels.sweep(
                 *layout.pieces[turn], layout.begins[turn], layout.ends[turn], layout.places, layout.shares, _flat(old),
-                _flat(new), self._lanes, np.float32(alpha), mass, self._target32, pour, of_turns[turn],
+                _flat(new), self._lanes, np.float32(alpha), mass, self._to32, pour, of_turns[turn],
                 of_turns[turn + 1], rows, columns, values, moves, live, self._scale, self._out, sums[turn],
             )  # fmt: skip
 
