@@ -18,10 +18,12 @@ __all__ = ["DeviceBatch"]
 WIDTHS = (8, 32)
 """Of a batch: 32 floats are a line of the cache, and 32 lanes a warp."""
 
-THREADS = 256
-BLOCKS = 640
-"""That a GPU of 128 multiprocessors or more holds at once, as the launch bounds in batch.cu have it. The same on every
-GPU, so that the sums are the same to the bit."""
+GROUPS = 8
+"""Of threads, one a seed, in a block: that of batch.cu."""
+
+BLOCKS = 1280
+"""At most, twice as many as an H100 holds at once of the widest. The same on every GPU and for any width, so that the
+sums are the same to the bit."""
 
 CROSSING_BLOCKS = 256
 
@@ -31,14 +33,15 @@ SIZE = 256
 MANY = 16
 """Partial sums of a row from which a block adds them up."""
 
-TOTAL_THREADS = 1024
+TOTAL_GROUPS = 32
+"""Of the block that adds up what all have left."""
 
 COLUMN, MEASURED, STATE = 3, 3, 5
 """Doubles in the structs of those names in batch.cu."""
 
-TOTALS_CHAIN = 2 + THREADS // WIDTHS[0] + 2 + 7
+TOTALS_CHAIN = 2 + GROUPS + 2 + 5
 """Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
-again, and in seven levels."""
+again, and in five levels."""
 
 BYTES = 3 * 8
 """Of a rank, and its contributions in this step and the next."""
@@ -106,10 +109,10 @@ class DeviceBatch(NarrowingBatch):
         states = np.full((self.width, STATE), np.inf)
         states[:, 0], states[:, -1] = 0, live
         self._states.set(states)
-        grid = min(cuda.blocks_for(self._n * self.width, THREADS), BLOCKS)
+        grid = min(cuda.blocks_for(self._n, GROUPS), BLOCKS)
         self._kernel("begin")(
             (grid,),
-            (THREADS,),
+            (GROUPS * self.width,),
             (
                 self._n, cupy.ones(self.width) if whole is None else whole, self._outflow, self._ranks,
                 self._contributions[0], self._measured,
@@ -119,16 +122,15 @@ class DeviceBatch(NarrowingBatch):
 
     def until(self, count: int, ending: BatchEnding) -> BatchState:
         pieces, crossings = self._pieces, self._crossing.size
-        grid = min(cuda.blocks_for(pieces.count * self.width, THREADS), BLOCKS)
-        few = -(-(crossings - self._many) * self.width // THREADS)
-        crossing_grid = min(self._many + few, CROSSING_BLOCKS)
+        grid = min(cuda.blocks_for(pieces.count, GROUPS), BLOCKS)
+        crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
         step, cross = self._kernel("step"), self._kernel("cross")
         for _ in range(count):
             before, after = self._contributions
             ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
             step(
                 (grid,),
-                (THREADS,),
+                (GROUPS * self.width,),
                 (
                     self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
                     self._shares.of(self._dtype), *ends, before, after, self._fronts, self._tails, self._measured,
@@ -137,7 +139,7 @@ class DeviceBatch(NarrowingBatch):
             if crossings:
                 cross(
                     (crossing_grid,),
-                    (THREADS,),
+                    (GROUPS * self.width,),
                     (
                         pieces.size, crossings, self._many, self._crossing, pieces.cuts, pieces.offsets, *ends, after,
                         self._fronts, self._tails, self._measured[grid:],
@@ -151,7 +153,7 @@ class DeviceBatch(NarrowingBatch):
     def _total(self, blocks: int, ending: BatchEnding, *, starting: bool = False) -> None:
         self._kernel("total")(
             (1,),
-            (TOTAL_THREADS,),
+            (TOTAL_GROUPS * self.width,),
             (
                 blocks, self._measured, np.int32(starting), ending.goal, ending.stall, np.int32(ending.by_largest),
                 self._alpha, np.int32(self._target is not None), self._states, self._columns, self._wholes,

@@ -16,17 +16,10 @@
 
 #include "edge_term.cuh"
 
-#define GROUP_THREADS 256  // of a block
-#define GROUPS (GROUP_THREADS / SEEDS)
-#define BLOCKS_AT_ONCE 5  // on a multiprocessor
-
-struct Pieces {
-    long long n, m, size, count;
-    const index_t *cuts;
-    const offset_t *offsets;   // of the rows, n + 1
-    const long long *entries;  // of v, where those of each piece's rows begin
-    double *fronts, *tails;    // a piece and column
-};
+// A block is as many groups of SEEDS threads, however many these are: so sums are the same to the bit.
+#define GROUPS 8
+#define GROUP_THREADS (GROUPS * SEEDS)
+#define AT_LEAST 5  // blocks on a multiprocessor, of the largest
 
 // The values of v, by row; each of one column.
 struct Entries {
@@ -147,7 +140,7 @@ extern "C" __global__ void batch_begin(long long n, const double *whole, const d
 }
 
 // SEEDS threads a piece, in a loop that strides over the grid.
-extern "C" __global__ void __launch_bounds__(GROUP_THREADS, BLOCKS_AT_ONCE)
+extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
          const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
          const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
