@@ -23,6 +23,7 @@ from benchmarks import (
     peers,
     report,
     roofline,
+    seeds,
     step_cost,
 )
 from benchmarks.papers import bowen, kim, kumar, swaroop, wu
@@ -32,7 +33,7 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels, "networkx": against_networkx,
-    "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
+    "overlap": overlap, "peers": peers, "roofline": roofline, "seeds": seeds, "steps": step_cost,
 }  # fmt: skip
 
 ALL = tuple(PAPERS)
@@ -44,6 +45,7 @@ OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
     "cugraph": ONLY,
     "peers": ONLY,
+    "seeds": ONLY,
 }
 """Of some benchmarks alone."""
 
