@@ -11,7 +11,7 @@ import numpy as np
 
 from prplugin.methods._lanes import add_edges, add_places
 
-__all__ = ["BLOCK", "GROUP", "begin", "land", "spread", "step", "sweep"]
+__all__ = ["BLOCK", "GROUP", "begin", "land", "spread", "step", "sweep", "turn"]
 
 GROUP = 32
 """Rows whose norms are added up in a plain loop before their sum goes up a level."""
@@ -236,3 +236,13 @@ def spread(first_block, last_block, outflow, whole, moves, iterate, sums):
             else:
                 for j in range(width):
                     flowing[j] += moves[at + j]
+
+
+@compiled
+def turn(first_block, last_block, ranks, width, turned):
+    """Write the rows of some blocks as columns, a few at a time, which stay in the cache."""
+    seeds, n = turned.shape
+    for group in range(first_block * BLOCK, min(last_block * BLOCK, n), GROUP):
+        for seed in range(seeds):
+            for i in range(group, min(group + GROUP, n)):
+                turned[seed, i] = ranks[i * width + seed]

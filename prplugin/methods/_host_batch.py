@@ -17,9 +17,6 @@ WIDTHS = (8, 32)
 MOST_BYTES = 1 << 31
 """Of the matrices of a batch of more than the least width."""
 
-AT_A_TIME = 1024
-"""Rows of a matrix that is turned."""
-
 
 def width_for(seeds: int, n: int, bytes_a_rank: int) -> int:
     """Give how many seeds go side by side: the least width that holds them all, or as many as there is room for."""
@@ -74,7 +71,4 @@ class HostBatch(BatchStep):
         return rest + self._mass if self._target is None else rest
 
     def ranks(self) -> Floats:
-        turned = np.empty((self._seeds.count, self._n))
-        for first in range(0, self._n, AT_A_TIME):  # that stay in the cache
-            turned[:, first : first + AT_A_TIME] = self._ranks[first : first + AT_A_TIME, : self._seeds.count].T
-        return turned
+        return np.ascontiguousarray(self._ranks[:, : self._seeds.count].T)

@@ -26,6 +26,10 @@ __all__ = ["NumbaBatch"]
 BYTES = 3 * 8
 """Of a rank, and its contributions in this step and the next; or what it moves by, and two sweeps."""
 
+FIRST = 3.5
+"""Decimal digits to which ranks are solved for before anything is known of them. Roundings of float32 in long sums make
+the greatest eigenvalue other than 1: from some digits on sweeps would only multiply all ranks."""
+
 
 class NumbaBatch(HostBatch, ForesightBatch):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once."""
@@ -161,9 +165,12 @@ class NumbaBatch(HostBatch, ForesightBatch):
         )  # fmt: skip
         norm, flowing, dangling = (totals(self._sums[:, part]) for part in range(3))
         live, passes = self._live.copy(), np.zeros(self.width, np.int64)
-        # In as many stages, of equally many digits each, as float32 needs.
-        digits = np.array([math.log10(value / goal) if 0 < goal < value else MOST for value in norm.tolist()])
-        goals = np.maximum(goal, norm / 10 ** (digits / np.ceil(digits / MOST)))
+        if moves is None:
+            goals = np.full(self.width, max(goal, 10**-FIRST))
+        else:
+            # In as many stages, of equally many digits each, as float32 needs.
+            digits = np.array([math.log10(value / goal) if 0 < goal < value else MOST for value in norm.tolist()])
+            goals = np.maximum(goal, norm / 10 ** (digits / np.ceil(digits / MOST)))
         before = np.zeros(self.width)
         for _ in range(limit):
             passes[live] += 1
@@ -195,6 +202,13 @@ class NumbaBatch(HostBatch, ForesightBatch):
 
         self._turns.work(sweep, STREAMS)
         return sums.sum(axis=0)
+
+    # --- the result -----------------------------------------------------------------------------------------------
+
+    def ranks(self) -> Floats:
+        turned = np.empty((self._seeds.count, self._n))
+        self._crew.work(lambda first, last: self._kernels.turn(first, last, _flat(self._ranks), self.width, turned))
+        return turned
 
 
 def _flat(matrix: Any) -> Any:
