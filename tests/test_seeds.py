@@ -306,6 +306,9 @@ def test_other_frames_give_their_own(library):
     assert plain(many) == expected(personalization=["cat", "ann"], top=2)
     given = pd.DataFrame({"seed": [9, 9, 8], "vertex": ["cat", "bob", "ann"], "values": [1, 2, 3]})
     assert plain(prplugin.pagerank(wrap(EDGES), personalization=wrap(given))) == expected(personalization=given)
+    if library == "pyarrow":
+        stream = wrap(given).to_reader()
+        assert plain(prplugin.pagerank(wrap(EDGES), personalization=stream)) == expected(personalization=given)
     entries = [wrap(given.iloc[:2, 1:]), {"ann": 1}]
     assert plain(prplugin.pagerank(wrap(EDGES), personalization=entries)) == expected(
         personalization=[given.iloc[:2, 1:], {"ann": 1}]

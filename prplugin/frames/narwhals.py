@@ -16,7 +16,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import Labels, SeedValues
+from prplugin.frames.seeds import SEED, Labels, SeedValues
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -112,9 +112,21 @@ def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
     """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one."""
     if isinstance(given, (list, tuple)):
         given = [_values_as_pandas(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
-    else:
+    elif SEED in _names_of(given):
         given = _as_pandas(given, what)
     return pandas.read_seeds(given, vertices.vertices, what)
+
+
+def _names_of(given: Any) -> list[Hashable]:
+    """Name the columns of a frame, if it is one; without a look at its rows, which a stream gives but once."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    known = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return list(known.collect_schema().names())
+    schema = getattr(given, "schema", None)
+    return list(schema.names) if isinstance(schema, pa.Schema) else []
 
 
 def _values_as_pandas(given: Any, vertices: Vertices, what: str) -> Any:
