@@ -317,10 +317,11 @@ class Graph:
     def _rank(self, options: Options, personalization: Any, dangling: Any, nstart: Any, watch: Watch) -> Ranking:
         began = time.perf_counter()
         adjacency = self._adjacency
-        with cuda.allocating(adjacency.place, adjacency.gpu):
-            many = self._adapter.read_seeds(personalization, self._vertices, "personalization")
-        if many is not None:
-            return self._rank_many(options, many, dangling, nstart, watch, began)
+        if personalization is not None:
+            with cuda.allocating(adjacency.place, adjacency.gpu):
+                many = self._adapter.read_seeds(personalization, self._vertices, "personalization")
+            if many is not None:
+                return self._rank_many(options, many, dangling, nstart, watch, began)
         with cuda.allocating(adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,
