@@ -41,7 +41,7 @@ def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     """Estimate 40 iterations of each seed: docs/decisions/0016-many-seeds-side-by-side.md."""
-    return 40 * seeds * (5e-6 + 3e-9 * adjacency.m + 3e-9 * adjacency.n)
+    return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
 
 
 class _Pull:
