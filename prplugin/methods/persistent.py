@@ -58,7 +58,7 @@ def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate from the bytes that must move, a line of 128 an edge for 32 seeds: no other method of the GPU has batches."""
+    """Estimate from the bytes that must move: no other method of the GPU takes many seeds."""
     return _device.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
