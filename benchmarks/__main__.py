@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     report,
     roofline,
+    seeds,
     step_cost,
     streamed,
 )
@@ -36,8 +37,8 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels,
-    "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline, "steps": step_cost,
-    "streamed": streamed,
+    "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline, "seeds": seeds,
+    "steps": step_cost, "streamed": streamed,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -50,6 +51,7 @@ OPTIONS = {
     "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
     "cugraph": ONLY,
     "peers": lambda command: LIST(ONLY(command)),
+    "seeds": ONLY,
 }
 """Of some benchmarks alone."""
 

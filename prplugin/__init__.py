@@ -15,7 +15,7 @@ from prplugin.errors import (
 )
 from prplugin.estimates import Estimate, estimate
 from prplugin.progress import State as Progress
-from prplugin.ranking import Ranking
+from prplugin.ranking import Ranking, Rankings
 
 __all__ = [
     "ColumnNotFoundError",
@@ -30,6 +30,7 @@ __all__ = [
     "PageRankError",
     "Progress",
     "Ranking",
+    "Rankings",
     "WorkerLostError",
     "estimate",
     "pagerank",

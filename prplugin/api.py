@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from prplugin import cuda
+from prplugin.batch import batches
 from prplugin.certificate import Certificate
 from prplugin.errors import (
     InvalidEdgesError,
@@ -20,9 +21,10 @@ from prplugin.errors import (
     counted,
     listed,
 )
-from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, telling
+from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
 from prplugin.frames import adapter_for, cugraph, dask, matrices
 from prplugin.frames.columns import resolve
+from prplugin.frames.seeds import SeedValues
 from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import gpu_of, moved, namespace
 from prplugin.graph.edges import Floats
@@ -32,13 +34,13 @@ from prplugin.history import History
 from prplugin.iterate import Outcome, iterate, step_budget
 from prplugin.machine import this_machine
 from prplugin.measure import Kept, fastest, measured
-from prplugin.methods import Method, choose, compile_ahead
+from prplugin.methods import Method, choose, choose_batch, compile_ahead
 from prplugin.methods._reasons import reasons
 from prplugin.options import Duplicates, Options, Stop, check_choice
 from prplugin.order import Equal, order_of
-from prplugin.problem import Problem, normalised
+from prplugin.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.progress import ProgressOption, Watch, watching
-from prplugin.ranking import Ranking
+from prplugin.ranking import Ranking, Rankings, highest_of_each
 
 if TYPE_CHECKING:
     from prplugin.cluster.run import SpreadGraph
@@ -102,9 +104,11 @@ def pagerank(
         Rows with the same pair of ends: "sum" counts each (weights add); "first" and "last" keep one; "error" refuses.
     alpha : float, default 0.85
         Damping, at least 0 and less than 1.
-    personalization : dict, Series or frame, optional
+    personalization : dict, Series or frame, optional; or a list
         Values of at least 0 by vertex: a dict, a Series indexed by vertex, or a frame with the columns `vertex` and
-        `values`. They are divided by their sum; vertices without one have 0.
+        `values`. They are divided by their sum; vertices without one have 0. For many seeds at once, whose rankings
+        take much less time together: a list of those; or of vertices, each of which is a seed; or a frame with one
+        more column, `seed`, where `values` may be left out if all are 1.
     dangling : dict, Series or frame, optional
         The same, for where the rank of dangling vertices goes.
     nstart : dict, Series or frame, optional
@@ -142,6 +146,9 @@ def pagerank(
         `pyarrow.Table` for a relation of DuckDB, for Parquet, and for what has Arrow's C interface alone), one row a
         vertex: the columns `vertex` (or the source's, where a vertex has several) and `pagerank`. Integer ids ascend;
         others come in the order in which they first appear, row by row, source before destination, then `vertices`.
+        For many seeds, one row for each seed and vertex, in the order in which seeds were given, and one more column
+        before the others: `seed`, a vertex (of several columns: theirs, after "seed_"), the place in a list from 0 on,
+        or what was in the column of that name.
 
     Raises
     ------
@@ -396,7 +403,8 @@ class Graph:
         Returns
         -------
         Ranking
-            `frame`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; of a certified order, `ties`.
+            `frame`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; of a certified order, `ties`. For
+            many seeds, `Rankings`.
         """
         options = Options(
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
@@ -416,6 +424,16 @@ class Graph:
             given = {"personalization": personalization, "dangling": dangling, "nstart": nstart}
             return _checked(self._spread.rank(options, given, watch), options)
         adjacency = self._adjacency
+        if personalization is not None:
+            with cuda.allocating(adjacency.place, adjacency.gpu):
+                many = self._adapter.read_seeds(personalization, self._vertices, "personalization")
+            if many is not None:
+                if options.certified:
+                    raise InvalidOptionError(
+                        "certified=True proves the order of one ranking, and personalization gives many seeds: rank "
+                        "each by a call of its own, or leave certified out."
+                    )
+                return self._rank_many(options, many, dangling, nstart, watch, began)
         with cuda.allocating(adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,
@@ -450,6 +468,50 @@ class Graph:
             self._history(method, options, watch) if self._lasting or not outcome.converged else None,
         )
         return _checked(ranking, options)
+
+    def _rank_many(
+        self, options: Options, many: SeedValues, dangling: Any, nstart: Any, watch: Watch, began: float
+    ) -> Rankings:
+        """Rank from each of many seeds, some of them side by side; with ``top=`` no more ranks are kept."""
+        adjacency = self._adjacency
+        with cuda.allocating(adjacency.place, adjacency.gpu):
+            seeds = Seeds(many.bounds, many.rows, _shares(many))
+            problem = Problem(adjacency, options.alpha, None, self._vector("dangling", dangling))
+            start = self._vector("nstart", nstart)
+            watch.stage("edges")
+            method = choose_batch(options.method, adjacency, this_machine(), options.method_options, seeds.count)
+        done, kept, positions = [], [], []
+        place = "device" if method.runs_on == "gpu" else adjacency.place
+        planned = partial(of_many_seeds, seeds.count, adjacency.n)
+        with telling(planned), cuda.allocating(place, adjacency.gpu):
+            for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
+                ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
+                ranks = ranks.astype(options.dtype, copy=False)
+                if options.top is not None:
+                    rows = highest_of_each(ranks, options.top)
+                    ranks = namespace(ranks).take_along_axis(ranks, rows, axis=1)
+                    positions.append(moved(rows, adjacency.place))
+                kept.append(moved(ranks, adjacency.place))
+                done.append(batch[1:])
+            xp = namespace(kept[0])
+            converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
+            rankings = Rankings(
+                xp.concatenate(kept),
+                bool(converged.all()),
+                int(iterations.max()),
+                float(bounds.max()),
+                method.name,
+                time.perf_counter() - began,
+                partial(self._adapter.write, self._vertices, labels=many.labels),
+                options.top,
+                each_converged=converged,
+                each_iterations=iterations,
+                each_error_bound=bounds,
+                rows=xp.concatenate(positions) if positions else None,
+            )
+        if not rankings.converged and options.tol > 0:
+            raise NotConvergedError(_shortfall(rankings, options), rankings)
+        return rankings
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Spread values given by vertex over all vertices, divided by their sum."""
@@ -535,6 +597,26 @@ def _checked(ranking: Ranking, options: Options) -> Ranking:
     if not ranking.converged and options.tol > 0:
         raise NotConvergedError(_shortfall(ranking, options), ranking)
     return ranking
+
+
+def _shares(many: SeedValues) -> Floats:
+    """Divide the values of each seed by their sum."""
+    with np.errstate(over="ignore"):
+        sums = sums_of_runs(many.values, many.bounds)
+    on_host = moved(sums, "host")
+    if (none := np.flatnonzero(on_host == 0)).size:
+        raise InvalidOptionError(
+            f"personalization sums to 0 for {counted(none.size, 'seed')}, the one at {listed(none)} (counted from 0): "
+            "at least one vertex needs a positive value."
+        )
+    if (past := np.flatnonzero(~np.isfinite(on_host))).size:
+        raise InvalidOptionError(
+            f"personalization sums to more than float64 holds for {counted(past.size, 'seed')}, the one at "
+            f"{listed(past)} (counted from 0). Divide its values by the greatest."
+        )
+    sizes = np.diff(many.bounds)
+    shares: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
+    return shares
 
 
 def _read_only(compressed: Compressed) -> Compressed:

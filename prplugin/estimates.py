@@ -17,7 +17,16 @@ from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machi
 from prplugin.methods import Method, contenders, methods
 from prplugin.options import check_choice, whole
 
-__all__ = ["Estimate", "MethodEstimate", "estimate", "of_a_plan", "of_an_ingest", "of_graph", "telling"]
+__all__ = [
+    "Estimate",
+    "MethodEstimate",
+    "estimate",
+    "of_a_plan",
+    "of_an_ingest",
+    "of_graph",
+    "of_many_seeds",
+    "telling",
+]
 
 Ids = Literal["int32", "int64", "string"]
 
@@ -282,6 +291,14 @@ def of_an_ingest(frame: Any, weighted: bool, place: Place) -> str:
         f"A graph of {counted(rows, 'edge')} with integer ids takes up to {most.on(place).peak:,} bytes of {side} "
         f"while it is made, beside its frame, and {_free(place)}. Drop columns that are not in use, turn ids that are "
         "strings into integers, or rank without weights."
+    )
+
+
+def of_many_seeds(seeds: int, n: int) -> str:
+    """Say what the ranks of many seeds take, and what takes less."""
+    return (
+        f"The ranks of {counted(n, 'vertex', 'vertices')} from {counted(seeds, 'seed')} take {8 * seeds * n:,} bytes "
+        "in float64. Rank from fewer at once, or keep the highest of each with top=."
     )
 
 

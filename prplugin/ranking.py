@@ -20,7 +20,7 @@ from prplugin.history import History
 from prplugin.order import Order
 from prplugin.plot import plot
 
-__all__ = ["Ranking", "SpreadRanking", "Tie", "highest"]
+__all__ = ["Ranking", "Rankings", "SpreadRanking", "Tie", "highest", "highest_of_each"]
 
 
 class Tie(NamedTuple):
@@ -193,6 +193,71 @@ class SpreadRanking(Ranking):
 
     def __str__(self) -> str:
         return self._described(self.n) + f" on {self.workers} workers"
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings(Ranking):
+    """The rankings of a graph from several seeds, that is with as many personalizations.
+
+    `ranks` is a matrix with a row a seed: k x n, or with ``top=t`` k x t, the highest of each in falling order. The
+    attributes that are one number hold for all: `converged` says whether all have, `iterations` is the most, and
+    `error_bound` the greatest of any.
+
+    Attributes
+    ----------
+    each_converged, each_iterations, each_error_bound : arrays of k
+        The same of each seed.
+    rows : array of k x t int64, or None
+        With ``top=t``, the positions of those vertices in the order of the result.
+    """
+
+    each_converged: NDArray[np.bool_] = field(kw_only=True)
+    each_iterations: NDArray[np.int64] = field(kw_only=True)
+    each_error_bound: NDArray[np.float64] = field(kw_only=True)
+    rows: Integers | None = field(kw_only=True, default=None)
+
+    @cached_property
+    def frame(self) -> Any:
+        """The ranks as a frame of the kind that the edges came in: one row for each seed and vertex.
+
+        Its columns are `seed`, `vertex` and `pagerank`; seeds and vertices of several columns have the source's names,
+        those of seeds with "seed_" before them. With ``top=t``, the t highest of each seed, in falling order.
+        """
+        with cuda.allocating(place_of(self.ranks), gpu_of(self.ranks)):
+            return self._write(self.ranks, self.rows)
+
+    def __str__(self) -> str:
+        how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
+        return (
+            f"PageRank from {len(self.ranks):,} seeds: {how} after at most {self.iterations} iterations of "
+            f"{self.method}, each error at most {self.error_bound:.2g}, {self.seconds:.3g} s"
+        )
+
+
+MOST_IN_A_BLOCK = 64
+"""Entries of which the greatest stands for all in a first look for the highest, at most."""
+
+
+def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
+    """Give the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
+    xp: Any = namespace(ranks)
+    count, n = ranks.shape
+    found: Integers
+    if k >= n:
+        found = xp.argsort(-ranks, axis=1, kind="stable")
+        return found
+    # The k-th greatest of the greatest of some blocks is no greater than the k-th of all: few are as great. A block's
+    # entries lie far apart, for neighbours are often alike.
+    block = max(1, min(MOST_IN_A_BLOCK, n // (4 * k)))
+    threshold = xp.sort(ranks[:, : n // block * block].reshape(count, block, -1).max(axis=1), axis=1)[:, -k]
+    # Zeros are many where few vertices can be reached.
+    rows, columns = xp.nonzero((ranks >= threshold[:, None]) & (ranks > 0))
+    order = xp.lexsort(xp.stack([columns, -ranks[rows, columns], rows]))
+    begins = xp.searchsorted(rows, xp.arange(count + 1))
+    found = xp.append(columns[order], xp.zeros(k, columns.dtype))[begins[:-1, None] + xp.arange(k)]
+    for row in xp.flatnonzero(begins[1:] - begins[:-1] < k).tolist():
+        found[row] = highest(ranks[row], k)
+    return found
 
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:

@@ -256,7 +256,7 @@ OPTION_CASES = {
     "sum 0": ({"personalization": {1: 0, 2: 0.0}}, "personalization sums to 0: at least one vertex needs a positive value."),
     "sum past float64": ({"dangling": {1: BIG, 2: BIG}}, "dangling sums to more than float64 holds."),
     "empty": ({"personalization": {}}, "personalization is empty: it must give a positive value to at least one vertex."),
-    "a list": ({"personalization": [1, 2, 3]}, "personalization must be a dict of vertex: value, a Series"),
+    "a list": ({"dangling": [1, 2, 3]}, "dangling must be a dict of vertex: value, a Series"),
     "an array": ({"nstart": np.ones(3)}, "nstart must be a dict of vertex: value, a Series"),
     "a frame without values": (
         {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",

@@ -20,7 +20,7 @@ LAYERS = [
     {"methods"},
     {"extrapolate"},
     {"iterate"},
-    {"measure", "estimates"},
+    {"measure", "estimates", "batch"},
     {"cluster"},
     {"api", "accessor"},
     {"__init__"},

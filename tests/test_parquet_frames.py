@@ -161,3 +161,10 @@ def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
     assert graph.number_of_edges == m
     assert held <= 4 * m + 200 * n + 2**20
     assert peak <= 4 * m + 200 * n + 100 * group + 2**20
+
+
+def test_many_seeds(tmp_path):
+    pq.write_table(pa.table({"src": [1, 2, 3], "dst": [2, 1, 1]}), tmp_path / "edges.parquet")
+    many = prplugin.pagerank(tmp_path / "edges.parquet", personalization=[3, 1], top=2)
+    expected = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}).pagerank(personalization=[3, 1], top=2)
+    pd.testing.assert_frame_equal(many.to_pandas(), expected)

@@ -29,6 +29,7 @@ from prplugin.cluster.shard import Shard, build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
 from prplugin.frames import cudf, dask
 from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import are_many
 from prplugin.methods import check_options, methods, options_of
 from prplugin.options import Duplicates, Options
 from prplugin.progress import Watch
@@ -106,6 +107,11 @@ class SpreadGraph:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._parts_of)
+        if are_many(given["personalization"], self._names):
+            raise MethodUnavailableError(
+                "a graph on several workers is ranked from one personalization at a time: call it for each, or make "
+                "the graph of frame.compute(), if its edges fit one memory."
+            )
         size = len(self._addresses)
         shares = {
             what: self._sent(dask.shares_of_values(dask.given_values(one, self._names, what), size))

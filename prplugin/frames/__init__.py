@@ -9,7 +9,8 @@ An adapter has
 - `read(frame, columns, vertices, by_row=, lasting=)`: the edges by position, and the vertices; `by_row` says whether
   rows will be worked on before edges are brought together by target, `lasting` whether the edges outlast the frame;
 - `read_values(given, vertices, what)`: values given for some vertices, as a vector over all of them;
-- `write(vertices, ranks, rows)`: the result, as a frame of that library.
+- `read_seeds(given, vertices, what)`: values given for some vertices by each of many seeds; None if there is one seed;
+- `write(vertices, ranks, rows, labels)`: the result, as a frame of that library; `labels` are of many seeds.
 """
 
 from __future__ import annotations

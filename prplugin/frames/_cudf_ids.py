@@ -36,7 +36,9 @@ __all__ = [
     "located",
     "missing_rows",
     "numbered_by_first_appearance",
+    "numbered_rows",
     "on_device",
+    "one_column",
     "plain",
     "taken",
 ]
@@ -298,7 +300,7 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     """
     ends = list(zip(*parts, strict=True))
     m = len(ends[0][0])
-    factorised = [_factorised([_keys(column) for column in end]) for end in ends]
+    factorised = [numbered_rows([_keys(column) for column in end]) for end in ends]
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift
@@ -309,7 +311,7 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     for part, label in zip(parts, labels, strict=True):
         columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
         distinct.append(taken(_joined(columns, label), order))
-    merged, first = _factorised(distinct)
+    merged, first = numbered_rows(distinct)
     number = cupy.empty(order.size, index_dtype(first.size))
     number[order] = merged
     bounds = np.cumsum([0, *(rows.size for _, rows in factorised)]).tolist()
@@ -318,7 +320,7 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     return codes, [taken(column, first) for column in distinct]
 
 
-def _factorised(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
+def numbered_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
     """Number the distinct rows of some columns as they first appear.
 
     cuDF's own `factorize` takes one column, and sorts what its join has put out of order; here each row is told where
@@ -371,6 +373,13 @@ def plain(column: cudf.Series) -> cudf.Series:
     if not isinstance(column.dtype, cudf.CategoricalDtype):
         return column
     return taken(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
+
+
+def one_column(columns: list[Any], what: str) -> Any:
+    """Put ids of the host and of the GPU end to end."""
+    if all(isinstance(column, pd.Series) for column in columns):
+        return host.one_column(columns)
+    return _joined([plain(on_device(column, what)) for column in columns], what)
 
 
 def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:

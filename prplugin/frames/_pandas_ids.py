@@ -155,6 +155,13 @@ def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> 
     return found
 
 
+def one_column(columns: list[pd.Series]) -> pd.Series:
+    """Put ids end to end: as they are if all are of one type, else as objects."""
+    if any(column.dtype != columns[0].dtype for column in columns):
+        columns = [pd.Series(np.asarray(plain(column.array), object)) for column in columns]
+    return pd.concat(columns, ignore_index=True)
+
+
 def plain(array: Any) -> Any:
     """Take ids out of a categorical."""
     return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array

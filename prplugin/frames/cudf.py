@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +17,15 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames import narwhals
 from prplugin.frames.columns import Columns
 from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
+from prplugin.frames.seeds import (
+    SEED,
+    Labels,
+    SeedValues,
+    parted,
+    refuse_absent_seeds,
+    refuse_repeated_seeds,
+    seed_names,
+)
 from prplugin.graph.arrays import copied, moved, namespace
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -33,6 +42,7 @@ __all__ = [
     "opened",
     "place",
     "read",
+    "read_seeds",
     "read_values",
     "write",
 ]
@@ -149,44 +159,108 @@ def read_values(given: object, vertices: Vertices | narwhals.Vertices, what: str
         return narwhals.read_values(_on_host(given), vertices, what)
     import cupy  # loaded with cuDF
 
-    ids = _ids()
     with on_cudf_stream():
         columns, values = _ids_and_values(given, vertices.names, what)
-        for column, kind in zip(columns, vertices.kinds, strict=True):
-            ids.check_kind(column, kind, what)
-        try:
-            rows = ids.located(vertices.columns, columns, vertices.kinds, what)
-        except InvalidEdgesError as error:
-            raise InvalidOptionError(str(error)) from error
-        if (unknown := cupy.flatnonzero(rows < 0)).size:
-            raise InvalidOptionError(
-                f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
-                f"{listed(_described(columns, unknown))}. Remove them, or add them to the graph with vertices=."
-            )
-        order = cupy.argsort(rows)  # stable: after the first of equal rows come the later ones
-        again = rows[order[1:]] == rows[order[:-1]]
-        if (repeated := cupy.sort(order[1:][again])).size:
-            raise InvalidOptionError(
-                f"{what} gives more than one value to "
-                f"{counted(cupy.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
-                f"{listed(_described(columns, repeated))}. Add them up or drop all but one."
-            )
+        rows = _rows_of(columns, vertices, what)
         spread = cupy.zeros(len(vertices))
         spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
         return spread
 
 
-def write(vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | None) -> cudf.DataFrame:
-    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+def read_seeds(given: Any, vertices: Vertices | narwhals.Vertices, what: str) -> SeedValues | None:
+    """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one.
+
+    Lists, and what is in them, may be of cuDF or of pandas, and so may a frame with a column `seed`.
+    """
     if isinstance(vertices, narwhals.Vertices):
-        return narwhals.write(vertices, ranks, rows)
+        of_each = isinstance(given, (list, tuple))
+        return narwhals.read_seeds([_on_host(one) for one in given] if of_each else _on_host(given), vertices, what)
+    import cudf
+    import cupy
+    import pandas as pd
+
+    frames = (cudf.DataFrame, pd.DataFrame)
+    seeds = parted(given, vertices.names, what, (Mapping, cudf.Series, pd.Series, *frames), frames)
+    if seeds is None:
+        return None
+    with on_cudf_stream():
+        if isinstance(seeds, list):
+            parts = [_ids_and_values(item, vertices.names, f"{what}[{place}]") for place, item in enumerate(seeds)]
+            columns = [_ids().one_column([part[0][place] for part in parts], what) for place in range(len(parts[0][0]))]
+            values = cupy.concatenate(
+                [_numbers(part[1], f"{what}[{place}]", "entry", InvalidOptionError) for place, part in enumerate(parts)]
+            )
+            sizes, labels = np.array([len(part[1]) for part in parts]), None
+        elif isinstance(seeds, tuple):
+            columns = id_columns(list(seeds), vertices.names if len(vertices.names) > 1 else None, what)
+            values, sizes, labels = cupy.ones(len(seeds)), np.ones(len(seeds), np.int64), None
+        else:
+            seeds = seeds if isinstance(seeds, cudf.DataFrame) else cudf.DataFrame.from_pandas(seeds)
+            names = [name for name in [SEED, *vertices.names, "values"] if name != "values" or name in seeds.columns]
+            seed, *columns = _columns_of(seeds, names, what)
+            refuse_absent_seeds(_ids().missing_rows(seed), what)
+            codes, first = _ids().numbered_rows([seed])
+            order = cupy.argsort(codes, kind="stable")
+            sizes, labels = cupy.bincount(codes).get(), _ids().taken(seed, first)
+            values = cupy.ones(len(seed))
+            if "values" in names:
+                values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
+            columns = [_ids().taken(column, order) for column in columns]
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        rows = _rows_of(columns, vertices, what, cupy.asarray(np.repeat(np.arange(sizes.size), sizes)))
+        if isinstance(seeds, tuple):
+            refuse_repeated_seeds(rows, lambda again: _described(columns, again), what)
+            found = Labels(rows=rows)
+        else:
+            found = Labels(column=cudf.Series(cupy.arange(sizes.size)) if labels is None else labels)
+        seed_names(vertices.names, found)
+        return SeedValues(bounds, rows, values, found)
+
+
+def _rows_of(columns: list[Any], vertices: Vertices, what: str, seeds: Integers | None = None) -> Integers:
+    """Give the positions of ids, of which none may be unknown, nor come more than once (for one of `seeds`)."""
+    import cupy  # loaded with cuDF
+
+    ids = _ids()
+    for column, kind in zip(columns, vertices.kinds, strict=True):
+        ids.check_kind(column, kind, what)
+    try:
+        rows = ids.located(vertices.columns, columns, vertices.kinds, what)
+    except InvalidEdgesError as error:
+        raise InvalidOptionError(str(error)) from error
+    if (unknown := cupy.flatnonzero(rows < 0)).size:
+        raise InvalidOptionError(
+            f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
+            f"{listed(_described(columns, unknown))}. Remove them, or add them to the graph with vertices=."
+        )
+    keys = rows if seeds is None else seeds * len(vertices) + rows
+    order = cupy.argsort(keys)  # stable: after the first of equal keys come the later ones
+    again = keys[order[1:]] == keys[order[:-1]]
+    if (repeated := cupy.sort(order[1:][again])).size:
+        raise InvalidOptionError(
+            f"{what} gives more than one value to "
+            f"{counted(cupy.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
+            f"{listed(_described(columns, repeated))}. Add them up or drop all but one."
+        )
+    return rows
+
+
+def write(
+    vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None
+) -> cudf.DataFrame:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame; of many seeds, as the pandas adapter does."""
+    if isinstance(vertices, narwhals.Vertices):
+        return narwhals.write(vertices, ranks, rows, labels)
     import cudf
     import cupy  # loaded with cuDF
 
     from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
     with on_cudf_stream():
-        ranks, rows = copied(cupy.asarray(ranks)), moved(rows, "device")  # what a frame holds is its own
+        ranks, rows = cupy.asarray(ranks), moved(rows, "device")
+        if labels is not None:
+            return _of_seeds(vertices, ranks, rows, labels)
+        ranks = copied(ranks)  # what a frame holds is its own
         if namespace(ids := vertices.ids[0]) is not np:
             return as_frame({"vertex": copied(ids) if rows is None else ids[rows], "pagerank": ranks})
         if rows is None:
@@ -194,6 +268,29 @@ def write(vertices: Vertices | narwhals.Vertices, ranks: Any, rows: Integers | N
         else:
             columns = [_ids().taken(column, rows) for column in vertices.columns]
         return cudf.DataFrame(dict(zip([*vertices.names, "pagerank"], [*columns, as_series(ranks)], strict=True)))
+
+
+def _of_seeds(vertices: Vertices, ranks: Any, rows: Integers | None, labels: Labels) -> cudf.DataFrame:
+    """Put a row for each seed and vertex in a frame."""
+    import cudf
+    import cupy
+
+    from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
+
+    count, width = ranks.shape
+    rows = cupy.tile(cupy.arange(width), count) if rows is None else rows.reshape(-1)
+    each = cupy.repeat(cupy.arange(count), width)
+    ranks = copied(ranks.reshape(-1))
+    names: list[Any] = [*seed_names(vertices.names, labels), *vertices.names, "pagerank"]
+    if namespace(ids := vertices.ids[0]) is not np and labels.rows is not None:
+        return as_frame(dict(zip(names, [ids[labels.rows][each], ids[rows], ranks], strict=True)))
+    take = _ids().taken
+    if labels.rows is None:
+        seeds = [take(labels.column, each)]
+    else:
+        seeds = [take(column, labels.rows[each]) for column in vertices.columns]
+    columns = [*seeds, *(take(column, rows) for column in vertices.columns), as_series(ranks)]
+    return cudf.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 def _on_host(given: object) -> Any:

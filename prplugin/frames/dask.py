@@ -17,6 +17,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import Labels, SeedValues
 from prplugin.graph.edges import Floats, Integers
 
 __all__ = [
@@ -180,12 +181,19 @@ class Collected:
         values: Floats = self._adapter.read_values(_collected(given), vertices.vertices, what)
         return values
 
-    def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None) -> Any:
+    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues | None:
+        """Take apart the values of many seeds; None if they are those of one."""
+        of_each = isinstance(given, (list, tuple))
+        given = [_collected(one) for one in given] if of_each else _collected(given)
+        seeds: SeedValues | None = self._adapter.read_seeds(given, vertices.vertices, what)
+        return seeds
+
+    def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Put the ranks in a frame of one partition."""
         import dask.dataframe
 
         return dask.dataframe.from_pandas(
-            self._adapter.write(vertices.vertices, ranks, rows), npartitions=1, sort=False
+            self._adapter.write(vertices.vertices, ranks, rows, labels), npartitions=1, sort=False
         )
 
 

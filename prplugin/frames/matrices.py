@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -17,12 +17,13 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import cudf, pandas
+from prplugin.frames.seeds import Labels, SeedValues
 from prplugin.graph.adjacency import Adjacency, Compressed
 from prplugin.graph.arrays import Place, moved, namespace, place_of
 from prplugin.graph.compressed import adjacency_of
 from prplugin.graph.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
-__all__ = ["Matrix", "Vertices", "adjacency", "given_as", "read_values", "write"]
+__all__ = ["Matrix", "Vertices", "adjacency", "given_as", "read_seeds", "read_values", "write"]
 
 LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
@@ -178,7 +179,7 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     InvalidOptionError
         As the adapter of the frame, and for an array of another length.
     """
-    if isinstance(given, np.ndarray) or namespace(given) is not np:
+    if _is_array(given):
         if given.shape != (len(vertices),):  # type: ignore[attr-defined]  # an array of NumPy or CuPy
             raise InvalidOptionError(
                 f"{what} is an array of shape {given.shape}, but the graph has "  # type: ignore[attr-defined]
@@ -191,10 +192,37 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     return on_side
 
 
-def write(vertices: Vertices, ranks: Any, rows: Integers | None) -> Any:
-    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
+    """Take apart the values of many seeds, as the adapter of the frame does; of a list, entries may be arrays, too."""
+    if isinstance(given, (list, tuple)) and any(_is_array(item) for item in given):
+        given = [_as_frame(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
+    seeds: SeedValues | None = vertices.adapter.read_seeds(given, vertices.named, what)
+    if seeds is None:
+        return None
+    return replace(seeds, rows=moved(seeds.rows, vertices.place), values=moved(seeds.values, vertices.place))
+
+
+def _as_frame(given: Any, vertices: Vertices, what: str) -> Any:
+    """Give an array of a value for each vertex as a frame of those above 0; anything else as it is."""
+    if not _is_array(given):
+        return given
+    import pandas as pd  # for values given by vertex
+
+    values = moved(read_values(given, vertices, what), "host")
+    rows = np.flatnonzero(values)
+    if not rows.size:
+        raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
+    return pd.DataFrame({"vertex": rows, "values": values[rows]})
+
+
+def _is_array(given: object) -> bool:
+    return isinstance(given, np.ndarray) or namespace(given) is not np
+
+
+def write(vertices: Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame; of many seeds, as its adapter does."""
     place: Place = vertices.adapter.place
-    return vertices.adapter.write(vertices.named, moved(ranks, place), moved(rows, place))
+    return vertices.adapter.write(vertices.named, moved(ranks, place), moved(rows, place), labels)
 
 
 def _is_sparse(matrix: object, library: str) -> bool:

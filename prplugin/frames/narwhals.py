@@ -16,6 +16,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import SEED, Labels, SeedValues
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "opened",
     "place",
     "read",
+    "read_seeds",
     "read_values",
     "write",
 ]
@@ -115,6 +117,32 @@ def read(
 
 def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     """Spread values given for some vertices over all of them, 0 for the others, as the pandas adapter does."""
+    return pandas.read_values(_values_as_pandas(given, vertices, what), vertices.vertices, what)
+
+
+def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
+    """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one."""
+    if isinstance(given, (list, tuple)):
+        given = [_values_as_pandas(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
+    elif SEED in _names_of(given):
+        given = as_pandas(given, what)
+    return pandas.read_seeds(given, vertices.vertices, what)
+
+
+def _names_of(given: Any) -> list[Hashable]:
+    """Name the columns of a frame, if it is one; without a look at its rows, which a stream gives but once."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    known = nw.from_native(given, pass_through=True, allow_series=True)
+    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
+        return list(known.collect_schema().names())
+    schema = getattr(given, "schema", None)
+    return list(schema.names) if isinstance(schema, pa.Schema) else []
+
+
+def _values_as_pandas(given: Any, vertices: Vertices, what: str) -> Any:
+    """Give a frame of values by vertex as one of pandas, and anything else, but no column of values alone, as it is."""
     import pandas as pd
 
     as_given = given
@@ -125,22 +153,25 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
             f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
             f"{names}."
         )
-    return pandas.read_values(given, vertices.vertices, what)
+    return given
 
 
-def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> Any:
-    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame; of many seeds, as the pandas adapter does."""
     import narwhals as nw
     import pyarrow as pa
 
-    ids = vertices.vertices.columns
-    columns = [
-        _like(column if rows is None else column.take(rows), of)
-        for column, of in zip(ids, vertices.fields, strict=True)
-    ]
+    names, ids, of_ids = vertices.vertices.names, vertices.vertices.columns, vertices.fields
+    if labels is not None:
+        frame = pandas.write(vertices.vertices, ranks, rows, labels)
+        names = list(frame.columns[:-1])
+        of_seeds = [None] if labels.rows is None else of_ids
+        ids, of_ids, rows = [frame[name].array for name in names], [*of_seeds, *of_ids], None
+        ranks = ranks.reshape(-1)
+    columns = [_like(column if rows is None else column.take(rows), of) for column, of in zip(ids, of_ids, strict=True)]
     fields = [
         pa.field(name, column.type, metadata=None if of is None else of.metadata)
-        for name, column, of in zip(vertices.vertices.names, columns, vertices.fields, strict=True)
+        for name, column, of in zip(names, columns, of_ids, strict=True)
     ]
     values = pa.array(ranks.copy())  # what a frame holds is its own
     table = pa.table([*columns, values], schema=pa.schema([*fields, pa.field("pagerank", values.type)]))

@@ -11,6 +11,15 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import (
+    SEED,
+    Labels,
+    SeedValues,
+    parted,
+    refuse_absent_seeds,
+    refuse_repeated_seeds,
+    seed_names,
+)
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -25,6 +34,7 @@ __all__ = [
     "place",
     "positions_of",
     "read",
+    "read_seeds",
     "read_values",
     "write",
 ]
@@ -127,10 +137,74 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     InvalidOptionError
         If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
     """
+    columns, values = ids_and_values(given, vertices.names, what)
+    rows = _rows_of(columns, vertices, what)
+    spread = np.zeros(len(vertices))
+    spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
+    return spread
+
+
+def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues | None:
+    """Take apart the values of many seeds; None if they are those of one.
+
+    Parameters
+    ----------
+    given : list or tuple, or frame with a column `seed`
+        A list of vertices, each of which is a seed; or of what `read_values` takes, each the values of a seed. A frame
+        has the columns `seed`, `vertex` (for vertices of several columns: theirs) and, unless all are 1, `values`.
+    what : str
+        The name of the argument, for messages.
+
+    Raises
+    ------
+    InvalidOptionError
+        As `read_values`; also for no seeds at all, and for lists of both kinds of entries.
+    """
+    import pandas as pd
+
+    sizes: Any
+    seeds = parted(given, vertices.names, what, (Mapping, pd.Series, pd.DataFrame), pd.DataFrame)
+    if seeds is None:
+        return None
+    if isinstance(seeds, list):
+        parts = [ids_and_values(item, vertices.names, f"{what}[{place}]") for place, item in enumerate(seeds)]
+        columns = [_ids().one_column([part[0][place] for part in parts]) for place in range(len(vertices.names))]
+        values = np.concatenate(
+            [_numbers(part[1], f"{what}[{place}]", "entry", InvalidOptionError) for place, part in enumerate(parts)]
+        )
+        sizes, labels = [len(part[1]) for part in parts], None
+    elif isinstance(seeds, tuple):
+        columns = id_columns(list(seeds), vertices.names if len(vertices.names) > 1 else None, what)
+        values, sizes, labels = np.ones(len(seeds)), np.ones(len(seeds), np.int64), None
+    else:
+        names = [name for name in [SEED, *vertices.names, "values"] if name != "values" or name in seeds.columns]
+        seed, *columns = _columns_of(seeds, names, what)
+        refuse_absent_seeds(np.flatnonzero(seed.isna()), what)
+        codes, _ = pd.factorize(seed)
+        order = np.argsort(codes, kind="stable")
+        sizes = np.bincount(codes)
+        labels = seed.array.take(order[np.cumsum(sizes) - sizes])
+        values = np.ones(len(seed))
+        if "values" in seeds.columns:
+            values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
+        columns = [column.take(order).reset_index(drop=True) for column in columns]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    rows = _rows_of(columns, vertices, what, np.repeat(np.arange(bounds.size - 1), np.diff(bounds)))
+    if isinstance(seeds, tuple):
+        refuse_repeated_seeds(rows, lambda again: _described([column.array for column in columns], again), what)
+        found = Labels(rows=rows)
+    else:
+        numbers = pd.array(np.arange(bounds.size - 1), dtype=np.dtype(np.int64))
+        found = Labels(column=numbers if labels is None else labels)
+    seed_names(vertices.names, found)
+    return SeedValues(bounds, rows, values, found)
+
+
+def _rows_of(columns: list[pd.Series], vertices: Vertices, what: str, seeds: Integers | None = None) -> Integers:
+    """Give the positions of ids, of which none may be unknown, nor come more than once (for one of `seeds`)."""
     import pandas as pd
 
     ids = _ids()
-    columns, values = ids_and_values(given, vertices.names, what)
     for column, kind in zip(columns, vertices.kinds, strict=True):
         ids.check_kind(column, kind, what, ids.kind_of)
     rows = vertices.locate(columns)
@@ -140,14 +214,13 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
             f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
             f"{listed(_described(arrays, unknown))}. Remove them, or add them to the graph with vertices=."
         )
-    if (repeated := np.flatnonzero(pd.Series(rows).duplicated())).size:
+    keys = pd.Series(rows) if seeds is None else pd.DataFrame({"seed": seeds, "row": rows})
+    if (repeated := np.flatnonzero(keys.duplicated())).size:
         raise InvalidOptionError(
             f"{what} gives more than one value to {counted(np.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
             f"{listed(_described(arrays, repeated))}. Add them up or drop all but one."
         )
-    spread = np.zeros(len(vertices))
-    spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
-    return spread
+    return rows
 
 
 def ids_and_values(given: object, names: list[Hashable], what: str) -> tuple[list[pd.Series], pd.Series]:
@@ -173,12 +246,30 @@ def ids_and_values(given: object, names: list[Hashable], what: str) -> tuple[lis
     return columns, values
 
 
-def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> pd.DataFrame:
-    """Put the ranks of all vertices, or of those at `rows`, in a frame."""
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> pd.DataFrame:
+    """Put the ranks of all vertices, or of those at `rows`, in a frame.
+
+    Parameters
+    ----------
+    labels : Labels, optional
+        Of many seeds: then `ranks`, and `rows` if not None, have a row for each of them.
+    """
     import pandas as pd
 
-    columns = vertices.columns if rows is None else [column.take(rows) for column in vertices.columns]
-    named = zip([*vertices.names, "pagerank"], [*columns, ranks], strict=True)
+    names, columns = list(vertices.names), vertices.columns
+    if labels is not None:
+        count, width = ranks.shape
+        rows = np.tile(np.arange(width), count) if rows is None else rows.reshape(-1)
+        each = np.repeat(np.arange(count), width)
+        if labels.rows is None:
+            seeds = [labels.column.take(each)]
+        else:
+            seeds = [column.take(labels.rows[each]) for column in columns]
+        names = [*seed_names(names, labels), *names]
+        columns, ranks = [*seeds, *(column.take(rows) for column in columns)], ranks.reshape(-1)
+    elif rows is not None:
+        columns = [column.take(rows) for column in columns]
+    named = zip([*names, "pagerank"], [*columns, ranks], strict=True)
     return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
 

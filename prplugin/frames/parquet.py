@@ -20,7 +20,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
 from prplugin.frames.columns import Columns
-from prplugin.frames.narwhals import Vertices, read_values, write
+from prplugin.frames.narwhals import Vertices, read_seeds, read_values, write
 from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 from prplugin.machine import COMPILED_FROM
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["accepts", "opened", "place", "read", "read_values", "write"]
+__all__ = ["accepts", "opened", "place", "read", "read_seeds", "read_values", "write"]
 
 place = "host"
 

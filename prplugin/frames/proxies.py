@@ -17,9 +17,10 @@ import numpy as np
 
 from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import Labels, SeedValues
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_values", "write"]
+__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_seeds", "read_values", "write"]
 
 place = "device"
 
@@ -88,10 +89,18 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
         return values
 
 
-def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None) -> Any:
+def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues | None:
+    """Take apart the values of many seeds, as the adapter of the frame does."""
+    given = _unwrapped(given, vertices.adapter)
+    with _without_proxies():
+        seeds: SeedValues | None = vertices.adapter.read_seeds(given, vertices.vertices, what)
+        return seeds
+
+
+def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
     """Put the ranks of all vertices, or of those at `rows`, in a frame; in a proxy, if the edges were."""
     with _without_proxies():
-        frame = vertices.adapter.write(vertices.vertices, ranks, rows)
+        frame = vertices.adapter.write(vertices.vertices, ranks, rows, labels)
     return sys.modules["cudf.pandas"].as_proxy_object(frame) if vertices.proxied else frame
 
 

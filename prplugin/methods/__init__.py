@@ -11,6 +11,8 @@ A method module has
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
 - perhaps `leaping_footprint(counts, machine)`: the bytes where many steps are left, and it leaps ahead;
+- perhaps `batch(problem, machine, seeds, **options)`: a `BatchStep`, for rankings of many personalizations at once, and
+  `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
 
 and a docstring whose first line says what it is. Adding a method touches no other file.
@@ -28,6 +30,8 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+
 from prplugin import cuda
 from prplugin.certificate import StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
@@ -35,20 +39,26 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import Floats
 from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
-from prplugin.problem import Problem
+from prplugin.problem import Problem, Seeds
 
 __all__ = [
+    "BatchEnding",
+    "BatchState",
+    "BatchStep",
     "Ending",
+    "ForesightBatch",
     "ForesightStep",
     "GpuStep",
     "LaunchStep",
     "Method",
+    "NarrowingBatch",
     "SpreadStep",
     "Step",
     "Sums",
     "candidates",
     "check_options",
     "choose",
+    "choose_batch",
     "compile_ahead",
     "contenders",
     "methods",
@@ -186,6 +196,114 @@ class LaunchStep(GpuStep, Protocol):
         """
 
 
+class BatchEnding(NamedTuple):
+    """When a column of a batch ends.
+
+    Attributes
+    ----------
+    goal : float
+        After a step that changes no more, in L1. Below 0: none.
+    stall : float
+        After a step that changes at least so many times what the one before it did.
+    by_largest : bool
+        Whether `goal` is for the greatest |y_i - x_i| instead.
+    """
+
+    goal: float
+    stall: float = math.inf
+    by_largest: bool = False
+
+
+class BatchState(NamedTuple):
+    """What the columns of a batch have come to since they were begun.
+
+    Attributes
+    ----------
+    steps : array of int64
+        How many each has taken.
+    before, change, largest : arrays of float64
+        ||y - x|| of the step before the last, infinite if there was none; and of the last ||y - x|| and the greatest
+        |y_i - x_i|.
+    """
+
+    steps: Any
+    before: Floats
+    change: Floats
+    largest: Floats
+
+    @classmethod
+    def of(cls, width: int) -> BatchState:
+        """Give that of as many columns that are to begin."""
+        return cls(np.zeros(width, np.int64), *(np.full(width, math.inf) for _ in range(3)))
+
+    def add(self, live: Any, change: Floats, largest: Floats) -> None:
+        """Note a step of the columns that are live."""
+        self.steps[live] += 1
+        self.before[live] = self.change[live]
+        self.change[live] = change[live]
+        self.largest[live] = largest[live]
+
+    def ended(self, ending: BatchEnding) -> Any:
+        """Say of each column whether its last step was to be the last."""
+        value = self.largest if ending.by_largest else self.change
+        with np.errstate(invalid="ignore"):  # infinitely many times 0
+            return (value <= ending.goal) | (self.change >= ending.stall * self.before)
+
+    def first(self, count: int) -> BatchState:
+        """Copy that of the first so many columns."""
+        return BatchState(*(array[:count].copy() for array in self))
+
+
+class BatchStep(Protocol):
+    """Iterations of several seeds side by side: the ranks of each are a column of a matrix.
+
+    What a column comes to depends on no other column: it stays what it is once it has ended, while others go on.
+
+    Attributes
+    ----------
+    width : int
+        How many seeds it takes at once, at most.
+    """
+
+    chain: StepChain
+    width: int
+
+    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
+        """Begin with these seeds, `width` at most, all from the same ranks; None: each from its personalization."""
+
+    def until(self, count: int, ending: BatchEnding) -> BatchState:
+        """Iterate `count` times; each seed until it ends."""
+
+    def ranks(self) -> Floats:
+        """Give the ranks as a matrix with a row for each seed, in the order of the result."""
+
+
+@runtime_checkable
+class NarrowingBatch(BatchStep, Protocol):
+    """A batch that is faster with contributions in float32."""
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions in "float64", as at first, or in "float32", from the next beginning; `chain` follows."""
+
+    def resume(self, columns: Any) -> None:
+        """Begin anew with those seeds for which this is True, from their ranks, divided by their sums."""
+
+
+@runtime_checkable
+class ForesightBatch(BatchStep, Protocol):
+    """A batch that can find where steps like its last one lead to, for less than they cost, as `ForesightStep`."""
+
+    def foresees(self) -> bool:
+        """Get ready to look ahead, before `start`; say whether it can on this graph."""
+
+    def leap(self, columns: Any, goal: float, limit: int) -> Any:
+        """Go to ranks from which a step changes `goal`, about, with those seeds for which `columns` is True.
+
+        It is from where the last step led, or before the first from any start. Only these seeds are live after that.
+        Give how many passes over the edges it took for each: less than `limit`, unless it got no further.
+        """
+
+
 class Method(Protocol):
     """The shape of a method's module."""
 
@@ -295,6 +413,43 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
         raise MethodUnavailableError(
             "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in able)
         )
+
+
+def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
+    """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no method of that name, or none takes the options; "measured" times one seed at a time.
+    MethodUnavailableError
+        If the method cannot run here, or ranks one seed at a time.
+    """
+    able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
+    if name == "measured":
+        raise InvalidOptionError(
+            "method='measured' times rankings of one personalization. For many at once name a method, "
+            f"{', '.join(map(repr, able))}, or leave it to 'auto'."
+        )
+    if name != "auto":
+        method = choose(name, adjacency, machine, options)
+        if name not in able:
+            raise MethodUnavailableError(
+                f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
+                f"at once: {', '.join(map(repr, able))}."
+            )
+        return method
+    ours = [method for method in candidates(adjacency).values() if method.name in able]
+    ours = [method for method in ours if set(options) <= set(options_of(method))]
+    if not ours:
+        raise InvalidOptionError(
+            f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
+            f"there are {', '.join(map(repr, able))}."
+        )
+    chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
+    if reason := chosen.unfit(adjacency, machine):
+        raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
+    return chosen
 
 
 class _ShortRows:

@@ -13,7 +13,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
-from prplugin.methods import Step, Sums
+from prplugin.methods import BatchStep, Step, Sums
 from prplugin.methods._sweeps import Sweeps, sweeps_bytes, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
@@ -67,6 +67,19 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     """
     threads = machine.threads if threads is None else whole("threads", threads)
     return _ThreadedPull(problem.on("host"), threads)
+
+
+def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> BatchStep:
+    """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
+    from prplugin.methods._numba_batch import NumbaBatch  # imports Numba
+
+    return NumbaBatch(problem.on("host"), seeds, machine.threads if threads is None else whole("threads", threads))
+
+
+def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+    """Estimate 40 iterations of each seed: docs/decisions/0016-many-seeds-side-by-side.md."""
+    start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
+    return start + 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 
 
 class _ThreadedPull:

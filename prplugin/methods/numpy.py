@@ -12,7 +12,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
 from prplugin.graph.sums import RowSums, chain, total
 from prplugin.machine import Machine
-from prplugin.methods import Step, Sums
+from prplugin.methods import BatchStep, Step, Sums
 from prplugin.problem import Problem
 
 name = "numpy"
@@ -54,6 +54,18 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Sort the edges by target, and keep every vertex's in-edges in one run."""
     return _Pull(problem.on("host"))
+
+
+def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+    """Sort the edges by target, as `prepare`, for many seeds."""
+    from prplugin.methods._numpy_batch import NumpyBatch
+
+    return NumpyBatch(problem.on("host"), seeds)
+
+
+def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+    """Estimate 40 iterations of each seed: docs/decisions/0016-many-seeds-side-by-side.md."""
+    return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
 
 
 class _Pull:

@@ -9,7 +9,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.edges import index_dtype
 from prplugin.graph.footprint import Counts, Footprint
 from prplugin.machine import Machine
-from prplugin.methods import Step, _device, _merge
+from prplugin.methods import BatchStep, Step, _device, _merge
 from prplugin.problem import Problem
 
 name = "persistent"
@@ -62,6 +62,18 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     """Sort the edges by target and cut rows and edges into pieces."""
     problem = problem.on("device")
     return _merge.MergeStep(problem, PersistentPlan(problem.adjacency))
+
+
+def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+    """Sort the edges by target and cut rows and edges into pieces, for many seeds: a launch an iteration."""
+    from prplugin.methods._device_batch import DeviceBatch  # for many seeds alone
+
+    return DeviceBatch(problem.on("device"), seeds)
+
+
+def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
+    """Estimate from the bytes that must move: no other method of the GPU takes many seeds."""
+    return _device.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
 def ahead(weighted: bool) -> None:

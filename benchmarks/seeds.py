@@ -1,0 +1,180 @@
+"""64 seeds together, beside one after the other: ``python -m benchmarks seeds [--only NAME]``.
+
+Graphs are ready on both sides; seeds are vertices with out-edges, drawn once. On the CPU the other side is 64 rankings
+of our own, by the same method at the same tolerance. On the GPU it is 64 calls of cuGraph with ``tol=1e-6`` on its
+`MultiGraph`, stored transposed, all frames kept; ours has a tol that is halved until its greatest error of any seed is
+no larger than theirs. Errors are distances in L1 to our ranks in float64, which are proved to 1e-10. Both compute in
+float32. "Ten highest" are those of each seed. "At least" is the ratio that we set out to reach.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks import iterations
+from benchmarks.generate import rmat
+from benchmarks.measure import alternately
+from benchmarks.run import Part
+from prplugin import cuda
+from prplugin.graph.arrays import Place
+
+__all__ = ["COLUMNS", "KEYS", "parts"]
+
+COLUMNS = (
+    "graph", "side", "what", "one by one ms", "together ms", "ratio", "at least", "method", "iterations", "tol",
+    "their error", "our error", "our bound", "note",
+)  # fmt: skip
+
+KEYS = ("graph", "side", "what")
+
+SEEDS = 64
+
+RUNS = 5
+SLOW_RUNS = 1
+
+THEIR_TOL, THEIR_MOST = 1e-6, 1000
+EXACT = 1e-10
+
+
+def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
+    """Each graph on each side.
+
+    Parameters
+    ----------
+    only : tuple of str
+        Parts in whose name one of these occurs, such as "R-MAT" or "CPU".
+    """
+    graphs: dict[str, Callable[[Place], Any]] = {}
+    if data is not None:
+        graphs["cnr-2000"] = partial(_real, data)
+    graphs |= (
+        {"R-MAT 16": lambda place: rmat(16, place=place)}
+        if quick
+        else {"R-MAT 20": lambda place: rmat(20, place=place)}
+    )
+    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not cuda.missing() else {})
+    found = [
+        Part(f"{name}, {side}", partial(rows, name, make))
+        for name, make in graphs.items()
+        for side, rows in sides.items()
+    ]
+    return [part for part in found if not only or any(word in part.name for word in only)]
+
+
+def _on_the_cpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, Any]]:
+    import prplugin
+
+    edges = make("host")
+    graph, seeds = prplugin.Graph(edges), _drawn(edges)
+    graph.rank(personalization=seeds, top=10)  # lays out, and compiles, what both have
+    graph.rank(personalization={seeds[0]: 1})
+    for tol in (1e-6, 1e-10):
+
+        def apart(tol: float = tol) -> Any:
+            return [graph.rank(personalization={seed: 1}, method="numba", tol=tol, top=10).frame for seed in seeds]
+
+        def together(tol: float = tol) -> Any:
+            ranking = graph.rank(personalization=seeds, method="numba", tol=tol, top=10)
+            return ranking, ranking.frame
+
+        other, own = alternately(apart, together, runs=SLOW_RUNS, warm=True)
+        ranking = own.result[0]
+        yield _row(
+            {"graph": name, "side": "CPU", "what": "ten highest", "at least": 3, "tol": tol, **_how(ranking)},
+            other.seconds,
+            own.seconds,
+        )
+
+
+def _on_the_gpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, Any]]:
+    import cudf
+    import cugraph
+    import cupy
+
+    import prplugin
+
+    edges = make("device").astype("int32")
+    graph, seeds = prplugin.Graph(edges), _drawn(edges.to_pandas())
+    theirs = iterations.cugraph_graph(edges)
+    given = [cudf.DataFrame({"vertex": np.array([seed], np.int32), "values": np.ones(1, np.float32)}) for seed in seeds]
+    exact = graph.rank(personalization=seeds, tol=EXACT).ranks
+    vertices = graph.rank(tol=0, max_iter=0).frame["vertex"].values
+
+    def apart(top: int | None) -> Any:
+        found = [
+            cugraph.pagerank(theirs, personalization=values, tol=THEIR_TOL, max_iter=THEIR_MOST) for values in given
+        ]
+        kept = found if top is None else [frame.nlargest(top, "pagerank") for frame in found]
+        cupy.cuda.runtime.deviceSynchronize()
+        return kept
+
+    their_error = 0.0
+    for ranks, frame in zip(exact, apart(None), strict=True):
+        places = cupy.searchsorted(vertices, frame["vertex"].values)
+        their_error = max(their_error, float(cupy.abs(ranks[places] - frame["pagerank"].values).sum()))
+    tol = 1e-5
+    while True:
+        ranking = graph.rank(personalization=seeds, tol=tol, dtype="float32")
+        error = float(cupy.abs(ranking.ranks - exact).sum(axis=1).max())
+        if error <= their_error or tol < THEIR_TOL / 16:
+            break
+        tol /= 2
+    for what, top in (("all ranks", None), ("ten highest", 10)):
+
+        def together(top: int | None = top) -> Any:
+            frame = graph.rank(personalization=seeds, tol=tol, dtype="float32", top=top).frame
+            cupy.cuda.runtime.deviceSynchronize()
+            return frame
+
+        other, own = alternately(partial(apart, top), together, runs=RUNS)
+        yield _row(
+            {
+                "graph": name, "side": "GPU", "what": what, "at least": 8, "tol": tol, "their error": their_error,
+                "our error": error, **_how(ranking),
+            },
+            other.seconds,
+            own.seconds,
+        )  # fmt: skip
+
+
+def _how(ranking: Any) -> dict[str, Any]:
+    steps = ranking.each_iterations
+    return {
+        "method": ranking.method,
+        "iterations": f"{steps.min()} to {steps.max()}",
+        "our bound": ranking.error_bound,
+    }
+
+
+def _row(known: dict[str, Any], apart: list[float], together: list[float]) -> dict[str, Any]:
+    medians = statistics.median(apart), statistics.median(together)
+    return {
+        **dict.fromkeys(COLUMNS, ""),
+        **known,
+        "one by one ms": medians[0] * 1e3,
+        "together ms": medians[1] * 1e3,
+        "ratio": medians[0] / medians[1],
+        "samples": {"one by one": apart, "together": together},
+    }
+
+
+def _drawn(edges: pd.DataFrame) -> list[int]:
+    sources = np.unique(edges["src"].to_numpy())
+    chosen: list[int] = np.random.default_rng(0).choice(sources, SEEDS, replace=False).tolist()
+    return chosen
+
+
+def _real(data: Path, place: Place) -> Any:
+    edges = pd.read_parquet(data / "graphs" / "cnr-2000.parquet")[["src", "dst"]]
+    if place == "host":
+        return edges
+    import cudf
+
+    return cudf.DataFrame.from_pandas(edges)

@@ -1,0 +1,270 @@
+// Many seeds side by side: x := alpha * (P^T x + D w) + (1 - alpha) * v for some v at once, each a column of a matrix.
+//
+// Mapping: SEEDS neighbouring threads, a lane a seed, take a piece of rows and edges: those of the merge path, as in
+// merge.cuh. They go through its edges together, so that an edge's index is read once for all seeds, and the contributions
+// of its source lie side by side. A row that crosses cuts leaves partial sums, `fronts` where it ends and `tails` where it
+// goes on; `batch_cross` adds those up, a block a row of many, SEEDS threads a row of few. `batch_total` adds up what all blocks
+// counted, and notes which columns have come to their end: they stay what they are.
+// Memory: an index an edge (and a share), and a line of SEEDS contributions, from the L2 cache or beyond; 16 bytes of ranks
+// and 4 or 8 of contributions, in and out, a vertex and seed.
+// Wins: for several seeds: a gather brings whole lines, where for one it brings a sector of 32 bytes for 4 that are used.
+//
+//   SEEDS  8 32
+//   index_t, offset_t  int or long long: the types of positions and of offsets
+//   real_t             float or double: the type of contributions and shares
+//   WEIGHTED           0 or 1
+
+#include "edge_term.cuh"
+
+// A block is as many groups of SEEDS threads, however many these are: so sums are the same to the bit.
+#define GROUPS 8
+#define GROUP_THREADS (GROUPS * SEEDS)
+#define AT_LEAST 5  // blocks on a multiprocessor, of the largest
+
+// The values of v, by row; each of one column.
+struct Entries {
+    const long long *rows, *columns;
+    const double *values;
+};
+
+struct Vectors {
+    double *ranks;
+    const real_t *from;  // contributions of this iteration, and of the next
+    real_t *to;
+    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+};
+
+struct Column {  // what is the same for all rows
+    double mass, pour;  // what w and v are multiplied by
+    int live;
+};
+
+// What was measured of a column: by a block, and by all.
+struct Measured {
+    double change, largest, dangling;
+};
+
+struct Count {
+    Sum change, dangling;
+    double largest;
+
+    __device__ void add(double before, double rank, bool dangles) {
+        double move = fabs(rank - before);
+        change.add(move);
+        largest = fmax(largest, move);
+        if (dangles) dangling.add(rank);
+    }
+};
+
+#define NO_COUNT {NOTHING, NOTHING, 0.0}
+
+// How far a column has come; see BatchState.
+struct State {
+    double steps, before, change, largest, live;
+};
+
+// Adds the terms of the edges at..end to a sum, in this order; several are on their way at a time.
+__device__ inline double sum_edges(double sum, long long at, long long end, int column, const index_t *sources,
+                                   const real_t *shares, const real_t *from) {
+    const int at_once = 8;
+    for (; at + at_once <= end; at += at_once) {
+        real_t terms[at_once];
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) {
+            terms[k] = __ldg(from + static_cast<long long>(sources[at + k]) * SEEDS + column);
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; ++k) {
+#if WEIGHTED
+            sum += __dmul_rn(terms[k], shares[at + k]);
+#else
+            sum += terms[k];
+#endif
+        }
+    }
+    for (; at < end; ++at) {
+        real_t term = __ldg(from + static_cast<long long>(sources[at]) * SEEDS + column);
+#if WEIGHTED
+        sum += __dmul_rn(term, shares[at]);
+#else
+        sum += term;
+#endif
+    }
+    return sum;
+}
+
+// Ends a row; `entry` is the first one of v that is not before the row, and goes past those of it.
+__device__ inline void end_row(long long row, double pulled, double before, double flow, int column, double alpha,
+                               const Column &constants, const double *target, const Entries &entries, long long &entry,
+                               long long last_entry, const Vectors &vectors, Count &count) {
+    double rank = alpha * pulled;
+    if (target != nullptr) rank += constants.mass * target[row];
+    for (; entry < last_entry && entries.rows[entry] == row; ++entry) {
+        if (entries.columns[entry] == column) rank += constants.pour * entries.values[entry];
+    }
+    rank = constants.live ? rank : before;
+    count.add(before, rank, flow == 0.0);
+    vectors.ranks[row * SEEDS + column] = rank;
+    vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+}
+
+// Leaves what the threads of a block counted, column by column. All threads must call it.
+__device__ inline void leave(const Count &count, Measured *measured) {
+    __shared__ Measured counted[GROUP_THREADS];
+    counted[threadIdx.x] = {count.change.value(), count.largest, count.dangling.value()};
+    __syncthreads();
+    if (threadIdx.x < SEEDS) {
+        Measured all = counted[threadIdx.x];
+        for (int other = threadIdx.x + SEEDS; other < GROUP_THREADS; other += SEEDS) {
+            all.change += counted[other].change;
+            all.largest = fmax(all.largest, counted[other].largest);
+            all.dangling += counted[other].dangling;
+        }
+        measured[static_cast<long long>(blockIdx.x) * SEEDS + threadIdx.x] = all;
+    }
+}
+
+// Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
+extern "C" __global__ void batch_begin(long long n, const double *whole, const double *outflow, double *ranks, real_t *to,
+                                 Measured *measured) {
+    int column = threadIdx.x % SEEDS;
+    Count count = NO_COUNT;
+    long long stride = static_cast<long long>(gridDim.x) * GROUPS;
+    for (long long row = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; row < n; row += stride) {
+        double rank = ranks[row * SEEDS + column] / whole[column], flow = outflow[row];
+        count.add(0.0, rank, flow == 0.0);
+        ranks[row * SEEDS + column] = rank;
+        to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+    }
+    leave(count, measured);
+}
+
+// SEEDS threads a piece, in a loop that strides over the grid.
+extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
+    batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
+         const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
+         const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
+         const double *target, const double *outflow, double *ranks, const real_t *from, real_t *to, double *fronts,
+         double *tails, Measured *measured) {
+    int column = threadIdx.x % SEEDS;
+    Column constants = columns[column];
+    Entries entries = {entry_rows, entry_columns, entry_values};
+    Vectors vectors = {ranks, from, to, outflow};
+    Count count = NO_COUNT;
+    long long stride = static_cast<long long>(gridDim.x) * GROUPS;
+    for (long long p = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; p < pieces; p += stride) {
+        long long row = cuts[p], open = cuts[p + 1];
+        long long edge = p * size - row, end = min((p + 1) * size, n + m) - open;
+        long long entry = entry_cuts[p], last_entry = entry_cuts[p + 1];
+        bool began_before = row < n && offsets[row] < edge;
+        for (; row < open; ++row) {
+            // On their way while the row is summed.
+            double before = ranks[row * SEEDS + column], flow = outflow[row];
+            long long past = offsets[row + 1];
+            double sum = sum_edges(0.0, edge, past, column, sources, shares, from);
+            edge = past;
+            if (began_before) {
+                fronts[p * SEEDS + column] = sum;
+                while (entry < last_entry && entries.rows[entry] == row) ++entry;
+                began_before = false;
+            } else {
+                end_row(row, sum, before, flow, column, alpha, constants, target, entries, entry, last_entry, vectors,
+                        count);
+            }
+        }
+        if (edge < end) tails[p * SEEDS + column] = sum_edges(0.0, edge, end, column, sources, shares, from);
+    }
+    leave(count, measured);
+}
+
+// Ends the rows that cross cuts: crossing[k] is the piece in which one ends. The first `many` of them take a block each,
+// the others SEEDS threads.
+extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
+    batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
+          const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
+          const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
+          const double *target, const double *outflow, double *ranks, real_t *to, const double *fronts,
+          const double *tails, Measured *measured) {
+    __shared__ Sum parts[GROUP_THREADS];
+    int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
+    Column constants = columns[column];
+    Entries entries = {entry_rows, entry_columns, entry_values};
+    Vectors vectors = {ranks, nullptr, to, outflow};
+    Count count = NO_COUNT;
+    long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
+    for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
+        bool whole_block = block < many;  // the same for all threads
+        long long k = whole_block ? block : many + (block - many) * GROUPS + group;
+        bool ends = k < crossings && (!whole_block || group == 0);
+        Sum sum = NOTHING;
+        long long p = 0, row = 0;
+        if (k < crossings) {
+            p = crossing[k];
+            row = cuts[p];
+            // Piece q has a tail of the row, if the row has an edge in it.
+            long long first = (row + offsets[row]) / size;
+            for (long long q = first + (whole_block ? group : 0); q < p; q += whole_block ? GROUPS : 1) {
+                sum.add(tails[q * SEEDS + column]);
+            }
+        }
+        if (whole_block) {
+            parts[threadIdx.x] = sum;
+            __syncthreads();
+            if (group == 0) {
+                for (int other = 1; other < GROUPS; ++other) sum.add(parts[other * SEEDS + column]);
+            }
+            __syncthreads();
+        }
+        if (ends) {
+            sum.add(fronts[p * SEEDS + column]);
+            long long entry = entry_cuts[p];
+            end_row(row, sum.value(), ranks[row * SEEDS + column], outflow[row], column, alpha, constants, target,
+                    entries, entry, entry_cuts[p + 1], vectors, count);
+        }
+    }
+    leave(count, measured);
+}
+
+// One block: what all blocks left; how far each column has come, and what the next step takes of it. A column ends after a
+// step that changes at most `goal`, in all or, if `by_largest`, in one vertex, or at least `stall` times what the one before
+// it did. If `starting`, nothing was a step, and `wholes` takes what ranks sum to.
+extern "C" __global__ void __launch_bounds__(1024)
+    batch_total(long long blocks, const Measured *measured, int starting, double goal, double stall, int by_largest,
+          double alpha, int target_given, State *states, Column *columns, double *wholes) {
+    __shared__ Measured parts[1024];
+    int column = threadIdx.x % SEEDS;
+    Sum change = NOTHING, dangling = NOTHING;
+    double largest = 0.0;
+    for (long long block = threadIdx.x / SEEDS; block < blocks; block += blockDim.x / SEEDS) {
+        Measured part = measured[block * SEEDS + column];
+        change.add(part.change);
+        dangling.add(part.dangling);
+        largest = fmax(largest, part.largest);
+    }
+    parts[threadIdx.x] = {change.value(), largest, dangling.value()};
+    __syncthreads();
+    for (int half = blockDim.x / 2; half >= SEEDS; half /= 2) {
+        if (threadIdx.x < half) {
+            Measured &mine = parts[threadIdx.x];
+            const Measured &other = parts[threadIdx.x + half];
+            mine.change += other.change;
+            mine.largest = fmax(mine.largest, other.largest);
+            mine.dangling += other.dangling;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x >= SEEDS) return;
+    Measured all = parts[column];
+    State &state = states[column];
+    if (starting) {
+        wholes[column] = all.change;
+    } else if (state.live != 0.0) {
+        state.steps += 1.0;
+        state.before = state.change;
+        state.change = all.change;
+        state.largest = all.largest;
+        if ((by_largest ? all.largest : all.change) <= goal || state.change >= stall * state.before) state.live = 0.0;
+    }
+    double mass = alpha * all.dangling, rest = 1.0 - alpha;
+    columns[column] = {mass, target_given ? rest : rest + mass, state.live != 0.0};
+}
