@@ -177,4 +177,4 @@ def _real(data: Path, place: Place) -> Any:
         return edges
     import cudf
 
-    return cudf.DataFrame.from_pandas(edges)
+    return cudf.from_pandas(edges)

@@ -119,8 +119,9 @@ def test_other_ids_come_as_they_first_appear(client, kind):
         same(spread_of(edges).pagerank(*ends), prplugin.pagerank(edges, *ends))
         return
     types = {"strings": "str", "dates": "datetime64[s]", "categories": cudf.CategoricalDtype(list(range(200)))}
-    edges = edges.astype(types[kind])
-    same(spread_of(edges).pagerank(), edges.pagerank())
+    spread = spread_of(edges.astype(types[kind]))
+    # As from one frame of the partitions: on their way Dask may change what stands for a missing string.
+    same(spread.pagerank(), spread.compute().pagerank())
 
 
 def test_empty_partitions(client):

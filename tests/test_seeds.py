@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
@@ -292,6 +291,8 @@ def test_vertices_with_a_column_of_that_name_are_told_to_rename_it():
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_other_frames_give_their_own(library):
+    pl = pytest.importorskip("polars")
+
     def wrap(frame):
         return pl.DataFrame(frame) if library == "polars" else pa.Table.from_pandas(frame, preserve_index=False)
 

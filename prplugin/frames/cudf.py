@@ -195,7 +195,7 @@ def read_seeds(given: Any, vertices: Vertices | narwhals.Vertices, what: str) ->
             columns = id_columns(list(seeds), vertices.names if len(vertices.names) > 1 else None, what)
             values, sizes, labels = cupy.ones(len(seeds)), np.ones(len(seeds), np.int64), None
         else:
-            seeds = seeds if isinstance(seeds, cudf.DataFrame) else cudf.DataFrame.from_pandas(seeds)
+            seeds = seeds if isinstance(seeds, cudf.DataFrame) else cudf.from_pandas(seeds)
             names = [name for name in [SEED, *vertices.names, "values"] if name != "values" or name in seeds.columns]
             seed, *columns = _columns_of(seeds, names, what)
             refuse_absent_seeds(_ids().missing_rows(seed), what)
