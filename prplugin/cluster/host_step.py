@@ -14,6 +14,7 @@ from prplugin.cluster.vectors import vector_chain
 from prplugin.graph.edges import Floats
 from prplugin.graph.sums import RowSums, chain, total
 from prplugin.methods import SpreadStep, Sums
+from prplugin.methods._outflow import outflow
 from prplugin.methods._threads import Crew, equal_work
 
 __all__ = ["CompiledStep", "NumpyStep"]
@@ -30,13 +31,7 @@ class _HostStep(SpreadStep, ABC):
         self._communicator, self._shard, self._alpha = communicator, shard, alpha
         self._rows, n = shard.rows, shard.adjacency.n
         out_weight = shard.adjacency.out_weight[: self._rows]
-        weighted = shard.adjacency.weighted
-        flowing = out_weight > 0
-        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
-        # overflows for denormal weights; and 0 where the vertex is dangling.
-        self._outflow = flowing.astype(np.float64)
-        if not weighted:
-            np.divide(1.0, out_weight, out=self._outflow, where=flowing)
+        self._outflow = outflow(out_weight, weighted=shard.adjacency.weighted)
         uniform = np.array([1.0 / shard.n])
         v = uniform if v is None else v
         self._target = v if w is None else w

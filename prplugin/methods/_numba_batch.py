@@ -18,6 +18,7 @@ from prplugin.methods import ForesightBatch
 from prplugin.methods._batch_layout import layout_of
 from prplugin.methods._host_batch import HostBatch, width_for
 from prplugin.methods._numba_kernels import edge_shares, fan_for, pull_chain
+from prplugin.methods._outflow import outflow
 from prplugin.methods._sweeps import MOST, STREAMS, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.problem import Problem, Seeds
@@ -45,15 +46,11 @@ class NumbaBatch(HostBatch, ForesightBatch):
         offsets, sources, weights = adjacency.csc
         self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         out_weight = adjacency.out_weight
-        # As in `numba`: 1 / W; 1 where the edge has its share w / W; 0 where the vertex is dangling.
-        flowing = out_weight > 0
+        self._outflow = outflow(out_weight, weighted=weights is not None)
         self._shares: Floats | None = None
-        if weights is None:
-            self._outflow = np.divide(1.0, out_weight, out=np.zeros(n), where=flowing)
-        else:
+        if weights is not None:
             self._shares = np.empty_like(weights)
             edge_shares(weights, sources, out_weight, self._shares)
-            self._outflow = flowing.astype(np.float64)
         blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(blocks + 1) * kernels.BLOCK, n)
         self._sums = np.empty((blocks, 3, self.width))

@@ -14,6 +14,7 @@ from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, o
 from prplugin.graph.sums import chain, total
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods import BatchStep, Step, Sums
+from prplugin.methods._outflow import outflow
 from prplugin.methods._sweeps import Sweeps, sweeps_bytes, worth_from
 from prplugin.methods._threads import Crew, equal_work
 from prplugin.options import whole
@@ -92,16 +93,11 @@ class _ThreadedPull:
         offsets, sources, weights = adjacency.csc
         self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         out_weight = adjacency.out_weight
-        # What a rank is multiplied by on its way out: 1 / W; 1 where the edge has its share w / W, since 1 / W
-        # overflows for denormal weights; and 0 where the vertex is dangling.
-        flowing = out_weight > 0
+        self._outflow = outflow(out_weight, weighted=weights is not None)
         self._shares: Floats | None = None
-        if weights is None:
-            self._outflow = np.divide(1.0, out_weight, out=np.zeros(n), where=flowing)
-        else:
+        if weights is not None:
             self._shares = np.empty_like(weights)
             kernels.edge_shares(weights, sources, out_weight, self._shares)
-            self._outflow = flowing.astype(np.float64)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
