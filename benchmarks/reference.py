@@ -37,7 +37,7 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
     n = int(max(source.max(), target.max())) + 1
     if multi:
         order = xp.argsort(target)
-        columns = source[order]
+        target, columns = target[order], source[order]
         weights = xp.ones(source.size) if weight is None else edges[weight].values[order]
         del order
     else:
@@ -45,8 +45,7 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
         target, columns, weights = pairs // n, pairs % n, xp.ones(pairs.size)
         del pairs
     columns = columns.astype(np.int32)
-    offsets = xp.zeros(n + 1, np.int32)
-    xp.cumsum(xp.bincount(target, minlength=n), dtype=np.int32, out=offsets[1:])
+    offsets = xp.searchsorted(target, xp.arange(n + 1)).astype(np.int32)
     matrix = csr_matrix((weights, columns, offsets), shape=(n, n))
 
     out = xp.bincount(columns, weights, minlength=n)

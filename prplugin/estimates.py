@@ -55,8 +55,8 @@ class MethodEstimate(NamedTuple):
         held before: arrays that the graph builds on that occasion, and keeps, are among them. Memory that NumPy and
         CuPy ask for counts; compiled kernels, the CUDA context and the frame of the result do not.
     device_leaping, host_leaping : int
-        The same where many steps are left, as with an alpha near 1, and it leaps ahead. On the GPU it only does so if
-        there is room.
+        The same where many steps are left, as with an alpha near 1: float64 takes over, and it leaps ahead. On the GPU
+        it only leaps if there is room.
     seconds : float
         By which "auto" chooses: some tens of steps, warm.
     """
@@ -142,7 +142,7 @@ def of_graph(graph: Any, machine: Machine, ingest: Footprint | None = None) -> E
 
 def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
     plan = method.footprint(counts, machine)
-    leaping = getattr(method, "leaping_footprint", method.footprint)(counts, machine)
+    leaping = getattr(method, "leaping_footprint", method.footprint)(counts.in_float64, machine)
     return MethodEstimate(
         method.name, method.name == chosen, method.unfit(counts, machine), plan.device.peak, plan.host.peak,
         leaping.device.peak, leaping.host.peak, method.cost(counts, machine),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prplugin.cuda import missing
-from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.edges import Edges, GroupedEdges
 from prplugin.graph.pairs import one_edge_a_pair
 from prplugin.graph.renumber import renumber
@@ -262,6 +262,20 @@ def test_bins_of_many_parts(n, monkeypatch):
 def test_words_of_64_bits_count_in_bins_as_well(monkeypatch):
     monkeypatch.setattr("prplugin.graph.device_sort.NARROW", 0)
     assert_counted_in_bins(np.random.default_rng(0).integers(0, 70_000, 100_000).astype(np.int32), 70_000, monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_to_count_rows_takes_little_beside_the_counts(kind):
+    import cupy
+
+    n = 1 << 20
+    groups = cupy.arange(n, dtype=kind)
+    pool = cupy.get_default_memory_pool()
+    pool.free_all_blocks()
+    before = pool.total_bytes()
+    counts = group_sizes(groups, n)
+    assert pool.total_bytes() - before < 100 * n  # of `cupy.bincount`, it was 3000
+    assert (counts == 1).all()
 
 
 def test_many_rows_of_many_groups_are_counted_in_bins(monkeypatch):

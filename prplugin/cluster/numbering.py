@@ -20,6 +20,7 @@ import numpy as np
 
 from prplugin.cluster.communicator import Communicator, offsets_of_ranks
 from prplugin.frames.parts import Shared
+from prplugin.graph.adjacency import group_sizes
 from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Integers
 
@@ -201,7 +202,7 @@ def keys_by_appearance(
     places = part.places_of(places)
     weights = np.ones(places.size)
     for code in codes:
-        weights += moved(namespace(code).bincount(code, minlength=places.size), "host")
+        weights += moved(group_sizes(code, places.size), "host")
 
     # To the rank that looks after the id.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)

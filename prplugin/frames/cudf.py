@@ -26,6 +26,7 @@ from prplugin.frames.seeds import (
     refuse_repeated_seeds,
     seed_names,
 )
+from prplugin.graph.adjacency import group_sizes
 from prplugin.graph.arrays import copied, moved, namespace
 from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -201,7 +202,7 @@ def read_seeds(given: Any, vertices: Vertices | narwhals.Vertices, what: str) ->
             refuse_absent_seeds(_ids().missing_rows(seed), what)
             codes, first = _ids().numbered_rows([seed])
             order = cupy.argsort(codes, kind="stable")
-            sizes, labels = cupy.bincount(codes).get(), _ids().taken(seed, first)
+            sizes, labels = moved(group_sizes(codes, len(first)), "host"), _ids().taken(seed, first)
             values = cupy.ones(len(seed))
             if "values" in names:
                 values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order]

@@ -13,7 +13,7 @@ from prplugin.graph.sums import RowSums
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.threads import Threads
 
-__all__ = ["Adjacency", "Compressed", "ends_by_target", "rows_of"]
+__all__ = ["Adjacency", "Compressed", "ends_by_target", "group_sizes", "rows_of"]
 
 
 class Compressed(NamedTuple):
@@ -130,13 +130,13 @@ class Adjacency:
             from prplugin.graph import device  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:
-                found = device.degrees(self.edges.source, self.n).astype(np.float64), 0
+                found = group_sizes(self.edges.source, self.n).astype(np.float64), 0
             else:
                 found = device.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
             settle("device")
             return found
         if self.edges.weights is None and self.m < COMPILED_FROM:
-            return np.bincount(self.edges.source, minlength=self.n).astype(np.float64), 0  # the out-degree
+            return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
         if self.edges.weights is None:
             from prplugin.graph import host_groups  # imports Numba
 
@@ -165,8 +165,20 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
 
         return Compressed(*host_groups.grouped(rows, columns, weights, n, Threads(this_machine().threads)))
     order = stable_order(rows)
-    offsets = offsets_of(np.bincount(rows, minlength=n))
+    offsets = offsets_of(group_sizes(rows, n))
     return Compressed(offsets, columns[order], None if weights is None else weights[order])
+
+
+def group_sizes(groups: Integers, n: int) -> Integers:
+    """Count the entries of each of n groups; on the GPU int32 where that holds the count.
+
+    There `cupy.bincount` would take some 3 kB a group, for every multiprocessor to count on its own.
+    """
+    if namespace(groups) is np:
+        return np.bincount(groups, minlength=n)
+    from prplugin.graph import device  # imports CuPy, which holds the groups
+
+    return device.degrees(groups, n)
 
 
 def rows_of(offsets: Integers, m: int) -> Integers:

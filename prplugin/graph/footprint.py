@@ -81,6 +81,11 @@ class Counts:
         As that of `Edges`.
     spilled : bool
         As that of `Edges`.
+    grouped : bool
+        Whether they are `GroupedEdges`, which lie by target from the beginning.
+    real : int
+        Bytes of a contribution on the GPU, and of an edge's share: those of float32, with which most rankings begin
+        and end; those of float64 where it takes over.
     """
 
     n: int
@@ -92,6 +97,8 @@ class Counts:
     longest: int | None = None
     extent: tuple[float, float] = field(default=ANY)
     spilled: bool = False
+    grouped: bool = False
+    real: int = 4
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
@@ -100,9 +107,10 @@ class Counts:
             return graph
         known, edges = vars(graph), getattr(graph, "edges", None)
         built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight") if name in known}
-        if isinstance(edges, GroupedEdges):
+        grouped = isinstance(edges, GroupedEdges)
+        if grouped:
             built |= {"csc", "out_weight"}
-        if not isinstance(edges, GroupedEdges) or edges.by_row_is_there:
+        if not grouped or graph.edges.by_row_is_there:
             built.add("rows")
         elsewhere, longest = known.get("_elsewhere"), known.get("largest_in_degree")
         if longest is None and "csc" in built and graph.place == "host":
@@ -110,7 +118,7 @@ class Counts:
         return cls(
             graph.n, graph.m, graph.weighted, graph.place, frozenset(built),
             None if elsewhere is None else cls.of(elsewhere), longest, getattr(edges, "extent", ANY),
-            getattr(edges, "spilled", False),
+            getattr(edges, "spilled", False), grouped,
         )  # fmt: skip
 
     @property
@@ -130,8 +138,18 @@ class Counts:
 
     @property
     def weight(self) -> int:
-        """Bytes of an edge's weight, or of its share in float64."""
+        """Bytes of an edge's weight."""
         return FLOAT if self.weighted else 0
+
+    @property
+    def share(self) -> int:
+        """Bytes of an edge's share of its source's out-weight."""
+        return self.real if self.weighted else 0
+
+    @property
+    def in_float64(self) -> Counts:
+        """The same graph, of which float64 ends the ranking."""
+        return replace(self, real=FLOAT)
 
     def having(self, *built: str) -> Counts:
         """Give the same graph with more of its arrays built."""
@@ -143,8 +161,13 @@ def brought(graph: Counts, place: Place, so_far: Footprint) -> tuple[Counts, Foo
     if graph.place == place:
         return graph, so_far
     if graph.elsewhere is not None:
-        return graph.elsewhere, so_far
-    graph, so_far = rows(graph, so_far)
+        return replace(graph.elsewhere, real=graph.real), so_far
+    if graph.grouped:
+        there = replace(graph, place=place, built=frozenset({"csc", "out_weight"}))
+        retyped = 8 * (graph.n + 1) if there.offset != graph.offset else 0
+        so_far = so_far.then(graph.place, passes=retyped)
+        offsets, members = (graph.n + 1) * there.offset, graph.m * (graph.index + graph.weight)
+        return there, so_far.then(place, offsets + members + FLOAT * graph.n)
     so_far = so_far.then(place, graph.m * (2 * graph.index + graph.weight))
     built = {"rows"}
     if graph.weighted:

@@ -372,37 +372,38 @@ def unfit(
         return reason
     if adjacency is None:
         return None
-    needed = footprint(Counts.of(adjacency), machine).device.peak
+    needed = footprint(Counts.of(adjacency).in_float64, machine).device.peak  # should it take over
     if cuda.holds(needed):
         return None
     return f"it needs about {needed:,} bytes of GPU memory for this graph, and {cuda.bytes_free():,} are free. {remedy}"
 
 
 def csc_footprint(graph: Counts) -> tuple[Counts, Footprint]:
-    """Count the bytes of a graph on the GPU, its in-edges by target, and their shares in float64."""
+    """Count the bytes of a graph on the GPU, its in-edges by target, and their shares."""
     there, so_far = brought(graph, "device", NOTHING)
     there, so_far = csc(there, so_far)
     return there, shares_footprint(there, so_far)
 
 
 def shares_footprint(there: Counts, so_far: Footprint) -> Footprint:
-    """Add the shares of a graph's edges in float64, and what they are made of."""
+    """Add the shares of a graph's edges, and what they are made of."""
     if not there.weighted:
         return so_far
     _, so_far = out_weight(there, so_far)
-    return so_far.then("device", there.m * there.weight)
+    return so_far.then("device", there.m * there.share)
 
 
 def step_footprint(graph: Counts, so_far: Footprint, *, at_once: int = AT_ONCE) -> Footprint:
     """Add what a `DeviceStep` and the loop hold; `graph` is that of the problem, on whichever side.
 
-    That is outflow, sums, contributions in float32, ranks, and those again that steps begin anew from; and where steps
-    are taken at once, the ranks before them. Whether float64 takes over, or steps are taken again, is up to the graph.
+    That is outflow, sums, contributions and ranks; where steps are taken at once, the ranks before them; and where
+    float64 takes over, the ranks that it begins from.
     """
     _, so_far = out_weight(graph, so_far)
     vector = 8 * graph.n
     so_far = so_far.then("device", vector, vector * (graph.place == "host"))
-    return returned(graph, so_far.then("device", (3 + (at_once > 1)) * vector + vector // 2))
+    vectors = 2 + (at_once > 1) + (graph.real == 8)
+    return returned(graph, so_far.then("device", vectors * vector + graph.real * graph.n))
 
 
 def returned(graph: Counts, so_far: Footprint) -> Footprint:

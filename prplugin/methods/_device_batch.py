@@ -56,7 +56,7 @@ class DeviceBatch(NarrowingBatch):
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
-        _, of_graph = _device.csc_footprint(Counts.of(adjacency))
+        _, of_graph = _device.csc_footprint(Counts.of(adjacency).in_float64)
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
         offsets, self._sources, weights = adjacency.csc
         self._shares = _device.Shares(weights, adjacency, self._sources)

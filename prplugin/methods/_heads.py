@@ -49,9 +49,9 @@ def slice_begins(counts: Integers) -> Integers:
     return begins
 
 
-def head_bytes(graph: Adjacency | Counts, places: int) -> int:
-    """Count the bytes of so many places in slices: an index each, weight and share."""
-    return places * (index_dtype(graph.n).itemsize + 2 * 8 * graph.weighted)
+def head_bytes(graph: Adjacency | Counts, places: int, share: int = 8) -> int:
+    """Count the bytes of so many places in slices: an index each, a weight, and a share of so many."""
+    return places * (index_dtype(graph.n).itemsize + (8 + share) * graph.weighted)
 
 
 class Heads:

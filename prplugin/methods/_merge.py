@@ -262,14 +262,14 @@ class MergeStep(LaunchStep):
         return self._ranks
 
 
-def step_footprint(graph: Counts, there: Counts, so_far: Footprint, pieces: int, *, narrow_pays: bool) -> Footprint:
+def step_footprint(graph: Counts, there: Counts, so_far: Footprint, pieces: int, *, takes_over: bool) -> Footprint:
     """Add what a `MergeStep` and the loop hold; `graph` is that of the problem, and `there` is where it is on the GPU.
 
-    That is out-weights, outflow, contributions twice, and the ranks now and before a launch; and where float64 takes
-    over from float32, the ranks that these came to.
+    That is outflow, contributions twice, and the ranks now and before a launch; and where float64 takes over from
+    float32, the ranks that these came to.
     """
     _, so_far = out_weight(there, so_far)
-    so_far = so_far.then("device", 8 * ((5 + narrow_pays) * there.n + 2 * pieces))
+    so_far = so_far.then("device", 8 * ((5 + takes_over) * there.n + 2 * pieces))
     return _device.returned(graph, so_far)
 
 

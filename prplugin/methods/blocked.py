@@ -55,15 +55,16 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     runs = (n // MOST + 1) * pieces
     edges = m + 7 * min(m, runs) // 2
     so_far = so_far.then("device", (2 + 2) * edges + edges // 2 + there.index * pieces, 6 * runs)
-    so_far = _merge.step_footprint(graph, there, so_far.then("device", 8 * edges), pieces, narrow_pays=True)
+    so_far = so_far.then("device", there.real * edges)
+    so_far = _merge.step_footprint(graph, there, so_far, pieces, takes_over=there.real == 8)
     if there.weighted:  # in the order of the rows first, which goes once they are in that of the pieces
-        so_far = so_far.then("device", 8 * edges, 8 * m)
+        so_far = so_far.then("device", there.share * edges, there.share * m)
     return so_far
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
     """Add the window of what steps changed, which is only had where there is room."""
-    return _merge.leaping(graph, footprint(graph, machine))
+    return _merge.leaping(graph, footprint(graph.in_float64, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -61,7 +61,7 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     # Of each N that is looked at, and of heads and tails on which rates are measured.
     so_far = so_far.then("device", passes=8 * 8 * n).then("device", passes=measuring_bytes(there))
     counts = (there.index + 2 * there.offset) * n  # of heads, their lengths, and those of tails
-    return _device.step_footprint(graph, so_far.then("device", counts + head_bytes(there, there.m)))
+    return _device.step_footprint(graph, so_far.then("device", counts + head_bytes(there, there.m, there.real)))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -36,7 +36,7 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     there, so_far = _device.csc_footprint(graph)
     n, m = there.n, there.m
     so_far = so_far.then("device", (there.index + there.offset) * n, 8 * n)
-    so_far = so_far.then("device", _pieces.BYTES * (m // _pieces.SIZE + 1) + 8 * m)
+    so_far = so_far.then("device", _pieces.BYTES * (m // _pieces.SIZE + 1) + there.real * m)
     return _device.step_footprint(graph, so_far)
 
 

@@ -39,15 +39,16 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 def footprint(graph: Counts, machine: Machine) -> Footprint:
     """Count the bytes of the in-edges, of the pieces, and of the vectors."""
-    there, so_far = _device.csc_footprint(graph)
+    narrow_pays = graph.n >= NARROW_FROM
+    there, so_far = _device.csc_footprint(graph if narrow_pays else graph.in_float64)
     pieces = (there.n + there.m) // LEAST + 1
     so_far = so_far.then("device", there.index * (pieces + 1))
-    return _merge.step_footprint(graph, there, so_far, pieces, narrow_pays=there.n >= NARROW_FROM)
+    return _merge.step_footprint(graph, there, so_far, pieces, takes_over=narrow_pays and there.real == 8)
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
     """Add the window of what steps changed, which is only had where there is room."""
-    return _merge.leaping(graph, footprint(graph, machine))
+    return _merge.leaping(graph, footprint(graph.in_float64, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

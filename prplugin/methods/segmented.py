@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import Adjacency, offsets_of, stable_order
+from prplugin.graph.adjacency import Adjacency, group_sizes, offsets_of, stable_order
 from prplugin.graph.arrays import moved, namespace
 from prplugin.graph.edges import Edges, Floats
 from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, rows
@@ -143,7 +143,7 @@ class SortedRows:
         self.n, self.m = adjacency.n, adjacency.m
         source, target = adjacency.edges.source, adjacency.edges.destination
         xp = namespace(source)
-        degrees = xp.bincount(target, minlength=self.n) if self.m else xp.zeros(self.n, np.int64)
+        degrees = group_sizes(target, self.n)
         order = stable_order(degrees.max() - degrees)
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)

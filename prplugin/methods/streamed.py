@@ -63,12 +63,14 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
     """Count the bytes of two chunks at most, of the pieces, and of the vectors; packed edges stay on the host."""
     here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    n, packed = here.n, here.m * _edge_bytes(here)
+    n, packed = here.n, here.m * (AN_EDGE + here.share)
     # Vertices in another order, and back, and their out-weights.
     so_far = so_far.then("host", packed + n * (2 * here.index + 8))
-    so_far = so_far.then("device", 2 * min(chunk_bytes, packed) + _bytes_of_pieces(here))
-    # Contributions in float64, to finish.
-    return _device.step_footprint(here, so_far, at_once=1).then("device", 4 * n)
+    # Chunks are cut so that shares in float64 fit them.
+    parts = here.m * _edge_bytes(here) / max(1, chunk_bytes)
+    buffers = packed if parts <= 1 else int(2 * packed / parts)
+    so_far = so_far.then("device", buffers + _bytes_of_pieces(here))
+    return _device.step_footprint(here, so_far, at_once=1)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -489,7 +491,7 @@ def _bytes_of_pieces(graph: Adjacency | Counts) -> int:
 def fitting(problem: Problem) -> int:
     """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
-    beside = footprint(Counts.of(problem.adjacency), this_machine(), chunk_bytes=0).device.peak
+    beside = footprint(Counts.of(problem.adjacency).in_float64, this_machine(), chunk_bytes=0).device.peak
     taken = beside + 8 * given * problem.adjacency.n
     return min(CHUNK_BYTES, max(LEAST_BYTES, (cuda.bytes_free() - taken) // 2))
 
