@@ -125,7 +125,8 @@ class _Loop:
         options, step, count = self.options, self.step, seeds.count
         met, iterations, bounds = np.zeros(count, np.bool_), np.zeros(count, np.int64), np.full(count, math.inf)
         if self.budget == 0:
-            return Batch(np.zeros((count, self.certificate.n)), met, iterations, bounds), ~met
+            step.start(seeds, start)
+            return Batch(step.ranks(), met, iterations, bounds), ~met
         if self._proves and options.max_iter is None and isinstance(step, ForesightBatch) and step.foresees():
             return self._leaping(step, seeds, start, watch)
         narrowing = step if isinstance(step, NarrowingBatch) else None

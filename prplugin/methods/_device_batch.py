@@ -22,7 +22,7 @@ WIDTHS = (8, 32)
 GROUPS = 8
 """Of threads, one a seed, in a block: that of batch.cu."""
 
-BLOCKS = 1280
+BLOCKS = 1056
 """At most, twice as many as an H100 holds at once of the widest. The same on every GPU and for any width, so that the
 sums are the same to the bit."""
 
@@ -107,7 +107,9 @@ class DeviceBatch(NarrowingBatch):
 
         if self._contributions is None or self._contributions[0].dtype != self._dtype:
             self._contributions = None  # makes room
-            self._contributions = [cupy.empty((self._n, self.width), self._dtype) for _ in range(2)]
+            self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
+            for contributions in self._contributions:
+                contributions[-1] = 0  # of no vertex: see batch.cu
         states = np.full((self.width, STATE), np.inf)
         states[:, 0], states[:, -1] = 0, live
         self._states.set(states)

@@ -4,7 +4,7 @@
 // merge.cuh. They go through its edges together, so that an edge's index is read once for all seeds, and the contributions
 // of its source lie side by side. A row that crosses cuts leaves partial sums, `fronts` where it ends and `tails` where it
 // goes on; `batch_cross` adds those up, a block a row of many, SEEDS threads a row of few. `batch_total` adds up what all blocks
-// counted, and notes which columns have come to their end: they stay what they are.
+// counted, and notes which columns have come to their end: they stay what they are. Once all have, nothing is done.
 // Memory: an index an edge (and a share), and a line of SEEDS contributions, from the L2 cache or beyond; 16 bytes of ranks
 // and 4 or 8 of contributions, in and out, a vertex and seed.
 // Wins: for several seeds: a gather brings whole lines, where for one it brings a sector of 32 bytes for 4 that are used.
@@ -19,7 +19,7 @@
 // A block is as many groups of SEEDS threads, however many these are: so sums are the same to the bit.
 #define GROUPS 8
 #define GROUP_THREADS (GROUPS * SEEDS)
-#define AT_LEAST 5  // blocks on a multiprocessor, of the largest
+#define AT_LEAST 4  // blocks on a multiprocessor, of the largest
 
 // The values of v, by row; each of one column.
 struct Entries {
@@ -29,8 +29,7 @@ struct Entries {
 
 struct Vectors {
     double *ranks;
-    const real_t *from;  // contributions of this iteration, and of the next
-    real_t *to;
+    real_t *to;  // contributions of the next iteration
     const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
@@ -63,32 +62,46 @@ struct State {
     double steps, before, change, largest, live;
 };
 
-// Adds the terms of the edges at..end to a sum, in this order; several are on their way at a time.
-__device__ inline double sum_edges(double sum, long long at, long long end, int column, const index_t *sources,
-                                   const real_t *shares, const real_t *from) {
+// The lanes of a warp that go through the same edges.
+__device__ inline unsigned neighbours() {
+    return SEEDS == WARP ? 0xffffffffu : ((1u << SEEDS % WARP) - 1) << (threadIdx.x % WARP / SEEDS * SEEDS);
+}
+
+// Adds up the terms of `count` edges, in their order; `from` begins at the column. Each lane reads the index of one edge
+// and hands it around, and several terms are on their way at a time. Past the end come those of vertex `none`, which are
+// 0 and change no bit.
+__device__ inline double sum_edges(const index_t *sources, const real_t *shares, int count, int column, index_t none,
+                                   const real_t *from) {
     const int at_once = 8;
-    for (; at + at_once <= end; at += at_once) {
-        real_t terms[at_once];
-#pragma unroll
-        for (int k = 0; k < at_once; ++k) {
-            terms[k] = __ldg(from + static_cast<long long>(sources[at + k]) * SEEDS + column);
-        }
-#pragma unroll
-        for (int k = 0; k < at_once; ++k) {
+    const unsigned lanes = neighbours();
+    const char *line = reinterpret_cast<const char *>(from);
+    double sum = 0.0;
+    for (int base = 0; base < count; base += SEEDS) {
+        int here = min(SEEDS, count - base);
+        index_t source = column < here ? sources[base + column] : none;
 #if WEIGHTED
-            sum += __dmul_rn(terms[k], shares[at + k]);
+        real_t share = column < here ? shares[base + column] : 0;
+#endif
+        for (; here > 0; here -= at_once) {
+            real_t terms[at_once];
+#pragma unroll
+            for (int k = 0; k < at_once; ++k) {
+                long long begin = static_cast<long long>(__shfl_sync(lanes, source, k, SEEDS)) * (SEEDS * sizeof(real_t));
+                terms[k] = __ldg(reinterpret_cast<const real_t *>(line + begin));
+            }
+#pragma unroll
+            for (int k = 0; k < at_once; ++k) {
+#if WEIGHTED
+                sum += __dmul_rn(terms[k], __shfl_sync(lanes, share, k, SEEDS));
 #else
-            sum += terms[k];
+                sum += terms[k];
+#endif
+            }
+            source = __shfl_down_sync(lanes, source, at_once, SEEDS);
+#if WEIGHTED
+            share = __shfl_down_sync(lanes, share, at_once, SEEDS);
 #endif
         }
-    }
-    for (; at < end; ++at) {
-        real_t term = __ldg(from + static_cast<long long>(sources[at]) * SEEDS + column);
-#if WEIGHTED
-        sum += __dmul_rn(term, shares[at]);
-#else
-        sum += term;
-#endif
     }
     return sum;
 }
@@ -148,9 +161,13 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
          double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
+    if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, from, to, outflow};
+    Vectors vectors = {ranks, to, outflow};
     Count count = NO_COUNT;
+    const index_t none = static_cast<index_t>(n);
+    const real_t *line = from + column;
+    asm("" : "+l"(line));  // else the column is added again for each edge
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long p = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; p < pieces; p += stride) {
         long long row = cuts[p], open = cuts[p + 1];
@@ -161,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
             // On their way while the row is summed.
             double before = ranks[row * SEEDS + column], flow = outflow[row];
             long long past = offsets[row + 1];
-            double sum = sum_edges(0.0, edge, past, column, sources, shares, from);
+            double sum = sum_edges(sources + edge, shares + edge, static_cast<int>(past - edge), column, none, line);
             edge = past;
             if (began_before) {
                 fronts[p * SEEDS + column] = sum;
@@ -172,7 +189,10 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
                         count);
             }
         }
-        if (edge < end) tails[p * SEEDS + column] = sum_edges(0.0, edge, end, column, sources, shares, from);
+        if (edge < end) {
+            int count = static_cast<int>(end - edge);
+            tails[p * SEEDS + column] = sum_edges(sources + edge, shares + edge, count, column, none, line);
+        }
     }
     leave(count, measured);
 }
@@ -188,8 +208,9 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     __shared__ Sum parts[GROUP_THREADS];
     int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
     Column constants = columns[column];
+    if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, nullptr, to, outflow};
+    Vectors vectors = {ranks, to, outflow};
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -233,6 +254,7 @@ extern "C" __global__ void __launch_bounds__(1024)
           double alpha, int target_given, State *states, Column *columns, double *wholes) {
     __shared__ Measured parts[1024];
     int column = threadIdx.x % SEEDS;
+    if (!__syncthreads_or(starting || states[column].live != 0.0)) return;
     Sum change = NOTHING, dangling = NOTHING;
     double largest = 0.0;
     for (long long block = threadIdx.x / SEEDS; block < blocks; block += blockDim.x / SEEDS) {

@@ -33,8 +33,8 @@ CHUNK_BYTES = 64 * 2**20
 LEAST_BYTES = 2**20
 """Of one buffer where the GPU has no room for two of CHUNK_BYTES."""
 
-AN_EDGE = 2
-"""Bytes of a packed edge, about, by which `cost` goes: docs/decisions/0015-edges-on-the-way.md."""
+AN_EDGE = 1.5
+"""Bytes of a packed edge, about; 1 on web graphs to 2.5 on random ones: docs/decisions/0015-edges-on-the-way.md."""
 
 COLUMNS = 5
 """What the GPU holds of a piece: see streamed.cu."""
@@ -63,7 +63,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
     """Count the bytes of two chunks at most, of the pieces, and of the vectors; packed edges stay on the host."""
     here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    n, packed = here.n, here.m * (AN_EDGE + here.share)
+    n, packed = here.n, int(here.m * (AN_EDGE + here.share))
     # Vertices in another order, and back, and their out-weights.
     so_far = so_far.then("host", packed + n * (2 * here.index + 8))
     # Chunks are cut so that shares in float64 fit them.
@@ -258,7 +258,7 @@ class _Cutter:
     """
 
     def __init__(self, chunk_bytes: int, more: int) -> None:
-        self._most_edges = chunk_bytes // (more + AN_EDGE) if more else 2**62
+        self._most_edges = int(chunk_bytes / (more + AN_EDGE)) if more else 2**62
         self._limit = chunk_bytes - more * self._most_edges if more else chunk_bytes
         self.first_pieces, self.largest = [0], 0
         self.edges: list[int] = []
@@ -496,5 +496,5 @@ def fitting(problem: Problem) -> int:
     return min(CHUNK_BYTES, max(LEAST_BYTES, (cuda.bytes_free() - taken) // 2))
 
 
-def _edge_bytes(graph: Adjacency | Counts) -> int:
+def _edge_bytes(graph: Adjacency | Counts) -> float:
     return AN_EDGE + (8 if graph.weighted else 0)
