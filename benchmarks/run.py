@@ -7,7 +7,8 @@ A benchmark is a module with
 - perhaps `KEYS`: the columns by which `compare` tells rows apart; if not given, those that hold words;
 - perhaps `summary(results)`: some words, and a table of its own;
 - perhaps `figure(results)`, or `figures(results)`: several by name;
-- perhaps `PACKAGES`, whose versions the report gives too.
+- perhaps `PACKAGES`, whose versions the report gives too;
+- perhaps `end()`, called after all parts, whatever comes of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import gc
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +87,9 @@ def run(
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=3600) as bar:
+    with ExitStack() as stack:
+        bar = stack.enter_context(Progress(*columns, console=console, transient=True, speed_estimate_period=3600))
+        stack.callback(getattr(benchmark, "end", lambda: None))
         task = bar.add_task(name, total=sum(part.size for part in left))
         for number, part in enumerate(left, len(parts) - len(left) + 1):
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 from benchmarks.generate import rmat_part
 from prplugin import cuda
 
-__all__ = ["Workers", "counts", "on_gpus", "rows_of", "workers"]
+__all__ = ["Workers", "counts", "end", "on_gpus", "rows_of", "workers"]
 
 EDGE_FACTOR = 16
 
@@ -103,8 +102,8 @@ def workers(count: int) -> Workers:
     return _running[0]
 
 
-@atexit.register
-def _end() -> None:
+def end() -> None:
+    """End the cluster that runs, while what it is made of still stands."""
     while _running:
         _running.pop().close()
 

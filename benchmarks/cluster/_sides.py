@@ -41,10 +41,6 @@ class Graph:
         """Rank as `ours` does; a `Ranking`."""
         return self._graph.rank(tol=tol, dtype="float32")
 
-    def iterate(self, count: int) -> Any:
-        """Take so many plain steps, in float64."""
-        return self._graph.rank(tol=0, max_iter=count)
-
 
 def peer(workers: Workers) -> Any:
     """Give cugraph.dask, with its communicator between these workers; None where it is not, or there is no GPU."""
