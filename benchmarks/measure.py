@@ -30,11 +30,18 @@ class Timed:
         return statistics.median(self.seconds)
 
 
-def alternately(*things: Callable[[], Any], runs: int, warm: bool = False) -> list[Timed]:
-    """Time things in turn, A B A B ..., after one round that is not counted unless they are warm already."""
+def alternately(
+    *things: Callable[[], Any], runs: int, warm: bool = False, before: Callable[[], object] | None = None
+) -> list[Timed]:
+    """Time things in turn, A B A B ..., after one round that is not counted unless they are warm already.
+
+    What is called before each is not counted either: it clears away what the other one has left.
+    """
     timed = [Timed() for _ in things]
     for run in range(warm, runs + 1):
         for thing, record in zip(things, timed, strict=True):
+            if before is not None:
+                before()
             began = time.perf_counter()
             record.result = thing()
             if run:

@@ -1,7 +1,7 @@
 """Frames on several GPUs of one host, beside cugraph.dask: ``python -m benchmarks cluster``.
 
 Both take one `dask_cudf` frame of int32 ids, persisted on the workers of one `LocalCUDACluster(protocol="tcp")`, and
-give one: warm and in turn. cuGraph's `MultiGraph` counts every row, as ours does by default. cuGraph is asked with
+give one: warm and in turn, garbage collected in between. cuGraph's `MultiGraph` counts every row, as ours does by default. cuGraph is asked with
 ``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in float32; errors are distances in L1
 to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference of two runs, of more and fewer:
 cuGraph's of 5 and 35, before float32 brings its ranks to a stand and it ends by itself; ours to ``tol=1e-2`` and to the
@@ -115,7 +115,8 @@ def _whole(about: dict[str, Any], workers: Workers, edges: Any, scale: int, peer
     if peer is not None:
         sides.insert(0, partial(peer.whole, edges))
     (first,) = alternately(lambda: [side() for side in sides], runs=1, warm=True)
-    *theirs, own = alternately(*sides, runs=SLOW_RUNS if first.median > SLOW else RUNS, warm=True)
+    runs = SLOW_RUNS if first.median > SLOW else RUNS
+    *theirs, own = alternately(*sides, runs=runs, warm=True, before=workers.tidy)
     row = _whole_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
     yield {**row, "our error": error, "cuGraph error": "" if their_error is None else their_error}
 
