@@ -1,11 +1,12 @@
 """Frames on several GPUs of one host, beside cugraph.dask: ``python -m benchmarks cluster``.
 
 Both take one `dask_cudf` frame of int32 ids, persisted on the workers of one `LocalCUDACluster(protocol="tcp")`, and
-give one: warm and in turn, garbage collected in between. cuGraph's `MultiGraph` counts every row, as ours does by default. cuGraph is asked with
-``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in float32; errors are distances in L1
-to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference of two runs, of more and fewer:
-cuGraph's of 5 and 35, before float32 brings its ranks to a stand and it ends by itself; ours to ``tol=1e-2`` and to the
-default, by the time that workers take for their iterations. Of communication, a worker's waiting for others is a part.
+give one: warm and in turn, garbage collected in between. cuGraph's `MultiGraph` counts every row, as ours does by
+default. cuGraph is asked with ``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in
+float32; errors are distances in L1 to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference
+of two runs, of more and fewer: cuGraph's of 5 and 35, before float32 brings its ranks to a stand and it ends by itself;
+ours to ``tol=1e-2`` and to the default, by the time that workers take for their iterations. Of communication, a
+worker's waiting for others is a part.
 
 Where there is no GPU it is frames of pandas on the processes of one `LocalCluster`, and nothing beside us.
 """
