@@ -49,10 +49,10 @@ def test_the_model_stands_beside_what_was_measured():
     assert one["predicted ms"] == pytest.approx(5 + 1.5)
     assert two["predicted ms"] == pytest.approx(20 + 6)
     assert two["frame to ranks"] == ""
-    assert one["MB sent at the most"] == pytest.approx(8 * 1000 / 2 / 1e6)
+    assert one["MB sent at the most"] == pytest.approx(4 * 1000 / 2 / 1e6)
 
 
-@pytest.mark.parametrize(("workers", "sent"), [(1, 0), (2, 4_000), (4, 6_000)])
+@pytest.mark.parametrize(("workers", "sent"), [(1, 0), (2, 2_000), (4, 3_000)])
 def test_what_is_sent_has_a_bound(workers, sent):
     assert _model.sent_bytes(1_000, workers) == sent
 

@@ -6,8 +6,8 @@ from typing import Any
 
 __all__ = ["beside", "predicted_ms", "sent_bytes"]
 
-CONTRIBUTION = 8
-"""Bytes of one that is sent, in float64."""
+CONTRIBUTION = 4
+"""Bytes of one that is sent, in float32."""
 
 
 def sent_bytes(vertices: int, workers: int) -> float:
