@@ -4,7 +4,7 @@ Both take one `dask_cudf` frame of int32 ids, persisted on the workers of one `L
 give one: warm and in turn, garbage collected in between. cuGraph's `MultiGraph` counts every row, as ours does by
 default. cuGraph is asked with ``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in
 float32; errors are distances in L1 to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference
-of two runs, of more and fewer: cuGraph's of 5 and 35, before float32 brings its ranks to a stand and it ends by itself;
+of two runs, of more and fewer: cuGraph's of 5 and 35, since of 105 it takes fewer, as its ranks stand still in float32;
 ours to ``tol=1e-2`` and to the default, by the time that workers take for their iterations. Of communication, a
 worker's waiting for others is a part.
 
