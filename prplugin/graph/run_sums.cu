@@ -11,12 +11,10 @@
 //
 //   offset_t  int or long long
 
-#include "sums.cuh"
+#include "run_sum.cuh"
 
 #define THREADS 256
 #define SPAN 4096
-#define LONG_RUN WARP  // a warp sums a run that has more values than that
-#define ALL_LANES 0xffffffffu
 
 struct Partials {
     Sum front, tail;    // of the run that ends in the span and began before, and of the one that goes on after it
@@ -58,21 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) run_sums(
             stops = offsets[run + 1];
         }
         int place = static_cast<int>(max(starts, begin) - begin), past = static_cast<int>(min(stops, end) - begin);
-        Sum sum = NOTHING;
-        bool is_long = past - place > LONG_RUN;
-        if (!is_long) {
-            for (; place < past; ++place) sum.add(terms[place]);
-        }
-        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long); waiting != 0; waiting &= waiting - 1) {
-            int owner = __ffs(waiting) - 1;
-            int stop = __shfl_sync(ALL_LANES, past, owner);
-            Sum shared = NOTHING;
-            for (int at = __shfl_sync(ALL_LANES, place, owner) + lane; at < stop; at += WARP) shared.add(terms[at]);
-            shared = lanes_sum<WARP>(shared);
-            shared.high = __shfl_sync(ALL_LANES, shared.high, 0);
-            shared.low = __shfl_sync(ALL_LANES, shared.low, 0);
-            if (lane == owner) sum = shared;
-        }
+        Sum sum = run_sum(terms, place, past);
         if (run > open || run >= runs) continue;
         if (run == open) {
             mine->tail = sum;
