@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
+from one_killed import killed
 
 import prplugin
 
@@ -247,19 +246,10 @@ def test_a_worker_killed_in_the_middle(client):
     spread = dd.from_pandas(edges, npartitions=6, sort=False).persist()
     kept = spread.pagerank()
     same(kept, edges.pagerank())
-    pids = client.run(os.getpid)
-    victim = sorted(pids)[0]
-
-    def kill():
-        time.sleep(2)
-        os.kill(pids[victim], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
+    victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[0]
     began = time.monotonic()
-    with pytest.raises(prplugin.WorkerLostError, match=victim):
+    with killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
         spread.pagerank(tol=0, max_iter=10_000_000)
-    killer.join()
     assert time.monotonic() - began < 30
     same(spread.pagerank(), edges.pagerank())
     # Part of the earlier result was lost with the worker: an error, and no wait for what cannot be made again.

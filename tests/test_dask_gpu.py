@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
+from one_killed import killed
 
 import prplugin
 from prplugin.cuda import missing
@@ -171,19 +169,10 @@ def test_a_worker_killed_in_the_middle(client):
     spread = spread_of(edges, 4)
     expected = edges.pagerank()
     same(spread.pagerank(), expected)
-    pids = client.run(os.getpid)
-    victim = sorted(pids)[-1]
-
-    def kill():
-        time.sleep(3)
-        os.kill(pids[victim], signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
+    victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[-1]
     began = time.monotonic()
-    with pytest.raises(prplugin.WorkerLostError, match=victim):
+    with killed(client, victim, 3), pytest.raises(prplugin.WorkerLostError, match=victim):
         spread.pagerank(tol=0, max_iter=100_000_000)
-    killer.join()
     assert time.monotonic() - began < 60
     client.wait_for_workers(1, timeout=60)
     same(spread.pagerank(), expected)
