@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.cluster import _local, _model, _sides
 from benchmarks.cluster._figure import figure
+from benchmarks.cluster._local import end
 from benchmarks.measure import alternately
 from benchmarks.run import Part
 
@@ -73,11 +74,6 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     if gpus and not quick:
         found.insert(len(scales), Part(f"R-MAT {ALONE} on {counts[-1]}", partial(_alone, ALONE, counts[-1]), 4.0))
     return found
-
-
-def end() -> None:
-    """End the cluster."""
-    _local.end()
 
 
 def _of_graph(scale: int, count: int) -> Iterator[dict[str, Any]]:
