@@ -20,7 +20,7 @@ import numpy as np
 
 from prplugin.certificate import Certificate
 from prplugin.graph.edges import Floats
-from prplugin.iterate import ROUNDINGS, Outcome, allows_float32, iterate, step_budget
+from prplugin.iterate import Outcome, allows_float32, goal_in_float32, iterate, step_budget
 from prplugin.machine import Machine
 from prplugin.methods import BatchEnding, BatchState, BatchStep, ForesightBatch, NarrowingBatch
 from prplugin.options import Options
@@ -136,7 +136,7 @@ class _Loop:
             rough = self.certificate.for_chain(narrowing.chain)
             goal = self._goal(rough)
             if self._proves:
-                goal = max(goal, self.certificate.change_for(options.tol), ROUNDINGS * rough.noise)
+                goal = goal_in_float32(goal, rough, self.certificate, options.tol)
             iterations, bounds, met = self._taken(
                 BatchEnding(goal, (1 + rough.alpha) / 2, options.stop == "vertex"), self.budget, rough, watch
             )

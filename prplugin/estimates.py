@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from traceback import clear_frames
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -181,8 +181,8 @@ def estimate(
     Returns
     -------
     Estimate
-        `ingest` and the bytes of every method are upper bounds. Seconds are those of a graph whose vertices have
-        equally many in-edges.
+        `ingest` and the bytes of every method are upper bounds, whether the graph holds its edges by row or by target.
+        Seconds are those of a graph whose vertices have equally many in-edges.
 
     Raises
     ------
@@ -203,7 +203,18 @@ def estimate(
     check_choice("place", place, get_args(Place))
     counts = Counts(vertices, edges, bool(weighted), place)
     making = ingest(counts, ids, whole("id_bytes", id_bytes, least=0))
-    return of_graph(counts, this_machine(), making)
+    by_row, by_target = of_graph(counts, this_machine(), making), of_graph(counts.by_target, this_machine())
+    return replace(by_row, methods=tuple(_most(one, by_target[one.method]) for one in by_row.methods))
+
+
+def _most(one: MethodEstimate, other: MethodEstimate) -> MethodEstimate:
+    """Take the larger of two numbers of bytes; all else of the first."""
+    return one._replace(
+        device=max(one.device, other.device),
+        host=max(one.host, other.host),
+        device_leaping=max(one.device_leaping, other.device_leaping),
+        host_leaping=max(one.host_leaping, other.host_leaping),
+    )
 
 
 def ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:

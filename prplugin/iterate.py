@@ -44,7 +44,15 @@ from prplugin.methods import Ending, ForesightStep, GpuStep, LaunchStep, SpreadS
 from prplugin.options import Options
 from prplugin.order import Equal, Order, least_gap, order_of
 
-__all__ = ["Outcome", "allows_float32", "begins_in_float32", "iterate", "likely_steps", "step_budget"]
+__all__ = [
+    "Outcome",
+    "allows_float32",
+    "begins_in_float32",
+    "goal_in_float32",
+    "iterate",
+    "likely_steps",
+    "step_budget",
+]
 
 MANY = 150
 MANY_LAUNCHED = 60
@@ -191,8 +199,7 @@ def _in_float32(
     step.start(start)
     end, stall = _goal(options, rough), (1 + rough.alpha) / 2
     if end is not None and options.stop == "error":
-        # From the first on float64 needs a step, about; past the second, changes are but those of roundings.
-        end = max(end, certificate.change_for(options.tol), ROUNDINGS * rough.noise)
+        end = goal_in_float32(end, rough, certificate, options.tol)
     walk, ahead, change = _Walk(step, looks.goal(rough, end), stall), 1, math.inf
     leaps = _proves(options) and isinstance(step, LaunchStep)
     for iterations in range(1, budget + 1):
@@ -549,6 +556,17 @@ def likely_steps(options: Options) -> int:
 def allows_float32(options: Options) -> bool:
     """Say whether a ranking may begin with contributions in float32."""
     return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")
+
+
+def goal_in_float32(goal: float, rough: Certificate, certificate: Certificate, tol: float) -> float:
+    """Give what a step may change, with contributions in float32, for float64 to take over if nothing is proved yet.
+
+    That is `goal`, which proves the tolerance, unless roundings keep changes from becoming so small. What a ranking
+    ends in, and with it the memory that it takes, is then known beforehand.
+    """
+    astray = ROUNDINGS * rough.noise
+    # From the first on float64 needs a step, about; past the second, changes are but those of roundings.
+    return goal if goal >= astray else max(certificate.change_for(tol), astray)
 
 
 def begins_in_float32(step: Step, options: Options) -> TypeGuard[GpuStep]:

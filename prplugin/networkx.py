@@ -21,9 +21,11 @@ from prplugin.api import Graph
 from prplugin.errors import InvalidEdgesError, NotConvergedError
 from prplugin.graph.adjacency import offsets_of
 from prplugin.graph.edges import Floats, Integers, index_dtype
-from prplugin.machine import COMPILED_FROM
 
 __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
+
+ON_GPU_FROM = 1 << 16
+"""Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h100.md."""
 
 
 class ConvertedGraph:
@@ -265,5 +267,5 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
 
 
 def _worth_the_gpu(m: int) -> bool:
-    """Say whether to rank on the GPU: where CuPy is loaded and has one, and the processor would need Numba."""
-    return m >= COMPILED_FROM and "cupy" in sys.modules and cuda.missing() is None
+    """Say whether to rank on the GPU: where CuPy is loaded and has one, and NumPy would take longer."""
+    return m >= ON_GPU_FROM and "cupy" in sys.modules and cuda.missing() is None

@@ -268,7 +268,7 @@ def test_a_graph_on_the_gpu(monkeypatch, weight):
         pytest.skip(reason)
     import cupy  # noqa: F401
 
-    monkeypatch.setattr("prplugin.networkx.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.networkx.ON_GPU_FROM", 1)
     for kind in KINDS:
         graph = sample(kind)
         assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})

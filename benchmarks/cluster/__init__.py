@@ -58,7 +58,7 @@ STEPS, MORE = 5, 30
 ROUGH, FINE = 1e-2, 1e-6
 """The tol of our shorter run, and of the longer one."""
 
-STEP_RUNS = 9
+STEP_RUNS = 31
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:

@@ -151,6 +151,11 @@ class Counts:
         """The same graph, of which float64 ends the ranking."""
         return replace(self, real=FLOAT)
 
+    @property
+    def by_target(self) -> Counts:
+        """The same graph, of which nothing has been made but `GroupedEdges`."""
+        return replace(self, built=frozenset({"csc", "out_weight"}), grouped=True)
+
     def having(self, *built: str) -> Counts:
         """Give the same graph with more of its arrays built."""
         return replace(self, built=self.built | {*built})

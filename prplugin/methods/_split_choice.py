@@ -106,16 +106,10 @@ def measured_split(
     adjacency: Adjacency, order: Integers, degrees: Integers, threads: int
 ) -> tuple[N, dict[N, tuple[float, float]]]:
     """Choose N by what GPU and processor can do; log why."""
-    import cupy
-
     longest = int(degrees[0])
     if longest == 0:
         return "all", {}
-    reach = cupy.zeros(adjacency.n, np.int64)
-    offsets, sources, _ = adjacency.csc
-    find_reach = cuda.kernel(FILE, "find_reach", **types(adjacency), real_t="double")
-    launch(find_reach, adjacency.n, offsets, sources, reach, threads_each=WARP)
-    choices = works(degrees, reach, candidates(longest))
+    choices = works(degrees, _reach(adjacency), candidates(longest))
     rates = measured_rates(adjacency, order, degrees, threads)
     best = best_work(choices, rates)
     estimates: dict[N, tuple[float, float]] = {
@@ -132,48 +126,75 @@ def measured_split(
     return best.n if best.tail_edges else "all", estimates
 
 
+def _reach(adjacency: Adjacency) -> Integers:
+    """Give 1 + the greatest place of each source within a row."""
+    import cupy
+
+    offsets, sources, _ = adjacency.csc
+    reach: Integers = cupy.zeros(adjacency.n, np.int64)
+    find_reach = cuda.kernel(FILE, "find_reach", **types(adjacency), real_t="double")
+    launch(find_reach, adjacency.n, offsets, sources, reach, threads_each=WARP)
+    return reach
+
+
 def measuring_bytes(graph: Counts) -> int:
-    """Count the bytes of what `measured_rates` holds on the GPU: two vectors, heads, and then tails."""
-    index, sample = graph.index, min(SAMPLE, graph.m)
-    heads = min(graph.m, PROBE * graph.n) * (index + 2 * graph.weight)
-    tails = sample * (8 + 8 + 3 * index + 2 * graph.weight) + graph.n * (1 + 2 * index)
-    return 2 * 8 * graph.n + heads + tails
+    """Count the bytes that `measured_rates` holds on the GPU at the most: for heads, and after that for tails."""
+    n, index = graph.n, graph.index
+    heads = min(graph.m, PROBE * n) * (index + 2 * graph.weight) + n * (index + graph.offset + 2 * 8)
+    sample = min(SAMPLE, graph.m)
+    rows = -(-sample * n // max(1, graph.m))  # at the most, for longer ones come first
+    an_edge = max(3 * 8, 8 + 2 * index + 2 * graph.weight)  # where each is, and what is there
+    return max(heads, sample * an_edge + rows * (3 * 8 + index) + (2 * 8 + 1) * n)
 
 
 def measured_rates(adjacency: Adjacency, order: Integers, degrees: Integers, threads: int) -> Rates:
     """Measure GPU and processor on parts of the graph: some milliseconds."""
+    edge, turn = _rates_of_gpu(adjacency, order, degrees)
+    tail, idle = _rates_of_host(adjacency, order, degrees, threads)
+    byte, trip = _rates_of_copies()
+    return Rates(edge, turn, tail, byte, trip + idle)
+
+
+def _rates_of_gpu(adjacency: Adjacency, order: Integers, degrees: Integers) -> tuple[float, float]:
+    """Measure an edge of heads of all rows, less the turns of a thread; and a turn, of one along the longest row."""
     import cupy
-    import cupyx
 
     contributions, pulled = cupy.full(adjacency.n, 1 / adjacency.n), cupy.empty(adjacency.n)
 
-    def on_the_gpu(heads: Heads) -> float:
+    def seconds(heads: Heads) -> float:
         heads(contributions, pulled)  # compiles, and warms the caches
         return gpu_seconds(lambda: heads(contributions, pulled), times=5)
 
-    # One thread along the longest row; then heads of all rows, less the turns of a thread.
-    row = Heads(adjacency, order[:1], cupy.minimum(degrees[:1], TURNS))
-    turn = on_the_gpu(row) / min(int(degrees[0]), TURNS)
+    turns = min(int(degrees[0]), TURNS)
+    turn = seconds(Heads(adjacency, order[:1], cupy.minimum(degrees[:1], TURNS))) / turns
     counts = cupy.minimum(degrees, PROBE)
-    heads = Heads(adjacency, order, counts)
-    alone = turn * min(int(degrees[0]), PROBE)
-    edge = max(on_the_gpu(heads) - alone, 0.0) / int(counts.sum())
+    alone = turn * min(turns, PROBE)
+    return max(seconds(Heads(adjacency, order, counts)) - alone, 0.0) / int(counts.sum()), turn
 
-    # The processor, over edges of the longest rows, where the tails are; and over one edge.
+
+def _rates_of_host(adjacency: Adjacency, order: Integers, degrees: Integers, threads: int) -> tuple[float, float]:
+    """Measure an edge, of the longest rows, where the tails are; and what next to nothing takes, which is one edge."""
+    import cupy
+
     taken = cupy.minimum(cupy.cumsum(degrees, dtype=np.int64), SAMPLE)
     lengths = taken.copy()
     lengths[1:] -= taken[:-1]
 
-    def on_the_host(lengths: Integers) -> float:
+    def seconds(lengths: Integers) -> float:
         tails = cut_tails(adjacency, order[: lengths.size], lengths)
         sum_tails = TailSums(tails.bounds, tails.places, threads)
         values, sums = np.ones(tails.sources.size), np.empty(tails.rows.size)
         return best_seconds(lambda: sum_tails(values, tails.shares, sums))
 
-    idle = on_the_host(cupy.ones(1, np.int64))
-    tail = max(on_the_host(lengths[: cupy.count_nonzero(lengths).item()]) - idle, 0.0) / int(taken[-1])
+    idle = seconds(cupy.ones(1, np.int64))
+    return max(seconds(lengths[: cupy.count_nonzero(lengths).item()]) - idle, 0.0) / int(taken[-1]), idle
 
-    # Copies both ways, of very little and of more.
+
+def _rates_of_copies() -> tuple[float, float]:
+    """Measure a byte, and next to nothing, both ways."""
+    import cupy
+    import cupyx
+
     stream = cupy.cuda.Stream(non_blocking=True)
     device, host = cupy.empty(SAMPLE, np.uint8), cupyx.empty_pinned(SAMPLE, np.uint8)
     runtime = cupy.cuda.runtime
@@ -186,4 +207,4 @@ def measured_rates(adjacency: Adjacency, order: Integers, degrees: Integers, thr
         stream.synchronize()
 
     short, far = best_seconds(lambda: trip(8)), best_seconds(lambda: trip(SAMPLE))
-    return Rates(edge, turn, tail, max(far - short, 0.0) / (2 * SAMPLE), short + idle)
+    return max(far - short, 0.0) / (2 * SAMPLE), short
