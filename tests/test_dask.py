@@ -70,6 +70,23 @@ def test_many_seeds_without_a_cluster():
     same(frame.pagerank(personalization=values), edges.pagerank(personalization=[given, {3: 1}]))
 
 
+def test_what_has_been_persisted_is_taken_as_it_is(client, monkeypatch):
+    edges = edges_of().assign(more="x")[["more", "w", "dst", "src"]]
+    frame = dd.from_pandas(edges, npartitions=5, sort=False)
+    persisted = frame.persist()
+
+    def refused(*arguments, **options):
+        raise AssertionError("it is computed")
+
+    monkeypatch.setattr(distributed.Client, "compute", refused)
+    ranks = persisted.pagerank(weight="w")
+    with pytest.raises(AssertionError, match="it is computed"):
+        frame.pagerank(weight="w")
+    monkeypatch.undo()
+    same(ranks, edges.pagerank(weight="w"))
+    same(frame.pagerank(weight="w"), edges.pagerank(weight="w"))
+
+
 def test_partitions_in_partitions_out(client):
     edges = edges_of()
     ranks = dd.from_pandas(edges, npartitions=5, sort=False).pagerank()
