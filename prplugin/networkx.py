@@ -27,6 +27,9 @@ __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pag
 ON_GPU_FROM = 1 << 16
 """Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h100.md."""
 
+SPARSE = 16
+"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
+
 
 class ConvertedGraph:
     """A graph of NetworkX as arrays.
@@ -200,7 +203,7 @@ def convert_from_nx(
     adjacency, nodes = graph._adj, list(graph)
     rows = [adjacency[node] for node in nodes]
     offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
-    indices = _positions(nodes, rows)
+    indices = _positions(nodes, rows, int(offsets[-1]))
     multigraph = graph.is_multigraph()
     edges: Callable[[], Iterable[Any]]  # the dict of each edge's attributes, in the order of `indices`
     if multigraph:
@@ -245,12 +248,17 @@ def _plain(view: nx.Graph) -> nx.Graph:
     return graph
 
 
-def _positions(nodes: list[Hashable], rows: list[Any]) -> Integers:
-    """Give the positions of the neighbours in all rows."""
+def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
+    """Give the positions of the neighbours in all rows, so many in all."""
     neighbours = chain.from_iterable(rows)
     dtype = index_dtype(len(nodes))
-    if nodes == list(range(len(nodes))):
-        return np.array(list(neighbours), dtype)
+    known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
+    if known is not None and known.dtype.kind == "i":  # past 64 bits it is not
+        low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
+        if extent <= SPARSE * len(nodes):
+            table = np.empty(extent, dtype)
+            table[known - low] = np.arange(len(nodes), dtype=dtype)
+            return table[np.fromiter(neighbours, np.int64, count) - low]
     positions = dict(zip(nodes, range(len(nodes)), strict=True))
     return np.array(list(map(positions.__getitem__, neighbours)), dtype)
 

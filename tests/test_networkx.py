@@ -274,6 +274,27 @@ def test_a_graph_on_the_gpu(monkeypatch, weight):
         assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        lambda node: node,
+        lambda node: 3 * node - 50,
+        lambda node: node - 2**63,
+        lambda node: 2**63 - 1 - node,
+        lambda node: 10**12 * node,
+        lambda node: 2**70 + node,
+        lambda node: 2**62 * (node % 2 * 2 - 1) + node,
+        lambda node: node if node > 1 else bool(node),
+        lambda node: node if node % 7 else float(node),
+    ],
+)
+@pytest.mark.parametrize("kind", [networkx.DiGraph, networkx.MultiGraph])
+def test_nodes_that_are_integers(kind, name):
+    graph = sample(kind)
+    numbers = {node: number for number, node in enumerate(reversed(list(graph)))}
+    assert_alike(networkx.relabel_nodes(graph, {node: name(number) for node, number in numbers.items()}))
+
+
 COUNTED = """
 import logging, sys, pytest
 count = 0

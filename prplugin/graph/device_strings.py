@@ -76,7 +76,7 @@ def number_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | N
     for end, (column, slots) in enumerate(zip(hashes, codes, strict=True)):
         blocks = min(blocks_for_each(column.size), 8 * cuda.multiprocessors())
         launch("insert", blocks, m, np.int32(end), column, column.size, capacity, table, slots, found)
-    del hashes
+    del hashes, column
     n, failures = found[:2].get().tolist()
     if failures:
         return None

@@ -24,7 +24,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
 
 
 def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the matrix, of float64 where edges have weights and of int32 else, and of sorting the pairs.
+    """Count the bytes of the matrix, of contributions' type where edges have weights, else of int32; and of sorting.
 
     The matrix is there while the pairs, their order and their entries are made, 8 bytes each, with room to sort in.
     """
@@ -33,7 +33,7 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     so_far = _device.step_footprint(graph, so_far)
     if there.weighted:
         _, so_far = out_weight(there, so_far)
-    entry = 8 if there.weighted else 4
+    entry = there.real if there.weighted else 4
     return so_far.then("device", entry * there.n**2, (40 + there.weight) * there.m)
 
 
