@@ -25,7 +25,7 @@ from prplugin.graph.edges import Floats, Integers, index_dtype
 __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
 ON_GPU_FROM = 1 << 16
-"""Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h100.md."""
+"""Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h200.md."""
 
 SPARSE = 16
 """Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
