@@ -6,7 +6,7 @@ depend on the seeds beside it. Plain steps are all that a batch takes, in float3
 iterates never leave what can be reached from there, and a start elsewhere first has to.
 
 A seed that plain steps do not bring to the tolerance, though it can be proved, stands still in rounding (see
-`prplugin.iterate`): it is ranked alone after its batch.
+`prplugin.iterate`): it goes on alone after its batch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 
 from prplugin.certificate import Certificate
 from prplugin.graph.edges import Floats
+from prplugin.graph.sums import total
 from prplugin.iterate import Outcome, allows_float32, goal_in_float32, iterate, step_budget
 from prplugin.machine import Machine
 from prplugin.methods import BatchEnding, BatchState, BatchStep, ForesightBatch, NarrowingBatch
@@ -31,9 +32,9 @@ __all__ = ["Batch", "batches"]
 BIG = float(np.finfo(np.float64).max)
 """More than any change."""
 
-LEAST, SHARE = 10, 3
+LEAST, SHARE = 10, 4
 """Passes over the edges that a leap may take, however few steps are needed; and what part of the steps that the
-contraction needs: a seed that takes more is ranked alone, where extrapolation helps."""
+contraction needs: a seed that takes more goes on alone, where extrapolation helps."""
 
 
 class Batch(NamedTuple):
@@ -87,24 +88,26 @@ def batches(
         for place in np.flatnonzero(left).tolist():
             if alone is None:
                 alone = _alone(method, problem, machine, options)
-            outcome = alone(part.vector(place, adjacency.n), uniform if start is None else start)
+            so_far, spent = batch.ranks[place], int(batch.iterations[place])
+            outcome = alone(part.vector(place, adjacency.n), so_far / total(so_far), spent)
             batch.ranks[place] = outcome.ranks
-            batch.converged[place], batch.iterations[place] = outcome.converged, outcome.iterations
+            batch.converged[place], batch.iterations[place] = outcome.converged, spent + outcome.iterations
             batch.error_bounds[place] = outcome.error_bound
         yield batch
 
 
 def _alone(
     method: Any, problem: Problem, machine: Machine, options: Options
-) -> Callable[[Floats, Floats | float], Outcome]:
-    """Give what ranks one seed."""
+) -> Callable[[Floats, Floats, int], Outcome]:
+    """Give what ranks one seed, from where it has come to in so many steps."""
 
-    def rank(personalization: Floats, start: Floats | float) -> Outcome:
+    def rank(personalization: Floats, start: Floats, spent: int) -> Outcome:
         posed = Problem(problem.adjacency, problem.alpha, personalization, problem.dangling)
         step = method.prepare(posed, machine, **options.method_options)
         adjacency = problem.adjacency
         certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
-        return iterate(step, start, certificate, options, step_budget(certificate, options), lambda *_: None)
+        budget = step_budget(certificate, options) - (0 if options.max_iter is None else spent)
+        return iterate(step, start, certificate, options, budget, lambda *_: None)
 
     return rank
 

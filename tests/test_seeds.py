@@ -21,6 +21,7 @@ from prplugin import batch as batch_module
 from prplugin.machine import this_machine
 from prplugin.methods import BatchEnding, ForesightBatch, NarrowingBatch, methods
 from prplugin.methods import _host_batch as host
+from prplugin.methods._numba_batch import NumbaBatch
 from prplugin.problem import Problem, Seeds
 from prplugin.ranking import highest, highest_of_each
 
@@ -197,10 +198,11 @@ def test_of_the_highest_no_more_is_kept(monkeypatch):
     assert many.ranks.shape == (70, 2)
 
 
-def test_a_seed_that_takes_too_long_is_ranked_alone(monkeypatch):
+def test_a_seed_that_takes_too_long_goes_on_alone(monkeypatch):
+    graph, asked = graph_of(), []
+    by_sweeps = graph.rank(personalization=[1, 2], method="numba")
     monkeypatch.setattr(batch_module, "LEAST", 2)
     monkeypatch.setattr(batch_module, "SHARE", 1000)
-    graph, asked = graph_of(), []
     prepare = methods()["numba"].prepare
     monkeypatch.setattr(
         methods()["numba"], "prepare", lambda *given, **more: asked.append(1) or prepare(*given, **more)
@@ -208,7 +210,32 @@ def test_a_seed_that_takes_too_long_is_ranked_alone(monkeypatch):
     many = graph.rank(personalization=[1, 2], method="numba")
     assert len(asked) == 2
     assert many.error_bound <= 1e-6
-    assert many.ranks[0].tobytes() == graph.rank(personalization={1: 1}, method="numba").ranks.tobytes()
+    apart = np.abs(many.ranks - by_sweeps.ranks).sum(axis=1)
+    assert (apart <= many.each_error_bound + by_sweeps.each_error_bound).all()
+    # From where it stood: what it takes there is added, and is less than from the beginning.
+    alone = graph.rank(personalization={1: 1}, method="numba").iterations
+    assert 3 < many.each_iterations[0] < 3 + alone
+    assert many.ranks[0].tobytes() == graph.rank(personalization=[1, 3], method="numba").ranks[0].tobytes()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"tol": 1e-12}, {"dangling": {8: 1}}])
+def test_the_last_of_many_are_swept_in_narrower_matrices(monkeypatch, weighted, options):
+    graph = graph_of(weighted=weighted)
+    seeds = [{vertex: 1.0, 1400 - 3 * vertex: 2.0} for vertex in range(40)]
+    narrowed, copied = NumbaBatch._narrowed, []
+
+    def watched(self, side, columns):
+        copied.append(columns.size)
+        return narrowed(self, side, columns)
+
+    monkeypatch.setattr(NumbaBatch, "_narrowed", watched)
+    many = graph.rank(personalization=seeds, method="numba", **options)
+    assert set(copied) == {8}
+    copied.clear()
+    monkeypatch.setattr("prplugin.methods._numba_batch.WIDTHS", (0,))  # of no seed that is left
+    assert many.ranks.tobytes() == graph.rank(personalization=seeds, method="numba", **options).ranks.tobytes()
+    assert not copied
 
 
 def test_a_batch_keeps_what_has_ended():
@@ -222,10 +249,13 @@ def test_a_batch_keeps_what_has_ended():
         ranks, ended = step.ranks(), state.ended(BatchEnding(0.5))
         assert ended.any()
         assert not ended.all()
+        step.start(seeds, None)
+        step.until(3, BatchEnding(0.5))
         more = step.until(1, BatchEnding(0.5))
         assert (more.steps == state.steps + ~ended).all()
-        assert (step.ranks()[ended] == ranks[ended]).all()
-        assert (step.ranks()[~ended] != ranks[~ended]).any()
+        further = step.ranks()
+        assert (further[ended] == ranks[ended]).all()
+        assert (further[~ended] != ranks[~ended]).any()
 
 
 # --- frames -------------------------------------------------------------------------------------------------------

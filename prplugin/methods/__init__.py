@@ -275,7 +275,7 @@ class BatchStep(Protocol):
         """Iterate `count` times; each seed until it ends."""
 
     def ranks(self) -> Floats:
-        """Give the ranks as a matrix with a row for each seed, in the order of the result."""
+        """Give the ranks as a matrix with a row for each seed, in the order of the result; only `start` can follow."""
 
 
 @runtime_checkable

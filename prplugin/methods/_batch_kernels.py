@@ -12,7 +12,20 @@ from numba.extending import register_jitable
 
 from prplugin.methods._lanes import add_edges, add_places
 
-__all__ = ["BLOCK", "GROUP", "begin", "land", "lay_out", "spread", "step", "sweep", "swept_at", "turn"]
+__all__ = [
+    "BLOCK",
+    "GROUP",
+    "begin",
+    "land",
+    "lay_out",
+    "narrow",
+    "spread",
+    "step",
+    "sweep",
+    "swept_at",
+    "turn",
+    "widen",
+]
 
 GROUP = 32
 """Rows whose norms are added up in a plain loop before their sum goes up a level."""
@@ -216,6 +229,22 @@ def sweep(
         for j in range(width):
             flowing[j] += few_flowing[j]
         start = end
+
+
+@compiled
+def narrow(first_block, last_block, wide, width, columns, few):
+    """Copy some columns of the rows of some blocks to a matrix that has no others."""
+    for i in range(first_block * BLOCK, min(last_block * BLOCK, few.size // columns.size)):
+        for j in range(columns.size):
+            few[i * columns.size + j] = wide[i * width + columns[j]]
+
+
+@compiled
+def widen(first_block, last_block, few, columns, width, wide):
+    """Copy them back."""
+    for i in range(first_block * BLOCK, min(last_block * BLOCK, few.size // columns.size)):
+        for j in range(columns.size):
+            wide[i * width + columns[j]] = few[i * columns.size + j]
 
 
 @compiled

@@ -2,12 +2,13 @@
 
 Where steps lead to is found as for one seed, by sweeps in place in float32: see `_sweeps`, and for where they read
 `_batch_layout`. All columns are swept together, and each ends by itself; there are no windows of sweeps to extrapolate.
+The last of many columns are swept in narrower matrices.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from prplugin.graph.edges import Floats
 from prplugin.graph.sums import chain, totals
 from prplugin.methods import ForesightBatch
 from prplugin.methods._batch_layout import layout_of
-from prplugin.methods._host_batch import HostBatch, width_for
+from prplugin.methods._host_batch import WIDTHS, HostBatch, width_for
 from prplugin.methods._numba_kernels import edge_shares, fan_for, pull_chain
 from prplugin.methods._outflow import outflow
 from prplugin.methods._sweeps import MOST, STREAMS, worth_from
@@ -31,6 +32,33 @@ BYTES = 3 * 8
 FIRST = 3.5
 """Decimal digits to which ranks are solved for before anything is known of them. Roundings of float32 in long sums make
 the greatest eigenvalue other than 1: from some digits on sweeps would only multiply all ranks."""
+
+
+class _Side(NamedTuple):
+    """Columns that are swept side by side.
+
+    Attributes
+    ----------
+    old, new : matrices of (n + 1) rows, float32, flat
+        The last sweep, and the next. Row n is all 0, for a place that is none.
+    moves : matrix of n rows, float32, flat, or None
+        What is to be solved for more than D and v.
+    entries : arrays
+        Where those of each turn begin; rows, columns and values of the v, in the order in which they are swept.
+    lanes : tuple
+        As long as there are columns.
+    """
+
+    old: Any
+    new: Any
+    moves: Any
+    entries: tuple[Any, Any, Any, Any]
+    lanes: tuple[Any, ...]
+
+    @property
+    def swept(self) -> _Side:
+        """After a sweep."""
+        return self._replace(old=self.new, new=self.old)
 
 
 class NumbaBatch(HostBatch, ForesightBatch):
@@ -73,7 +101,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
 
     def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
         if self._contributions is None:
-            self._contributions = np.empty((self._n + 1, self.width))
+            self._contributions = np.empty((self._n + 1, self.width))  # a row more, as sweeps have it
             self._next = None if self._foresees else np.empty_like(self._contributions)
         super().start(seeds, ranks)
         rows, columns, values = self._entries
@@ -143,7 +171,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         further, passes = self._solved(moves, goal, limit)
         self._crew.work(
             lambda first, last: self._kernels.land(
-                first, last, _flat(further), self._whole, moves, live, _flat(self._ranks), self._sums
+                first, last, further, self._whole, moves, live, _flat(self._ranks), self._sums
             )
         )
         sums = totals(self._sums[:, 0])
@@ -152,15 +180,15 @@ class NumbaBatch(HostBatch, ForesightBatch):
 
     def _solved(self, moves: Any, goal: float, limit: int) -> tuple[Any, Any]:
         """Sweep until each live column is solved for, as `Sweeps.solve`; give the last iterate, and sweeps of each."""
-        # In place of contributions, which are made anew after a leap. Row n is all 0, for a place that is none.
-        old, new = _flat(self._contributions).view(np.float32).reshape(2, self._n + 1, self.width)
-        old[-1], new[-1] = 0, 0
+        # In place of contributions, which are made anew after a leap.
+        old, new = _flat(self._contributions).view(np.float32).reshape(2, -1)
+        old[-self.width :], new[-self.width :] = 0, 0
+        side = _Side(old, new, moves, self._by_turn, self._lanes)
         self._crew.work(
             lambda first, last: self._kernels.spread(
-                first, last, self._outflow, self._whole, _flat(self._ranks) if moves is None else moves, _flat(old),
-                self._sums,
+                first, last, self._outflow, self._whole, _flat(self._ranks) if moves is None else moves, old, self._sums
             )
-        )  # fmt: skip
+        )
         norm, flowing, dangling = (totals(self._sums[:, part]) for part in range(3))
         live, passes = self._live.copy(), np.zeros(self.width, np.int64)
         if moves is None:
@@ -169,11 +197,16 @@ class NumbaBatch(HostBatch, ForesightBatch):
             # In as many stages, of equally many digits each, as float32 needs.
             digits = np.array([math.log10(value / goal) if 0 < goal < value else MOST for value in norm.tolist()])
             goals = np.maximum(goal, norm / 10 ** (digits / np.ceil(digits / MOST)))
-        before = np.zeros(self.width)
+        before, columns, wide = np.zeros(self.width), np.arange(self.width), None
         for _ in range(limit):
-            passes[live] += 1
-            change, flowing, dangling = self._sweep(old, new, moves, live, flowing, dangling)
-            old, new = new, old
+            if np.count_nonzero(live) <= WIDTHS[0] < live.size:
+                columns, wide = np.argsort(~live, kind="stable")[: WIDTHS[0]], side
+                side = self._narrowed(side, columns)
+                live, goals, before = live[columns], goals[columns], before[columns]
+                flowing, dangling = flowing[columns], dangling[columns]
+            passes[columns[live]] += 1
+            change, flowing, dangling = self._sweep(side, live, flowing, dangling)
+            side = side.swept
             # The next would change as much less as this one has.
             with np.errstate(divide="ignore", invalid="ignore"):
                 pace = np.where((change > 0) & (change < before), change / before, 1.0)
@@ -181,21 +214,43 @@ class NumbaBatch(HostBatch, ForesightBatch):
             if not live.any():
                 break
             before = change
-        return old, passes
+        if wide is None:
+            return side.old, passes
+        self._crew.work(lambda first, last: self._kernels.widen(first, last, side.old, columns, self.width, wide.old))
+        return wide.old, passes
 
-    def _sweep(self, old: Any, new: Any, moves: Any, live: Any, flowing: Floats, dangling: Floats) -> Any:
+    def _narrowed(self, side: _Side, columns: Any) -> _Side:
+        """Copy some columns: sweeps of the others are saved."""
+        count = columns.size
+        old, new = np.empty((2, (self._n + 1) * count), np.float32)
+        old[-count:], new[-count:] = 0, 0
+        self._copied(columns, side.old, old)
+        moves = None if side.moves is None else np.empty(self._n * count, np.float32)
+        if moves is not None:
+            self._copied(columns, side.moves, moves)
+        of_turns, rows, of_columns, values = side.entries
+        place = np.full(self.width, -1)
+        place[columns] = np.arange(count)
+        kept = place[of_columns] >= 0
+        entries = np.append(0, np.cumsum(kept))[of_turns], rows[kept], place[of_columns[kept]], values[kept]
+        return _Side(old, new, moves, entries, side.lanes[:count])
+
+    def _copied(self, columns: Any, wide: Any, few: Any) -> None:
+        self._crew.work(lambda first, last: self._kernels.narrow(first, last, wide, self.width, columns, few))
+
+    def _sweep(self, side: _Side, live: Any, flowing: Floats, dangling: Floats) -> Any:
         layout, alpha = self._layout, self._alpha
-        sums = np.empty((len(layout.pieces), 3, self.width))
+        sums = np.empty((len(layout.pieces), 3, live.size))
         mass = (alpha * dangling).astype(np.float32)
         # What d sums to is put back in proportion to v.
         pour = ((1 - alpha) * (flowing + dangling)).astype(np.float32) + (mass if self._target is None else 0)
-        of_turns, rows, columns, values = self._by_turn
+        of_turns, rows, columns, values = side.entries
 
         def sweep(turn: int, _: int) -> None:
             self._kernels.sweep(
-                *layout.pieces[turn], self._offsets, layout.places, layout.shares, _flat(old), _flat(new), self._lanes,
+                *layout.pieces[turn], self._offsets, layout.places, layout.shares, side.old, side.new, side.lanes,
                 np.float32(alpha), mass, self._to32, pour, of_turns[turn], of_turns[turn + 1], rows, columns, values,
-                moves, live, self._scale, self._out, sums[turn],
+                side.moves, live, self._scale, self._out, sums[turn],
             )  # fmt: skip
 
         self._turns.work(sweep, STREAMS)
@@ -204,7 +259,9 @@ class NumbaBatch(HostBatch, ForesightBatch):
     # --- the result -----------------------------------------------------------------------------------------------
 
     def ranks(self) -> Floats:
-        turned = np.empty((self._seeds.count, self._n))
+        # In place of contributions, which are made anew for other seeds: memory that is new takes longer than its use.
+        turned: Floats = _flat(self._contributions)[: self._seeds.count * self._n].reshape(-1, self._n)
+        self._contributions = None
         self._crew.work(lambda first, last: self._kernels.turn(first, last, _flat(self._ranks), self.width, turned))
         return turned
 
