@@ -37,7 +37,7 @@ KEYS = ("graph", "side", "what")
 SEEDS = 64
 
 RUNS = 5
-SLOW_RUNS = 1
+SLOW_RUNS = 3
 
 THEIR_TOL, THEIR_MOST = 1e-6, 1000
 EXACT = 1e-10
