@@ -480,7 +480,9 @@ class Graph:
             start = self._vector("nstart", nstart)
             watch.stage("edges")
             method = choose_batch(options.method, adjacency, this_machine(), options.method_options, seeds.count)
-        done, kept, positions = [], [], []
+        first, done = 0, []
+        kept: Any = None
+        positions: Any = None
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_many_seeds, seeds.count, adjacency.n)
         with telling(planned), cuda.allocating(place, adjacency.gpu):
@@ -490,13 +492,13 @@ class Graph:
                 if options.top is not None:
                     rows = highest_of_each(ranks, options.top)
                     ranks = namespace(ranks).take_along_axis(ranks, rows, axis=1)
-                    positions.append(moved(rows, adjacency.place))
-                kept.append(moved(ranks, adjacency.place))
+                    positions = _with_rows(positions, moved(rows, adjacency.place), first, seeds.count)
+                kept = _with_rows(kept, moved(ranks, adjacency.place), first, seeds.count)
+                first += len(ranks)
                 done.append(batch[1:])
-            xp = namespace(kept[0])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
             rankings = Rankings(
-                xp.concatenate(kept),
+                kept,
                 bool(converged.all()),
                 int(iterations.max()),
                 float(bounds.max()),
@@ -507,7 +509,7 @@ class Graph:
                 each_converged=converged,
                 each_iterations=iterations,
                 each_error_bound=bounds,
-                rows=xp.concatenate(positions) if positions else None,
+                rows=positions,
             )
         if not rankings.converged and options.tol > 0:
             raise NotConvergedError(_shortfall(rankings, options), rankings)
@@ -617,6 +619,14 @@ def _shares(many: SeedValues) -> Floats:
     sizes = np.diff(many.bounds)
     shares: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
     return shares
+
+
+def _with_rows(whole: Any, rows: Any, first: int, count: int) -> Any:
+    """Copy rows to their place in a matrix of so many, which is made for the first of them."""
+    if whole is None:
+        whole = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
+    whole[first : first + len(rows)] = rows
+    return whole
 
 
 def _read_only(compressed: Compressed) -> Compressed:

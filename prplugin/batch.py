@@ -43,6 +43,7 @@ class Batch(NamedTuple):
     Attributes
     ----------
     ranks : matrix of float64, a row a seed
+        Which those of the next batch may overwrite.
     converged, iterations, error_bounds : arrays
         One a seed: as those of `prplugin.iterate.Outcome`.
     """

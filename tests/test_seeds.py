@@ -246,7 +246,7 @@ def test_a_batch_keeps_what_has_ended():
         assert not isinstance(step, NarrowingBatch)
         step.start(seeds, None)
         state = step.until(3, BatchEnding(0.5))
-        ranks, ended = step.ranks(), state.ended(BatchEnding(0.5))
+        ranks, ended = step.ranks().copy(), state.ended(BatchEnding(0.5))
         assert ended.any()
         assert not ended.all()
         step.start(seeds, None)

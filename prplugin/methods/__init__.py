@@ -275,7 +275,10 @@ class BatchStep(Protocol):
         """Iterate `count` times; each seed until it ends."""
 
     def ranks(self) -> Floats:
-        """Give the ranks as a matrix with a row for each seed, in the order of the result; only `start` can follow."""
+        """Give the ranks as a matrix with a row for each seed, in the order of the result; `start` may overwrite them.
+
+        No step can follow before that.
+        """
 
 
 @runtime_checkable

@@ -88,6 +88,7 @@ class NumbaBatch(HostBatch, ForesightBatch):
         self._foresees = False
         self._contributions: Any = None
         self._moves: Any = None
+        self._few: Any = None
         largest = adjacency.largest_in_degree
         self._fan = np.uint64(fan_for(largest))
         in_a_block = 2 * kernels.GROUP
@@ -222,11 +223,15 @@ class NumbaBatch(HostBatch, ForesightBatch):
     def _narrowed(self, side: _Side, columns: Any) -> _Side:
         """Copy some columns: sweeps of the others are saved."""
         count = columns.size
-        old, new = np.empty((2, (self._n + 1) * count), np.float32)
+        if self._few is None:
+            self._few = np.empty((3, (self._n + 1) * count), np.float32)
+        old, new, moves = self._few
         old[-count:], new[-count:] = 0, 0
         self._copied(columns, side.old, old)
-        moves = None if side.moves is None else np.empty(self._n * count, np.float32)
-        if moves is not None:
+        if side.moves is None:
+            moves = None
+        else:
+            moves = moves[:-count]
             self._copied(columns, side.moves, moves)
         of_turns, rows, of_columns, values = side.entries
         place = np.full(self.width, -1)
@@ -261,7 +266,6 @@ class NumbaBatch(HostBatch, ForesightBatch):
     def ranks(self) -> Floats:
         # In place of contributions, which are made anew for other seeds: memory that is new takes longer than its use.
         turned: Floats = _flat(self._contributions)[: self._seeds.count * self._n].reshape(-1, self._n)
-        self._contributions = None
         self._crew.work(lambda first, last: self._kernels.turn(first, last, _flat(self._ranks), self.width, turned))
         return turned
 
