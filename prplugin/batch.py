@@ -125,7 +125,7 @@ class _Loop:
     def rank(
         self, seeds: Seeds, start: Floats | float | None, watch: Callable[[int, float], None]
     ) -> tuple[Batch, Any]:
-        """Rank some seeds; also say which are to be ranked alone."""
+        """Rank some seeds; also say which are to go on alone."""
         options, step, count = self.options, self.step, seeds.count
         met, iterations, bounds = np.zeros(count, np.bool_), np.zeros(count, np.int64), np.full(count, math.inf)
         if self.budget == 0:
