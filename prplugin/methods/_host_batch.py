@@ -31,12 +31,15 @@ class HostBatch(BatchStep):
         self.width = width
         self._alpha, self._target = problem.alpha, problem.dangling
         self._n = problem.adjacency.n
-        self._ranks: Floats = np.empty((self._n, self.width))
+        self._ranks: Floats = np.zeros((self._n, self.width))
+        self._zero = True
 
     def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
+        if not self._zero:  # memory that is new is not touched before its threads do
+            self._ranks.fill(0.0)
+        self._zero = False
         self._seeds = seeds.on("host")
         self._entries = self._seeds.by_row()
-        self._ranks.fill(0.0)
         if ranks is None:
             rows, columns, values = self._entries
             self._ranks[rows, columns] = values
