@@ -78,17 +78,13 @@ def batches(
     adjacency = problem.adjacency
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     loop = _Loop(step, certificate, options, step_budget(certificate, options))
-    uniform = 1.0 / adjacency.n
-    proved = options.stop == "error" and options.tol > 0
     tol = options.tol if options.stop == "error" else 0.0
-    alone = None
+    begin: Floats | float | None = 1.0 / adjacency.n if start is None and tol == 0 else start
+    alone = _alone(method, problem, machine, options)
     for first in range(0, seeds.count, step.width):
         part = seeds.part(first, min(first + step.width, seeds.count))
-        begin = (None if proved else uniform) if start is None else start
         batch, left = loop.rank(part, begin, watch(tol, loop.budget))
         for place in np.flatnonzero(left).tolist():
-            if alone is None:
-                alone = _alone(method, problem, machine, options)
             so_far, spent = batch.ranks[place], int(batch.iterations[place])
             outcome = alone(part.vector(place, adjacency.n), so_far / total(so_far), spent)
             batch.ranks[place] = outcome.ranks

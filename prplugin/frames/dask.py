@@ -27,7 +27,6 @@ __all__ = [
     "frame_of",
     "given_ids",
     "given_values",
-    "in_use",
     "partitions",
     "parts",
     "parts_name",
@@ -56,7 +55,7 @@ def client() -> Any:
     return found
 
 
-def in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
+def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     """Give the frame with the columns in use alone: others need not be read."""
     used, columns = columns.alone()
     labels = list(frame.columns)
@@ -82,7 +81,7 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
     there = _persisted(client, frame)
     if there is not None:
         return there, frame._meta, columns
-    frame, columns = in_use(frame, columns)
+    frame, columns = _in_use(frame, columns)
     return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
 
 
@@ -206,7 +205,7 @@ class Collected:
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
         """Bring the columns in use into this process, and read them as one frame."""
-        frame, columns = in_use(frame, columns)
+        frame, columns = _in_use(frame, columns)
         edges, known = self._adapter.read(frame.compute(), columns, _collected(vertices), **how)
         return edges, _Vertices(known)
 
