@@ -27,9 +27,9 @@ from benchmarks.measure import alternately
 from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import choose, methods
-from prplugin.problem import Problem
+from prplugin.methods.registry import choose, methods
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

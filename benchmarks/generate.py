@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from prplugin.graph.arrays import Place, namespace
+from prplugin.types.arrays import Place, namespace
 
 __all__ = ["grid", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform", "web", "weighted"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from prplugin.methods._device import AT_ONCE
+from prplugin.methods.engines.gpu_pull import AT_ONCE
 
 __all__ = ["cugraph_graph", "ours", "theirs"]
 

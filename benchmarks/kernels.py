@@ -21,11 +21,11 @@ from typing import Any
 from benchmarks import iterations
 from benchmarks.generate import rmat, uniform
 from prplugin.errors import PageRankError
-from prplugin.graph.arrays import settle
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
-from prplugin.methods import candidates, choose, methods
-from prplugin.methods._device import ITERATIONS
-from prplugin.problem import Problem
+from prplugin.methods.engines.gpu_pull import ITERATIONS
+from prplugin.methods.registry import candidates, choose, methods
+from prplugin.types.arrays import settle
 
 __all__ = ["COLUMNS", "rows", "summary"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from prplugin import cuda, machine
-from prplugin.graph.arrays import Place
+from prplugin import machine
+from prplugin.gpu import runtime
+from prplugin.types.arrays import Place
 
 __all__ = ["NoRoomError", "bytes_available", "require"]
 
@@ -15,7 +16,7 @@ class NoRoomError(Exception):
 def bytes_available(place: Place) -> float:
     """Give the bytes that can be had without driving out anything: of the GPU, or of this process's share of memory."""
     if place == "device":
-        return cuda.bytes_free()
+        return runtime.bytes_free()
     return machine.bytes_available()
 
 

@@ -19,9 +19,9 @@ import click
 
 from benchmarks.generate import rmat
 from benchmarks.run import Part
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import cpu_split
-from prplugin.problem import Problem
+from prplugin.methods.papers import cpu_split
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

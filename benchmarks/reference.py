@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.graph.arrays import namespace
+from prplugin.types.arrays import namespace
 
 __all__ = ["reference"]
 

@@ -1,7 +1,7 @@
 """What `roofline` times, and profiles: ``python -m benchmarks.roofline_workload --output FILE [--profile]``.
 
-Every launch of a kernel of ours is seen on its way through `prplugin.cuda.kernel`. A case runs once unseen, which
-compiles it; a line of JSON a case says what was launched, what it must move and how long it took.
+Every launch of a kernel of ours is seen on its way through `prplugin.gpu.runtime.kernel`. A case runs once
+unseen, which compiles it; a line of JSON a case says what was launched, what it must move and how long it took.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import click
 
 from benchmarks.generate import rmat, scattered, uniform, weighted
 from benchmarks.traffic import must_move, parameters
-from prplugin import cuda
 from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import methods
-from prplugin.problem import Problem
+from prplugin.methods.registry import methods
 
 __all__ = ["Case", "Trace", "cases", "report"]
 
@@ -61,7 +61,7 @@ class Launch:
 
 @dataclass
 class Trace:
-    """Stands in for `prplugin.cuda.kernel`, and sees what is launched."""
+    """Stands in for `prplugin.gpu.runtime.kernel`, and sees what is launched."""
 
     kernel_of: Callable[..., Any]
     launches: list[Launch] = field(default_factory=list)
@@ -238,8 +238,8 @@ def main(data: Path | None, quick: bool, profile: bool, output: TextIO) -> None:
         output.flush()
 
     tell({"copy": _copy_bandwidth()})
-    trace = Trace(cuda.kernel)
-    cuda.kernel = trace.kernel  # type: ignore[assignment]
+    trace = Trace(runtime.kernel)
+    runtime.kernel = trace.kernel  # type: ignore[assignment]
     for name, make, every_way in graphs(data, quick):
         try:
             for case in cases(make().astype("int32"), every_way):

@@ -22,8 +22,8 @@ from benchmarks import iterations
 from benchmarks.generate import rmat
 from benchmarks.measure import alternately
 from benchmarks.run import Part
-from prplugin import cuda
-from prplugin.graph.arrays import Place
+from prplugin.gpu import runtime
+from prplugin.types.arrays import Place
 
 __all__ = ["COLUMNS", "KEYS", "parts"]
 
@@ -59,7 +59,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
         if quick
         else {"R-MAT 20": lambda place: rmat(20, place=place)}
     )
-    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not cuda.missing() else {})
+    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.missing() else {})
     found = [
         Part(f"{name}, {side}", partial(rows, name, make))
         for name, make in graphs.items()

@@ -26,11 +26,11 @@ import numpy as np
 
 from benchmarks.generate import rmat, weighted
 from benchmarks.run import Part
-from prplugin import cuda
-from prplugin.graph.arrays import moved
+from prplugin.gpu import runtime
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
-from prplugin.problem import Problem
+from prplugin.types.arrays import moved
 
 __all__ = ["KEYS", "TABLES", "parts", "summary"]
 
@@ -87,15 +87,15 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
 @contextmanager
 def _within(budget: int) -> Iterator[None]:
     """Let no more of the GPU's memory be in use."""
-    before = os.environ.get(cuda.BUDGET)
-    os.environ[cuda.BUDGET] = str(budget)
+    before = os.environ.get(runtime.BUDGET)
+    os.environ[runtime.BUDGET] = str(budget)
     try:
         yield
     finally:
         if before is None:
-            del os.environ[cuda.BUDGET]
+            del os.environ[runtime.BUDGET]
         else:
-            os.environ[cuda.BUDGET] = before
+            os.environ[runtime.BUDGET] = before
 
 
 # --- an iteration -------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def _within(budget: int) -> Iterator[None]:
 
 def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
     """Time iterations in each type, and copies of the same size."""
-    with _within(budget), cuda.allocating("device"):
+    with _within(budget), runtime.allocating("device"):
         problem = Problem(adjacency, 0.85)
         pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.fitting(problem))
         step = streamed.step_of(problem, pull)

@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 
 __all__ = ["BYTES", "COUNTED", "kernel_names", "must_move", "parameters"]
 
 COUNTED = (
-    "graph/binned_sizes.cu", "graph/dense_ids.cu", "graph/exact_sums.cu", "graph/few.cu", "graph/grouped.cu",
-    "graph/offsets.cu", "graph/pairs.cu", "graph/run_sums.cu", "graph/sort.cu", "graph/sparse_ids.cu",
-    "methods/block.cu", "methods/blocked.cu", "methods/blocked_layout.cu", "methods/cut.cu", "methods/dense.cu",
-    "methods/edge.cu", "methods/expanded.cu", "methods/finish.cu", "methods/merge_start.cu", "methods/node.cu",
-    "methods/persistent.cu", "methods/shares.cu", "methods/warp.cu",
+    "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/few.cu", "gpu/grouped.cu",
+    "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
+    "methods/papers/block.cu", "methods/propagation_blocking.cu", "methods/propagation_blocking_layout.cu",
+    "gpu/cut.cu", "methods/papers/dense.cu",
+    "methods/papers/edge.cu", "methods/papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
+    "methods/papers/node.cu",
+    "methods/persistent.cu", "gpu/shares.cu", "methods/papers/warp.cu",
 )  # fmt: skip
 """The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host, and a leap of
 `leap.cu` comes once in many steps; those of `strings.cu` read strings of any length."""
@@ -137,7 +139,7 @@ def _named(names: str, arguments: Mapping[str, Any]) -> int:
 @cache
 def parameters(path: str) -> dict[str, tuple[str, ...]]:
     """Give the kernels of a .cu file of prplugin, each with the names of its parameters."""
-    found = re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\(([^()]*)\)\s*\{', cuda.source(path))
+    found = re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\(([^()]*)\)\s*\{', runtime.source(path))
     return {name: tuple(re.findall(r"(\w+)\s*(?:,|$)", listed)) for name, listed in found}
 
 

@@ -14,7 +14,7 @@ from conformance.circumstances import circumstances
 from conformance.compare import available
 from conformance.probes import findings
 from conformance.work import JOBS, Done, Unit, all_done, units
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 
 
 @click.command()

@@ -22,7 +22,7 @@ from conformance.equation import EPS, Equation, Extended, shares
 from conformance.references import Solution, measured
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["LIMIT", "WAYS", "Beside", "Way", "beside", "graphs"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 
 __all__ = [
     "NoFormError",
@@ -46,7 +46,7 @@ def missing(name: str) -> str | None:
     """Say why "cudf" or "cugraph" cannot be used here, or None; it is imported only where there is a GPU."""
     if find_spec(name) is None:
         return f"{name} is not installed"
-    if reason := cuda.missing():
+    if reason := runtime.missing():
         return f"{name} cannot run: {reason}"
     try:
         module(name)

@@ -22,13 +22,13 @@ import numpy as np
 import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
-from prplugin.cuda import ROOT, missing, source
+from prplugin.gpu.runtime import ROOT, missing, source
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
-from prplugin.graph.pairs import one_edge_a_pair
-from prplugin.graph.renumber import renumber
+from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.factorize import renumber
 from prplugin.machine import this_machine
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
+from prplugin.types.edges import Edges
 
 __all__ = ["kernels_of", "ours", "workload"]
 
@@ -101,9 +101,9 @@ def _build(frame: Any, weight: str | None) -> None:
     """Make graphs on the GPU in all ways that there are, of columns as they are and of many copies of their rows."""
     import cupy
 
-    from prplugin.graph.device_edges import GivenWeights, edges_by_id
-    from prplugin.graph.device_sizes import TILE
-    from prplugin.graph.device_strings import number_strings
+    from prplugin.gpu.edges import GivenWeights, edges_by_id
+    from prplugin.gpu.sizes import TILE
+    from prplugin.gpu.strings import number_strings
 
     if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):
         return
@@ -137,7 +137,7 @@ def _refused(weights: Any) -> None:
 def _as_strings(ids: np.ndarray) -> Any:
     import cupy
 
-    from prplugin.graph.device_strings import Strings
+    from prplugin.gpu.strings import Strings
 
     spelt = [str(identity).encode() for identity in ids.tolist()]
     offsets = np.cumsum([0, *map(len, spelt)], dtype=np.int32)

@@ -16,7 +16,7 @@ from conformance.against_cugraph import WAYS, Beside, beside, graphs
 from conformance.compare import DTYPES, Result, available, compare, library_for, prepare
 from conformance.options import Choice, choices
 from prplugin.machine import this_machine
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["JOBS", "Done", "Unit", "all_done", "units"]
 

@@ -13,9 +13,9 @@ from prplugin.errors import (
     PageRankError,
     WorkerLostError,
 )
-from prplugin.estimates import Estimate, estimate
+from prplugin.methods.estimates import Estimate, estimate
 from prplugin.progress import State as Progress
-from prplugin.ranking import Ranking, Rankings
+from prplugin.result.ranking import Ranking, Rankings
 
 __all__ = [
     "ColumnNotFoundError",

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from prplugin import cuda
-from prplugin.batch import batches
-from prplugin.certificate import Certificate
 from prplugin.errors import (
     InvalidEdgesError,
     InvalidOptionError,
@@ -21,29 +18,34 @@ from prplugin.errors import (
     counted,
     listed,
 )
-from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
 from prplugin.frames import adapter_for, cugraph, dask, matrices
 from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import SeedValues
-from prplugin.graph.adjacency import Adjacency, Compressed
-from prplugin.graph.arrays import gpu_of, moved, namespace
-from prplugin.graph.edges import Floats
-from prplugin.graph.pairs import both_ways, one_edge_a_pair
-from prplugin.graph.twins import Twins
-from prplugin.history import History
-from prplugin.iterate import Outcome, iterate, step_budget
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
-from prplugin.measure import Kept, fastest, measured
-from prplugin.methods import Method, choose, choose_batch, compile_ahead
-from prplugin.methods._reasons import reasons
+from prplugin.methods.base import Method
+from prplugin.methods.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
+from prplugin.methods.measured import Kept, fastest, measured
+from prplugin.methods.reasons import reasons
+from prplugin.methods.registry import choose, choose_batch, compile_ahead
 from prplugin.options import Duplicates, Options, Stop, check_choice
-from prplugin.order import Equal, order_of
-from prplugin.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.progress import ProgressOption, Watch, watching
-from prplugin.ranking import Ranking, Rankings, highest_of_each
+from prplugin.result.ranking import Ranking, Rankings, highest_of_each
+from prplugin.solver.batch import batches
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome, iterate, step_budget
+from prplugin.solver.top_k import Equal, order_of
+from prplugin.types.arrays import gpu_of, moved, namespace
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats
+from prplugin.types.history import History
 
 if TYPE_CHECKING:
-    from prplugin.cluster.run import SpreadGraph
+    from prplugin.distributed.run import SpreadGraph
 
 __all__ = ["Graph", "pagerank"]
 
@@ -235,14 +237,14 @@ class Graph:
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, source, destination, weight)
         if dask.accepts(edges) and (client := dask.client()) is not None:
-            from prplugin.cluster.run import SpreadGraph  # imports distributed, which has a client
+            from prplugin.distributed.run import SpreadGraph  # imports distributed, which has a client
 
             self._spread = SpreadGraph(client, frame, columns, vertices, directed=bool(directed), duplicates=duplicates)
             if self._lasting:
                 self._spread.wait()
             return
         made_of = partial(of_an_ingest, frame, weight is not None, adapter.place)
-        with telling(made_of), cuda.allocating(adapter.place):
+        with telling(made_of), runtime.allocating(adapter.place):
             if adapter.place == "device":
                 compile_ahead(weighted=weight is not None)
             by_row = not directed or duplicates != "sum"
@@ -290,7 +292,7 @@ class Graph:
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
         graph = cls.__new__(cls)
-        with cuda.allocating(matrix.place, gpu_of(matrix.rows)):
+        with runtime.allocating(matrix.place, gpu_of(matrix.rows)):
             adjacency, vertices = matrices.adjacency(matrix)
             graph._hold(matrices, adjacency, vertices, matrix.names[2])
         graph._reading = time.perf_counter() - began
@@ -347,13 +349,13 @@ class Graph:
             copies on the GPU.
         """
         self._require_one_memory()
-        with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
+        with runtime.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csr)
 
     def csc(self) -> Compressed:
         """Give the in-edges by target: as `csr`, with the positions of sources for indices."""
         self._require_one_memory()
-        with cuda.allocating(self._adjacency.place, self._adjacency.gpu):
+        with runtime.allocating(self._adjacency.place, self._adjacency.gpu):
             return _read_only(self._adjacency.csc)
 
     def estimate(self) -> Estimate:
@@ -425,7 +427,7 @@ class Graph:
             return _checked(self._spread.rank(options, given, watch), options)
         adjacency = self._adjacency
         if personalization is not None:
-            with cuda.allocating(adjacency.place, adjacency.gpu):
+            with runtime.allocating(adjacency.place, adjacency.gpu):
                 many = self._adapter.read_seeds(personalization, self._vertices, "personalization")
             if many is not None:
                 if options.certified:
@@ -434,7 +436,7 @@ class Graph:
                         "each by a call of its own, or leave certified out."
                     )
                 return self._rank_many(options, many, dangling, nstart, watch, began)
-        with cuda.allocating(adjacency.place, adjacency.gpu):
+        with runtime.allocating(adjacency.place, adjacency.gpu):
             problem = Problem(
                 adjacency,
                 options.alpha,
@@ -449,7 +451,7 @@ class Graph:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
-        with telling(planned), cuda.allocating(place, adjacency.gpu):
+        with telling(planned), runtime.allocating(place, adjacency.gpu):
             equal = self._twins(personalization, dangling).equal if options.certified else None
             outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
@@ -474,7 +476,7 @@ class Graph:
     ) -> Rankings:
         """Rank from each of many seeds, some of them side by side; with ``top=`` no more ranks are kept."""
         adjacency = self._adjacency
-        with cuda.allocating(adjacency.place, adjacency.gpu):
+        with runtime.allocating(adjacency.place, adjacency.gpu):
             seeds = Seeds(many.bounds, many.rows, _shares(many))
             problem = Problem(adjacency, options.alpha, None, self._vector("dangling", dangling))
             start = self._vector("nstart", nstart)
@@ -485,7 +487,7 @@ class Graph:
         positions: Any = None
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_many_seeds, seeds.count, adjacency.n)
-        with telling(planned), cuda.allocating(place, adjacency.gpu):
+        with telling(planned), runtime.allocating(place, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)

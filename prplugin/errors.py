@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prplugin.ranking import Ranking
+    from prplugin.result.ranking import Ranking
 
 __all__ = [
     "ColumnNotFoundError",

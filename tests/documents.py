@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 
 __all__ = ["PAGES", "ROOT", "SHELL", "Block", "blocks_of", "why_not"]
 

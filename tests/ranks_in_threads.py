@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process: the program of `prplugin.cluster` without a cluster."""
+"""Ranks that are threads of one process: the program of `prplugin.distributed` without a cluster."""
 
 from __future__ import annotations
 

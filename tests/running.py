@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 from prplugin.machine import this_machine
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 
 __all__ = ["GPU_METHODS", "METHODS", "examples", "param", "same_ranks"]
 

@@ -11,10 +11,10 @@ from running import param
 
 import prplugin
 from prplugin.errors import InvalidOptionError
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import binned
-from prplugin.methods.binned import BinnedPull
-from prplugin.problem import Problem
+from prplugin.methods.papers import binned
+from prplugin.methods.papers.binned import BinnedPull
 
 THRESHOLDS = [(0, 0), (6, 96), (0, 40), (10**6, 10**6), (6, 10**30)]
 

@@ -13,11 +13,12 @@ from running import param
 
 import prplugin
 from conformance.shapes import SHAPES
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
-from prplugin.methods import _blocks, _merge, blocked
-from prplugin.methods._blocks import CHUNK
+from prplugin.methods import propagation_blocking
+from prplugin.methods.engines import blocks, gpu_merge
+from prplugin.methods.engines.blocks import CHUNK
+from prplugin.types.edges import Edges
 
 BLOCKED = [param("blocked")]
 
@@ -30,7 +31,7 @@ BLOCKED = [param("blocked")]
 )
 def test_spans_have_every_chunk_once(chunks, most):
     chunks = np.array(chunks)
-    bounds = _blocks.spans(chunks, most)
+    bounds = blocks.spans(chunks, most)
     assert bounds.dtype == np.int64
     assert bounds.flags.c_contiguous
     assert (bounds[:, 2] > bounds[:, 1]).all()
@@ -47,11 +48,11 @@ def test_spans_have_every_chunk_once(chunks, most):
 @pytest.mark.parametrize("items", [1, 2_048, 10**6, 88 * 10**6, 3 * 10**9])
 @pytest.mark.parametrize("most", [7_168, 24_000])
 def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
-    monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
-    size = blocked._even(items, most)
+    monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
+    size = propagation_blocking._even(items, most)
     assert size % 32 == 0
-    assert blocked.LEAST <= size <= most
-    pieces, blocks = -(-items // size), 132 * blocked.BLOCKS
+    assert propagation_blocking.LEAST <= size <= most
+    pieces, blocks = -(-items // size), 132 * propagation_blocking.BLOCKS
     assert pieces <= blocks or -(-pieces // blocks) * blocks - pieces < 0.02 * pieces + blocks / 4
 
 
@@ -65,11 +66,11 @@ def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
     ],
 )
 def test_wrong_options_are_refused(monkeypatch, option, value, message):
-    monkeypatch.setattr(blocked, "_most", lambda: 24_000)
-    monkeypatch.setattr(cuda, "multiprocessors", lambda: 132)
+    monkeypatch.setattr(propagation_blocking, "_most", lambda: 24_000)
+    monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(prplugin.InvalidOptionError) as caught:
-        blocked.BlockedPlan(adjacency, **{option: value})
+        propagation_blocking.BlockedPlan(adjacency, **{option: value})
     assert str(caught.value) == message
 
 
@@ -91,8 +92,8 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
 def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
     (tile, size), adjacency = sizes, skewed(*shape).on("device")
-    pieces = _merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
-    layouts = [_blocks.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
+    pieces = gpu_merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
+    layouts = [blocks.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
     names = ("bounds", "locals", "goals", "begins", "spots")
     bounds, local, goals, begins, spots = (getattr(layouts[0], name).get() for name in names)
     cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()
@@ -161,15 +162,15 @@ def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
 @pytest.mark.parametrize("method", BLOCKED)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_wide_offsets_give_the_same_bits(method, weighted):
+    from prplugin.graph.problem import Problem
     from prplugin.machine import this_machine
-    from prplugin.problem import Problem
 
     bits = set()
     for wide in (np.int32, np.int64):
         adjacency = skewed(3_000, 20_000, weighted).on("device")
         offsets, sources, weights = adjacency.csc
         adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
-        step = blocked.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
+        step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
         for dtype in ("float64", "float32", "float64"):
             step.contribute_in(dtype)
             step.start(np.full(adjacency.n, 1 / adjacency.n))

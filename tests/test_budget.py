@@ -15,12 +15,13 @@ from running import param
 import prplugin
 from benchmarks.generate import rmat
 from conformance import rapids
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges, GroupedEdges
-from prplugin.graph.pairs import both_ways, one_edge_a_pair
+from prplugin.graph.dedup import both_ways, one_edge_a_pair
 from prplugin.machine import this_machine
-from prplugin.methods import candidates, choose, methods, streamed
+from prplugin.methods import streamed
+from prplugin.methods.registry import candidates, choose, methods
+from prplugin.types.edges import Edges, GroupedEdges
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
 STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)}
@@ -34,15 +35,15 @@ STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "varies",
     ],
 )  # fmt: skip
 def test_a_budget_is_a_number_of_bytes(monkeypatch, given, size):
-    monkeypatch.setenv(cuda.BUDGET, given)
-    assert cuda.budget() == size
+    monkeypatch.setenv(runtime.BUDGET, given)
+    assert runtime.budget() == size
 
 
 @pytest.mark.parametrize("given", ["much", "-1", "1e9", "12 bits", "GB", "1,000"])
 def test_anything_else_is_refused(monkeypatch, given):
-    monkeypatch.setenv(cuda.BUDGET, given)
+    monkeypatch.setenv(runtime.BUDGET, given)
     with pytest.raises(prplugin.InvalidOptionError, match=r"PRPLUGIN_DEVICE_MEMORY must be a number of bytes, .*, not"):
-        cuda.budget()
+        runtime.budget()
 
 
 class Memory:
@@ -80,54 +81,54 @@ class Memory:
 def memory(monkeypatch):
     memory = Memory()
     monkeypatch.setitem(sys.modules, "cupy", memory)
-    monkeypatch.setattr(cuda, "_used", type(cuda._used)(int))
+    monkeypatch.setattr(runtime, "_used", type(runtime._used)(int))
     return memory
 
 
 def test_without_a_budget_nothing_is_counted(memory, monkeypatch):
-    monkeypatch.delenv(cuda.BUDGET, raising=False)
-    with cuda.allocating("device"):
+    monkeypatch.delenv(runtime.BUDGET, raising=False)
+    with runtime.allocating("device"):
         assert memory.now == memory.allocate
-    assert cuda.bytes_free() == 10_500
-    assert cuda.holds(cuda.FEW_BYTES)
+    assert runtime.bytes_free() == 10_500
+    assert runtime.holds(runtime.FEW_BYTES)
 
 
 def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
-    monkeypatch.setenv(cuda.BUDGET, "1000")
-    with cuda.allocating("device"):
+    monkeypatch.setenv(runtime.BUDGET, "1000")
+    with runtime.allocating("device"):
         held = memory.now(600)
-        assert (held.size, cuda.bytes_free()) == (600, 400)
-        assert [cuda.holds(400), cuda.holds(401)] == [True, False]
-        with cuda.allocating("device"):  # the same budget, not one within the other
+        assert (held.size, runtime.bytes_free()) == (600, 400)
+        assert [runtime.holds(400), runtime.holds(401)] == [True, False]
+        with runtime.allocating("device"):  # the same budget, not one within the other
             more = memory.now(400)
-            assert cuda.bytes_free() == 0
+            assert runtime.bytes_free() == 0
         del held
         gc.collect()
-        assert cuda.bytes_free() == 600
+        assert runtime.bytes_free() == 600
     del more
     gc.collect()
-    assert cuda.bytes_free() == 1000
-    monkeypatch.setenv(cuda.BUDGET, "1TB")
-    assert cuda.bytes_free() == 10_500
+    assert runtime.bytes_free() == 1000
+    monkeypatch.setenv(runtime.BUDGET, "1TB")
+    assert runtime.bytes_free() == 10_500
 
 
 def test_what_could_not_be_had_is_not_counted(memory, monkeypatch):
     def fail(size):
         raise MemoryError("none")
 
-    monkeypatch.setenv(cuda.BUDGET, "1000")
+    monkeypatch.setenv(runtime.BUDGET, "1000")
     memory.now = fail
-    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), cuda.allocating("device"):
+    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), runtime.allocating("device"):
         memory.now(600)
-    assert cuda.bytes_free() == 1000
+    assert runtime.bytes_free() == 1000
 
 
 def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
-    monkeypatch.setenv(cuda.BUDGET, "1000")
+    monkeypatch.setenv(runtime.BUDGET, "1000")
     message = r"the GPU's memory ran out: 500 bytes are wanted, and PRPLUGIN_DEVICE_MEMORY leaves 400 of 1,000"
-    with cuda.allocating("device"):
+    with runtime.allocating("device"):
         held = memory.now(600)
-    with pytest.raises(prplugin.MethodUnavailableError, match=message), cuda.allocating("device"):
+    with pytest.raises(prplugin.MethodUnavailableError, match=message), runtime.allocating("device"):
         memory.now(500)
     assert held.size == 600
 
@@ -152,24 +153,24 @@ def test_edges_that_the_gpu_had_no_room_for_are_for_its_methods(edges):
 
 @pytest.mark.parametrize("gpu", [False, True])
 def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
-    monkeypatch.setattr(cuda, "missing", lambda: None if gpu else "there is none")
-    monkeypatch.setenv(cuda.BUDGET, "1GB")
+    monkeypatch.setattr(runtime, "missing", lambda: None if gpu else "there is none")
+    monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
     assert set(candidates(graph._adjacency)) == (STEADY if gpu else {"numpy", "numba"})
 
 
 @pytest.mark.parametrize("spilled", [False, True])
 def test_edges_past_the_budget_are_streamed(memory, monkeypatch, spilled):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
-    monkeypatch.setattr(cuda, "attribute", lambda name: 232_448)
+    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
     n, m = 10**7, 3 * 10**8
     graph = SimpleNamespace(n=n, m=m, weighted=False, place="host", spilled=spilled, largest_in_degree=10**6)
     for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
-        monkeypatch.setenv(cuda.BUDGET, size)
+        monkeypatch.setenv(runtime.BUDGET, size)
         found = choose("auto", graph, this_machine(), {}).name
         assert found == chosen if chosen else found != "streamed"
-    monkeypatch.setenv(cuda.BUDGET, "100MB")
+    monkeypatch.setenv(runtime.BUDGET, "100MB")
     with pytest.raises(prplugin.MethodUnavailableError, match=r"streamed: it needs about .* bytes of GPU memory"):
         choose("auto", graph, this_machine(), {})
 
@@ -193,7 +194,7 @@ ARGUMENTS = {
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
 @pytest.mark.parametrize("method", [param("streamed")])
 def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arguments, library):
-    monkeypatch.delenv(cuda.BUDGET, raising=False)
+    monkeypatch.delenv(runtime.BUDGET, raising=False)
     monkeypatch.setattr(streamed, "LEAST_BYTES", 2**16)
     edges = rmat(13, 200)
     edges["w"] = np.random.default_rng(0).random(len(edges))
@@ -205,15 +206,15 @@ def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arg
     frame = rapids.as_cudf(edges) if library == "cudf" else edges
     expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     peak = [0]
-    left = cuda._left
+    left = runtime._left
 
     def counted(limit, gpu, wanted=0):
         before = left(limit, gpu, wanted)
-        peak[0] = max(peak[0], cuda._used[gpu])
+        peak[0] = max(peak[0], runtime._used[gpu])
         return before
 
-    monkeypatch.setattr(cuda, "_left", counted)
-    monkeypatch.setenv(cuda.BUDGET, str(size // 10))
+    monkeypatch.setattr(runtime, "_left", counted)
+    monkeypatch.setenv(runtime.BUDGET, str(size // 10))
     found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     assert found.method == method
     assert 0 < peak[0] <= size // 10

@@ -16,13 +16,13 @@ from test_accuracy import frame, graphs, vectors
 from test_iterate import Ahead, Launched, Rounded, graph
 
 import prplugin
-from prplugin.certificate import Certificate
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
-from prplugin.graph.twins import Twins
-from prplugin.iterate import iterate, step_budget
+from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.problem import Problem
 from prplugin.options import Options
-from prplugin.problem import Problem
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import iterate, step_budget
+from prplugin.types.edges import Edges
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
 
@@ -105,7 +105,7 @@ STEPS = {"Ahead": lambda p: Ahead(p, 16), "Launched": lambda p: Launched(p, 16),
 @pytest.mark.parametrize("kind", STEPS)
 @pytest.mark.parametrize("k", [1, 3, 20])
 def test_steps_taken_many_at_once_prove_the_same(monkeypatch, name, kind, k):
-    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
+    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
     adjacency = graph(name)
     options = Options(tol=1e-11, top=k, certified=True)
     problem = Problem(adjacency, options.alpha)

@@ -17,8 +17,7 @@ from click.testing import CliRunner
 
 import prplugin
 import prplugin.methods.numpy
-from prplugin import demo
-from prplugin.cli import main
+from prplugin.cli import demo, main
 from prplugin.cli.figures import upward
 from prplugin.machine import this_machine
 
@@ -335,7 +334,7 @@ def test_verify_of_isolated_vertices_and_of_none(tmp_path):
 
 
 def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
-    monkeypatch.setattr(prplugin.verify, "NETWORKX_EDGES", 3)
+    monkeypatch.setattr(prplugin.cli.verify, "NETWORKX_EDGES", 3)
     assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
 
 

@@ -1,4 +1,4 @@
-"""The program of `prplugin.cluster` on ranks that are threads, against one frame in one memory."""
+"""The program of `prplugin.distributed` on ranks that are threads, against one frame in one memory."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prplugin
-from prplugin.cluster.ranks import rank
-from prplugin.cluster.shard import build
+from prplugin.distributed.ranks import rank
+from prplugin.distributed.shard import build
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import _pandas_parts as parts
 from prplugin.frames import dask as adapter

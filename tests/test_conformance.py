@@ -20,7 +20,7 @@ from conformance.equation import equation
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
 from conformance.references import REFERENCES, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 
 SLOW = {"large"}
 """Shapes whose references take seconds: with the defaults only here, with all options in `python -m conformance`."""
@@ -102,7 +102,7 @@ def test_iterates_approach_the_solution(case: Case) -> None:
 def test_too_small_an_error_bound_fails(
     case: Case, monkeypatch: pytest.MonkeyPatch, times: float, notices: str
 ) -> None:
-    from prplugin.certificate import Certificate
+    from prplugin.solver.certificate import Certificate
 
     true_bound = Certificate.of_step
     monkeypatch.setattr(Certificate, "of_step", lambda self, change: true_bound(self, change) / times)

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.kernels import summary
 from prplugin.machine import Machine
-from prplugin.methods import candidates
+from prplugin.methods.registry import candidates
 
 ROWS = json.loads((Path(__file__).parents[1] / "benchmarks/results/kernels.json").read_text())["rows"]
 

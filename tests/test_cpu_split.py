@@ -11,16 +11,17 @@ import pytest
 from running import param
 
 import prplugin
+from prplugin.cpu import tail_kernels
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
-from prplugin.methods import cpu_split
-from prplugin.methods._heads import falling, head_counts, slice_begins
-from prplugin.methods._split_choice import Rates, Work, best_work, candidates, works
-from prplugin.methods._tails import TailSums, cut_tails
-from prplugin.methods.cpu_split import split_option
-from prplugin.problem import Problem
+from prplugin.methods.papers import cpu_split
+from prplugin.methods.papers._heads import falling, head_counts, slice_begins
+from prplugin.methods.papers._split_choice import Rates, Work, best_work, candidates, works
+from prplugin.methods.papers._tails import TailSums, cut_tails
+from prplugin.methods.papers.cpu_split import split_option
+from prplugin.types.edges import Edges
 
 METHOD = "cpu-split"
 ON_THE_GPU = [param(METHOD)]
@@ -161,9 +162,8 @@ def test_tails_are_the_in_edges_from_n_on(split):
 @pytest.fixture
 def short_runs(monkeypatch):
     """Cut tails into runs of a few edges, so that small ones have several."""
-    from prplugin.methods import _numba_tails
 
-    monkeypatch.setattr(_numba_tails, "RUN", 8)
+    monkeypatch.setattr(tail_kernels, "RUN", 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -307,7 +307,7 @@ def test_the_same_bits_for_any_number_of_threads_and_in_every_run(method, weight
 def test_64_bit_positions(method, monkeypatch):
     edges = skewed()
     narrow = prplugin.Graph(edges, weight="w").rank(method=method, split=3)
-    monkeypatch.setattr("prplugin.graph.renumber.index_dtype", lambda n: np.dtype(np.int64))
+    monkeypatch.setattr("prplugin.graph.factorize.index_dtype", lambda n: np.dtype(np.int64))
     wide = prplugin.Graph(edges, weight="w").rank(method=method, split=3)
     assert narrow.ranks.tobytes() == wide.ranks.tobytes()
 

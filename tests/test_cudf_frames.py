@@ -307,19 +307,19 @@ def test_many_strings_come_in_the_order_of_first_appearance(name, duplicates):
 
 
 def test_strings_of_one_hash_are_told_apart(monkeypatch):
-    from prplugin.graph import device_strings
+    from prplugin.gpu import strings
 
     random = np.random.default_rng(5)
     edges = pd.DataFrame({"src": random.integers(0, 900, 5000), "dst": random.integers(0, 900, 5000)}).astype("str")
-    hashed = device_strings._hashed
-    monkeypatch.setattr(device_strings, "_hashed", lambda column: hashed(column) & np.uint64(127))
+    hashed = strings._hashed
+    monkeypatch.setattr(strings, "_hashed", lambda column: hashed(column) & np.uint64(127))
     assert_same(on_gpu(edges).pagerank(vertices=["x", "7"]), edges.pagerank(vertices=["x", "7"]))
 
 
 @pytest.mark.parametrize("offset_type", [np.int32, np.int64])
 def test_strings_go_to_arrays_and_back(offset_type):
     from prplugin.frames._cudf_arrays import as_string_series, as_strings
-    from prplugin.graph.device_strings import Strings
+    from prplugin.gpu.strings import Strings
 
     texts = ["b", "", "ä", "a" * 300]
     held = as_strings(on_gpu(pd.Series(texts, dtype="str")))

@@ -238,7 +238,7 @@ def out_of_memory(*arguments, **options):
 
 def test_a_worker_without_memory(client):
     def put(name, value):
-        from prplugin.cluster import ranks
+        from prplugin.distributed import ranks
 
         before = getattr(ranks, name)
         setattr(ranks, name, value)

@@ -10,7 +10,7 @@ import pytest
 from one_killed import killed
 
 import prplugin
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from prplugin import demo
+from prplugin.cli import demo
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 from prplugin.graph.adjacency import Adjacency, group_sizes
-from prplugin.graph.edges import Edges, GroupedEdges
-from prplugin.graph.pairs import one_edge_a_pair
-from prplugin.graph.renumber import renumber
+from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.factorize import renumber
+from prplugin.types.edges import Edges, GroupedEdges
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
 
@@ -49,7 +49,7 @@ def random_keys(m, bits, kind="random"):
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("m", SIZES)
 def test_keys_are_sorted_stably(m, bits, kind):
-    from prplugin.graph.device_sort import order_of
+    from prplugin.gpu.sort import order_of
 
     keys = random_keys(m, bits, kind)
     given_keys = on_gpu(keys)
@@ -66,7 +66,7 @@ def test_keys_are_sorted_stably(m, bits, kind):
 @pytest.mark.parametrize("bits", [22, 33])
 @pytest.mark.parametrize("m", [1, 4097, 100_003])
 def test_payloads_go_with_their_keys(m, bits, payloads):
-    from prplugin.graph.device_sort import sorted_by
+    from prplugin.gpu.sort import sorted_by
 
     keys = random_keys(m, bits, "skewed")
     arrays = [None if kind is None else np.random.default_rng(1).permutation(m).astype(kind) for kind in payloads]
@@ -81,18 +81,18 @@ def test_payloads_go_with_their_keys(m, bits, payloads):
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 2**40 - 1), max_size=200), st.integers(1, 100))
 def test_any_keys_are_sorted(few, times):
-    from prplugin.graph.device_sort import order_of
+    from prplugin.gpu.sort import order_of
 
     keys = np.tile(np.array(few, np.uint64), times)
     assert (order_of(on_gpu(keys), 40)[1].get() == np.argsort(keys, kind="stable")).all()
 
 
 def test_words_of_64_bits_look_back_as_well(monkeypatch):
-    from prplugin.graph import device_sort
+    from prplugin.gpu import sort
 
-    monkeypatch.setattr(device_sort, "NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     keys = random_keys(50_000, 22)
-    assert (device_sort.order_of(on_gpu(keys), 22)[1].get() == np.argsort(keys, kind="stable")).all()
+    assert (sort.order_of(on_gpu(keys), 22)[1].get() == np.argsort(keys, kind="stable")).all()
 
 
 # --- ids to positions ---------------------------------------------------------------------------------------------
@@ -156,19 +156,18 @@ def test_distinct_ids_without_end():
 
 
 def test_a_table_that_is_too_small(monkeypatch):
-    from prplugin.graph import device_ids
 
-    monkeypatch.setattr(device_ids, "ROOM", 0.1)
+    monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
     assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
 
 
 @pytest.mark.parametrize("distinct", [10, 1_000, 30_000, 400_000])
 def test_the_estimate_of_distinct_ids(distinct):
-    from prplugin.graph import device_ids
+    from prplugin.gpu import factorize
 
     ids = np.random.default_rng(0).integers(-(2**61), 2**61, distinct)
     columns = on_gpu(np.tile(ids, 3), ids)
-    assert distinct <= device_ids._estimate(columns) <= 1.12 * distinct + device_ids.CLASSES
+    assert distinct <= factorize._estimate(columns) <= 1.12 * distinct + factorize.CLASSES
 
 
 @settings(max_examples=100, deadline=None)
@@ -182,9 +181,8 @@ def test_any_ids(one, other, times):
 
 
 def test_words_of_64_bits_number_as_well(monkeypatch):
-    from prplugin.graph import device_sort
 
-    monkeypatch.setattr(device_sort, "NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
 
 
@@ -224,12 +222,12 @@ def test_edges_are_brought_together(shape, weighted, of):
 
 
 def assert_counted_in_bins(groups, n, monkeypatch):
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
-    monkeypatch.setattr(device, "BINNED", range(n, n + 1))
-    monkeypatch.setattr(device, "A_GROUP", 0)
+    monkeypatch.setattr("prplugin.gpu.group.BINNED", range(n, n + 1))
+    monkeypatch.setattr("prplugin.gpu.group.A_GROUP", 0)
     given_groups = on_gpu(groups)
-    counts = device.degrees(given_groups, n)
+    counts = group.degrees(given_groups, n)
     assert counts.dtype == np.int32
     assert (counts.get() == np.bincount(groups, minlength=n)).all()
     assert (given_groups.get() == groups).all()
@@ -247,8 +245,8 @@ def test_rows_are_counted_in_bins(n, kind, piece, monkeypatch):
         "last": np.full(10_001, n - 1),
         "both ends": (n - 1) * rng.integers(0, 2, 10_000),
     }[kind].astype(np.int32)
-    monkeypatch.setattr("prplugin.graph.device.PIECE", piece)
-    monkeypatch.setattr("prplugin.graph.device.A_COUNT", 0)
+    monkeypatch.setattr("prplugin.gpu.group.PIECE", piece)
+    monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
     assert_counted_in_bins(groups, n, monkeypatch)
 
 
@@ -260,7 +258,7 @@ def test_bins_of_many_parts(n, monkeypatch):
 
 
 def test_words_of_64_bits_count_in_bins_as_well(monkeypatch):
-    monkeypatch.setattr("prplugin.graph.device_sort.NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     assert_counted_in_bins(np.random.default_rng(0).integers(0, 70_000, 100_000).astype(np.int32), 70_000, monkeypatch)
 
 
@@ -279,14 +277,14 @@ def test_to_count_rows_takes_little_beside_the_counts(kind):
 
 
 def test_many_rows_of_many_groups_are_counted_in_bins(monkeypatch):
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
     calls = []
-    monkeypatch.setattr(device, "_count_binned", lambda groups, counts: calls.append(counts.size))
-    monkeypatch.setattr(device, "BINNED", range(100, 201))
+    monkeypatch.setattr("prplugin.gpu.group._count_binned", lambda groups, counts: calls.append(counts.size))
+    monkeypatch.setattr("prplugin.gpu.group.BINNED", range(100, 201))
     for m, n in [(400, 100), (399, 100), (396, 99), (800, 200), (1000, 201)]:
-        device.degrees(on_gpu(np.zeros(m, np.int32)), n)
-    device.degrees(on_gpu(np.zeros(400, np.int64)), 100)
+        group.degrees(on_gpu(np.zeros(m, np.int32)), n)
+    group.degrees(on_gpu(np.zeros(400, np.int64)), 100)
     assert calls == [100, 200]
 
 
@@ -295,7 +293,7 @@ def test_many_rows_of_many_groups_are_counted_in_bins(monkeypatch):
 
 def given_weights(weights):
     """As a column that is the user's, and that the graph may not keep."""
-    from prplugin.graph.device_edges import GivenWeights
+    from prplugin.gpu.edges import GivenWeights
 
     def refuse(floats):
         raise ValueError("bad weights")
@@ -304,7 +302,7 @@ def given_weights(weights):
 
 
 def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=True):
-    from prplugin.graph.device_edges import edges_by_id
+    from prplugin.gpu.edges import edges_by_id
 
     codes, expected_ids = renumber([source, destination])
     rows = Edges(*codes, weights, expected_ids.size)
@@ -380,9 +378,8 @@ def test_each_id_of_the_range_occurs():
 
 
 def test_words_of_64_bits_group_as_well(monkeypatch):
-    from prplugin.graph import device_sort
 
-    monkeypatch.setattr(device_sort, "NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     assert_grouped_as_on_the_host(*np.random.default_rng(0).integers(0, 70_000, (2, 100_000)))
 
 
@@ -407,7 +404,7 @@ def test_a_range_past_the_count_of_edges_is_not_grouped():
 
 
 def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
-    from prplugin.graph.device_edges import edges_by_id
+    from prplugin.gpu.edges import edges_by_id
 
     columns = on_gpu(*np.random.default_rng(0).integers(0, 100, (3, 5000)))
     assert isinstance(edges_by_id(columns, grouped=True)[0], Edges)
@@ -415,7 +412,7 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 
 def test_no_room_to_group(monkeypatch):
-    monkeypatch.setattr("prplugin.cuda.holds", lambda needed: False)
+    monkeypatch.setattr("prplugin.gpu.runtime.holds", lambda needed: False)
     ends = np.random.default_rng(0).integers(0, 100, (2, 5000))
     assert_grouped_as_on_the_host(*ends, grouped=False)
     assert_grouped_as_on_the_host(*ends, np.ones(5000), grouped=False)
@@ -471,7 +468,7 @@ def test_many_blocks_group_weighted_edges():
 
 
 def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
-    monkeypatch.setattr("prplugin.graph.device_sort.NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     rng = np.random.default_rng(0)
     assert_grouped_as_on_the_host(*rng.integers(0, 30_000, (2, 50_000)), rng.random(50_000))
 
@@ -479,7 +476,7 @@ def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
 @pytest.mark.parametrize("m", [1, 2000, 5000])
 @pytest.mark.parametrize("bad", [-1.0, -LEAST, np.nan, -np.nan, np.inf, -np.inf])
 def test_bad_weights_are_seen(bad, m):
-    from prplugin.graph.device_edges import edges_by_id
+    from prplugin.gpu.edges import edges_by_id
 
     ends = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
     for place in (0, m - 1):
@@ -491,7 +488,7 @@ def test_bad_weights_are_seen(bad, m):
 
 
 def test_the_extent_of_weights():
-    from prplugin.graph.device_ids import extremes
+    from prplugin.gpu.factorize import extremes
 
     columns = [on_gpu(np.array([3, -4, 10**12]))]
     for weights, least, most in [
@@ -508,7 +505,7 @@ def test_the_extent_of_weights():
 @pytest.mark.parametrize("weights", [[1.0, GREATEST, GREATEST], [GREATEST, GREATEST / 2, GREATEST / 2]])
 @pytest.mark.parametrize("m", [3, 6000])
 def test_out_weights_past_the_range(m, weights):
-    from prplugin.graph.device_edges import edges_by_id
+    from prplugin.gpu.edges import edges_by_id
 
     source, destination, given = np.arange(m) // 3, np.arange(m) % 7, np.full(m, 3.0)
     given[:3] = weights
@@ -519,14 +516,14 @@ def test_out_weights_past_the_range(m, weights):
 
 
 def test_sums_are_the_same_in_any_order():
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
     rng = np.random.default_rng(0)
     groups, terms = (30_000 * rng.random(50_000) ** 4).astype(np.int32), rng.random(50_000) ** 3
     extent = terms.min(), terms.max()
-    sums, chain = device.sums_by(*on_gpu(groups, terms), 30_000, extent)
+    sums, chain = group.sums_by(*on_gpu(groups, terms), 30_000, extent)
     order = rng.permutation(50_000)
-    again, _ = device.sums_by(*on_gpu(groups[order], terms[order]), 30_000, extent)
+    again, _ = group.sums_by(*on_gpu(groups[order], terms[order]), 30_000, extent)
     assert chain == 1
     assert sums.get().tobytes() == again.get().tobytes() == exact_sums(groups, terms, 30_000).tobytes()
 
@@ -535,7 +532,7 @@ def test_sums_are_the_same_in_any_order():
 @pytest.mark.parametrize("n", [1, 5, 256, 257, 65_537, (1 << 22) - 5])
 @pytest.mark.parametrize("kind", ["even", "skewed", "first", "last"])
 def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
     rng = np.random.default_rng(n)
     groups = {
@@ -545,9 +542,9 @@ def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
         "last": np.full(10_001, n - 1),
     }[kind].astype(np.int32)
     terms = rng.choice([0.0, 1.0, least, 1 - 2.0**-53, 0.1], groups.size)
-    monkeypatch.setattr(device, "PIECE", 999)
-    monkeypatch.setattr(device, "A_COUNT", 0)
-    sums, chain = device.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
+    monkeypatch.setattr("prplugin.gpu.group.PIECE", 999)
+    monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
+    sums, chain = group.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
     there = np.bincount(groups, minlength=n) > 0
     assert chain == 1
     assert (sums.get()[~there] == -1).all()
@@ -557,10 +554,10 @@ def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
 
 @pytest.mark.parametrize("extent", [(LEAST, GREATEST), (0.1, 1.0)], ids=["sorted", "exact"])
 def test_a_group_of_no_weight_is_not_absent(extent):
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
     groups, terms = np.repeat(np.arange(0, 9000, 3), 3).astype(np.int32), np.zeros(9000)
-    sums, _ = device.sums_by(*on_gpu(groups, terms), 9000, extent, absent=-1.0)
+    sums, _ = group.sums_by(*on_gpu(groups, terms), 9000, extent, absent=-1.0)
     assert (sums.get() == np.where(np.arange(9000) % 3, -1, 0)).all()
 
 
@@ -571,11 +568,11 @@ def test_a_group_of_no_weight_is_not_absent(extent):
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", ["i4", "i8"])
 def test_runs_of_any_length_are_summed(lengths, dtype):
-    from prplugin.graph import device
+    from prplugin.gpu import group
 
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(dtype)
     terms = np.random.default_rng(0).random(offsets[-1]) ** 9
-    sums = device.run_sums(*on_gpu(terms, offsets), absent=-1.0).get()
+    sums = group.run_sums(*on_gpu(terms, offsets), absent=-1.0).get()
     expected = [math.fsum(terms[first:last]) if first < last else -1 for first, last in itertools.pairwise(offsets)]
     np.testing.assert_allclose(sums, expected, rtol=2**-52, atol=0)
 
@@ -583,7 +580,7 @@ def test_runs_of_any_length_are_summed(lengths, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m", [0, 1, 5000])
 def test_shares(m, dtype):
-    from prplugin.methods._device import Shares
+    from prplugin.methods.engines.gpu_pull import Shares
 
     host, there = (Adjacency(edges) for edges in both(900, m, True))
     if m:
@@ -616,11 +613,11 @@ def test_one_row_of_each_pair(shape, weighted, duplicates, directed):
 
 @pytest.mark.parametrize("duplicates", ["first", "last"])
 def test_pairs_whose_keys_are_the_same_are_told_apart(monkeypatch, duplicates):
-    from prplugin.graph import device_pairs
+    from prplugin.gpu import dedup
 
-    order_of = device_pairs.order_of
+    order_of = dedup.order_of
     # As if all keys were: one run holds every pair.
-    monkeypatch.setattr(device_pairs, "order_of", lambda keys, bits, owned: order_of(keys * 0, 1))
+    monkeypatch.setattr("prplugin.gpu.dedup.order_of", lambda keys, bits, owned: order_of(keys * 0, 1))
     host, there = (one_edge_a_pair(edges, duplicates, directed=True) for edges in both(40, 3_000, False))
     assert (there.source.get() == host.source).all()
     assert (there.destination.get() == host.destination).all()

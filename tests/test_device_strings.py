@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
 
@@ -20,7 +20,7 @@ def held(strings, offset_type=np.int32, before="", after="", odd=0):
     """Strings of a column on the GPU, between others of the memory, which begins `odd` bytes into a word."""
     import cupy
 
-    from prplugin.graph.device_strings import Strings
+    from prplugin.gpu.strings import Strings
 
     encoded = [string.encode() for string in strings]
     head = before.encode()
@@ -45,7 +45,7 @@ def in_order(source, destination, vertices=()):
 
 
 def assert_numbered(*columns, **how):
-    from prplugin.graph.device_strings import number_strings
+    from prplugin.gpu.strings import number_strings
 
     expected, distinct = in_order(*columns)
     given_columns = [held(column, **how) for column in columns]
@@ -122,7 +122,7 @@ def test_no_rows_but_vertices():
 
 
 def test_offsets_of_two_widths():
-    from prplugin.graph.device_strings import number_strings
+    from prplugin.gpu.strings import number_strings
 
     codes, found = number_strings([held(["b", "a"], np.int64), held(["a", "c"]), held(["d"], np.int64)])
     assert [column.get().tolist() for column in codes] == [[0, 1], [1, 2], [3]]
@@ -144,12 +144,12 @@ def test_any_strings(rows, vertices, odd):
 
 @pytest.mark.parametrize("bits", [0, 3, 64])
 def test_two_strings_of_one_hash_are_found_out(monkeypatch, bits):
-    from prplugin.graph import device_strings
+    from prplugin.gpu import strings
 
-    hashed = device_strings._hashed
-    monkeypatch.setattr(device_strings, "_hashed", lambda column: hashed(column) & np.uint64(2**bits - 1))
+    hashed = strings._hashed
+    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column: hashed(column) & np.uint64(2**bits - 1))
     columns = [held(column) for column in drawn([str(i) for i in range(100)], 300, 300)]
-    assert (device_strings.number_strings(columns) is None) == (bits < 64)
+    assert (strings.number_strings(columns) is None) == (bits < 64)
     assert_numbered(["one"] * 50, ["one"] * 50)
 
 
@@ -158,10 +158,10 @@ def test_two_strings_of_one_hash_are_found_out(monkeypatch, bits):
 def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
     import cupy
 
-    from prplugin.graph import device_strings
+    from prplugin.gpu import strings
 
     # The hash that is also the word of an empty slot.
-    monkeypatch.setattr(device_strings, "_hashed", lambda column: cupy.full(column.rows, 2**64 - 1, np.uint64))
+    monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column: cupy.full(column.rows, 2**64 - 1, np.uint64))
     like = "x" * length
     other = {
         "": like,
@@ -172,26 +172,25 @@ def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
         "shorter": like[:-1],
     }[change]
     ends = [like] * 1000
-    codes, found = device_strings.number_strings([held(ends), held(ends)])
+    codes, found = strings.number_strings([held(ends), held(ends)])
     assert as_list(found) == [like]
     assert not any(column.get().any() for column in codes)
     for row in (0, 500, 999):
         changed = [*ends[:row], other, *ends[row + 1 :]]
-        assert (device_strings.number_strings([held(changed), held(ends)]) is None) == (other != like)
-        assert (device_strings.number_strings([held(ends), held(changed)]) is None) == (other != like)
+        assert (strings.number_strings([held(changed), held(ends)]) is None) == (other != like)
+        assert (strings.number_strings([held(ends), held(changed)]) is None) == (other != like)
 
 
 def test_a_table_that_is_too_small(monkeypatch):
-    from prplugin.graph import device_ids, device_strings
+    from prplugin.gpu import strings
 
-    monkeypatch.setattr(device_ids, "ROOM", 0.1)
-    assert device_strings.number_strings([held(map(str, range(50_000)))] * 2) is None
+    monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
+    assert strings.number_strings([held(map(str, range(50_000)))] * 2) is None
 
 
 def test_words_of_64_bits_look_back_as_well(monkeypatch):
-    from prplugin.graph import device_sort
 
-    monkeypatch.setattr(device_sort, "NARROW", 0)
+    monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
     assert_numbered(*drawn([str(i) for i in range(5000)], 20_000, 20_000))
 
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 import prplugin
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 from tests.documents import ROOT, SHELL
 
 DOCS = ROOT / "docs"

@@ -17,12 +17,14 @@ import prplugin
 from benchmarks.generate import grid, rmat, scattered, uniform, weighted
 from benchmarks.peers._memory import peak_bytes
 from conformance import rapids
-from prplugin import cuda, estimates, iterate
-from prplugin.extrapolate import host as windows
-from prplugin.graph.footprint import NOTHING, Bytes, Counts
+from prplugin.gpu import runtime
+from prplugin.graph.memory import NOTHING, Bytes, Counts
 from prplugin.machine import this_machine
-from prplugin.methods import methods
+from prplugin.methods import estimates
 from prplugin.methods import numba as numba_method
+from prplugin.methods.registry import methods
+from prplugin.solver import host_window as windows
+from prplugin.solver import loop
 
 MARGIN = 0.15
 CPU_METHODS = [name for name, method in methods().items() if method.runs_on == "cpu"]
@@ -77,7 +79,7 @@ def test_what_is_built_is_not_counted_again():
 def leaps(monkeypatch) -> list[str]:
     """Names of what a ranking has taken to leap ahead."""
     found: list[str] = []
-    for where, name in ((numba_method, "Sweeps"), (iterate, "HostWindow")):
+    for where, name in ((numba_method, "Sweeps"), (loop, "HostWindow")):
         kind = getattr(where, name)
 
         def noted(*arguments: Any, kind=kind, name=name) -> Any:
@@ -85,7 +87,7 @@ def leaps(monkeypatch) -> list[str]:
             return kind(*arguments)
 
         monkeypatch.setattr(where, name, noted)
-    assert windows.HostWindow is not iterate.HostWindow
+    assert windows.HostWindow is not loop.HostWindow
     return found
 
 
@@ -234,10 +236,10 @@ def test_a_plan_that_does_not_fit_the_gpu_says_what_does(monkeypatch):
     class OutOfMemoryError(MemoryError):
         """As CuPy's."""
 
-    monkeypatch.setattr(cuda, "missing", lambda: None)
-    monkeypatch.setattr(cuda, "bytes_free", lambda: 1_000)
-    monkeypatch.setattr(cuda, "holds", lambda needed: True)
-    monkeypatch.setattr(cuda, "attribute", lambda name: 232_448)  # of shared memory
+    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "bytes_free", lambda: 1_000)
+    monkeypatch.setattr(runtime, "holds", lambda needed: True)
+    monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)  # of shared memory
     monkeypatch.setitem(sys.modules, "rmm", None)
     graph = prplugin.Graph(rmat(12))
     found = graph.estimate()
@@ -340,13 +342,13 @@ def test_bytes_on_the_gpu_are_those_measured(method, library, weight, shape, mon
     posed = rapids.as_cudf(edges) if library == "cudf" else edges
     prplugin.Graph(posed, weight=weight).rank(method=method)  # compiles
     graph = prplugin.Graph(posed, weight=weight)
-    found, leaps, window = graph.estimate()[method], [], iterate._window
+    found, leaps, window = graph.estimate()[method], [], loop._window
 
     def noted(step: Any) -> Any:
         leaps.append(method)
         return window(step)
 
-    monkeypatch.setattr(iterate, "_window", noted)
+    monkeypatch.setattr(loop, "_window", noted)
     peak = peak_on_gpu(lambda: graph.rank(method=method))
     estimated = found.device_leaping if leaps else found.device
     said = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from running import param
 
 import prplugin
-from prplugin.graph.adjacency import Adjacency, offsets_of
-from prplugin.graph.edges import Edges
-from prplugin.methods._pieces import cut
-from prplugin.methods.expanded import ExpandedPull
+from prplugin.cpu.sorting import offsets_of
+from prplugin.graph.adjacency import Adjacency
+from prplugin.methods.engines.pieces import cut
+from prplugin.methods.papers.expanded import ExpandedPull
+from prplugin.types.edges import Edges
 
 EXPANDED = [param("expanded")]
 

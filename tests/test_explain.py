@@ -14,10 +14,10 @@ from running import METHODS
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
 from prplugin.machine import this_machine
-from prplugin.methods import methods
-from prplugin.methods._reasons import reasons
+from prplugin.methods.reasons import reasons
+from prplugin.methods.registry import methods
+from prplugin.types.edges import Edges
 
 RANDOM = np.random.default_rng(1)
 EDGES = pd.DataFrame({"src": RANDOM.integers(0, 300, 2000), "dst": RANDOM.integers(0, 300, 2000)})
@@ -32,7 +32,7 @@ def explained(ranking):
 @pytest.fixture(autouse=True)
 def no_copying(monkeypatch):
     """A copy of 128 MiB takes longer than all the rest."""
-    monkeypatch.setattr("prplugin.explain._bandwidth", lambda place: 1e10)
+    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda place: 1e10)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -82,7 +82,7 @@ def test_weights_count():
 
 
 def test_measured_seconds_are_told(monkeypatch):
-    monkeypatch.setattr("prplugin.measure.HOPELESS", math.inf)
+    monkeypatch.setattr("prplugin.methods.measured.HOPELESS", math.inf)
     graph = prplugin.Graph(EDGES)
     for _ in range(2):
         considered = graph.rank(method="measured")._history.considered

@@ -9,14 +9,15 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.certificate import Certificate
-from prplugin.extrapolate import WINDOW
-from prplugin.extrapolate.host import HostWindow
-from prplugin.iterate import _left, iterate, step_budget
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import Ending, numpy
+from prplugin.methods import numpy
+from prplugin.methods.base import Ending
+from prplugin.numerics.extrapolation import WINDOW
 from prplugin.options import Options
-from prplugin.problem import Problem
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.host_window import HostWindow
+from prplugin.solver.loop import _left, iterate, step_budget
 
 
 def communities(size=40, count=12, seed=0):
@@ -54,7 +55,7 @@ def test_no_leap_where_it_would_not_pay(monkeypatch):
     for _ in range(WINDOW):
         window.add(x)  # standing still
     assert window.leap() is None
-    monkeypatch.setattr("prplugin.extrapolate.WORTH", 0.0)
+    monkeypatch.setattr("prplugin.numerics.extrapolation.WORTH", 0.0)
     for k in range(WINDOW):
         window.add(np.random.default_rng(k).dirichlet(np.ones(9)))
     assert window.leap() is None
@@ -67,7 +68,7 @@ def test_fewer_steps_and_a_bound_that_holds(monkeypatch, method, directed):
     arguments = {"alpha": 0.99, "tol": 1e-10, "method": method}
     leaping = graph.rank(**arguments)
     again = graph.rank(**arguments)
-    monkeypatch.setattr("prplugin.iterate.MANY", np.inf)
+    monkeypatch.setattr("prplugin.solver.loop.MANY", np.inf)
     monkeypatch.setattr("prplugin.methods.numba.worth_from", lambda adjacency: np.inf)
     plain = graph.rank(**arguments)
     assert leaping.iterations < plain.iterations / 2
@@ -90,7 +91,7 @@ def test_a_bad_leap_costs_one_step(monkeypatch):
 
     graph = prplugin.Graph(communities())
     with monkeypatch.context() as plainly:
-        plainly.setattr("prplugin.iterate.MANY", np.inf)
+        plainly.setattr("prplugin.solver.loop.MANY", np.inf)
         plain = graph.rank(alpha=0.99, tol=1e-8)
     monkeypatch.setattr(HostWindow, "leap", astray)
     led = graph.rank(alpha=0.99, tol=1e-8)
@@ -103,7 +104,7 @@ def test_a_bad_leap_costs_one_step(monkeypatch):
 def test_other_rules_take_plain_steps(monkeypatch, stop):
     graph = prplugin.Graph(communities())
     ranking = graph.rank(alpha=0.99, tol=1e-9, stop=stop)
-    monkeypatch.setattr("prplugin.iterate.MANY", np.inf)
+    monkeypatch.setattr("prplugin.solver.loop.MANY", np.inf)
     assert graph.rank(alpha=0.99, tol=1e-9, stop=stop).ranks.tobytes() == ranking.ranks.tobytes()
 
 
@@ -180,8 +181,8 @@ class Recorded(HostWindow):
 @pytest.mark.parametrize("size", [1, 40])
 def test_launches_end_where_a_window_begins_and_where_it_leaps(monkeypatch, at_once, personalised, size):
     """Else steps from before a leap would be looked at after it."""
-    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: True)
-    monkeypatch.setattr("prplugin.iterate._window", Recorded)
+    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: True)
+    monkeypatch.setattr("prplugin.solver.loop._window", Recorded)
     leaps = []
     leap = HostWindow.leap
     monkeypatch.setattr(HostWindow, "leap", lambda window: leaps.append(leap(window)) or leaps[-1])

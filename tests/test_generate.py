@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.generate import retweets, rmat, scattered, uniform, web, weighted
-from prplugin import cuda
+from prplugin.gpu import runtime
 
 MADE = {
     "rmat": (lambda place: rmat(10, place=place), "840f2719b28a0f83"),
@@ -41,7 +41,7 @@ LARGER = {
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(bool(cuda.missing()) or find_spec("cudf") is None, reason="needs a GPU and cuDF")
+@pytest.mark.skipif(bool(runtime.missing()) or find_spec("cudf") is None, reason="needs a GPU and cuDF")
 @pytest.mark.parametrize("make", [*(make for make, _ in MADE.values()), *LARGER.values()], ids=[*MADE, *LARGER])
 def test_graphs_are_the_same_on_the_gpu(make):
     pd.testing.assert_frame_equal(make("device").to_pandas(), make("host"), check_exact=True)

@@ -17,8 +17,8 @@ from running import param
 
 import prplugin
 from conformance import rapids
-from prplugin import cuda
-from prplugin.methods import methods
+from prplugin.gpu import runtime
+from prplugin.methods.registry import methods
 
 GPU_METHODS = [name for name, method in methods().items() if method.runs_on == "gpu"]
 STEADY = [name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)]
@@ -85,15 +85,15 @@ def test_a_method_that_cannot_run_says_why(monkeypatch, method, cupy, reason):
 @pytest.mark.parametrize("capability", ["75", "80", "90", "100", "120"])
 def test_newer_devices_are_welcome(monkeypatch, capability):
     monkeypatch.setitem(sys.modules, "cupy", a_cupy(capability=capability))
-    assert cuda.missing() is None
+    assert runtime.missing() is None
 
 
 @pytest.mark.parametrize("method", GPU_METHODS)
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocated(monkeypatch, method, weight):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
-    monkeypatch.setattr(cuda, "bytes_free", lambda: 1_000)
-    monkeypatch.setattr(cuda, "holds", lambda needed: False)
+    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "bytes_free", lambda: 1_000)
+    monkeypatch.setattr(runtime, "holds", lambda needed: False)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         random_graph().pagerank(weight=weight, method=method)
     message = str(caught.value)
@@ -118,7 +118,7 @@ def test_auto_on_pandas_never_imports_cupy():
 
 
 def test_auto_on_pandas_never_looks_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(cuda, "missing", lambda: pytest.fail("looked for a GPU"))
+    monkeypatch.setattr(runtime, "missing", lambda: pytest.fail("looked for a GPU"))
     assert prplugin.Graph(SMALL).rank().method in ("numpy", "numba")
 
 
@@ -187,8 +187,8 @@ def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
     with limited() as used:
         before = used()
         with monkeypatch.context() as patch:
-            patch.setattr(cuda, "bytes_free", lambda: 1_000)
-            patch.setattr(cuda, "holds", lambda needed: False)
+            patch.setattr(runtime, "bytes_free", lambda: 1_000)
+            patch.setattr(runtime, "holds", lambda needed: False)
             with pytest.raises(prplugin.MethodUnavailableError, match="1,000 are free"):
                 ranks_of(edges, method)
         gc.collect()
@@ -331,8 +331,8 @@ def test_every_element_is_written_before_it_is_read(monkeypatch, method, library
 def test_64_bit_offsets_give_the_same_bits(monkeypatch, method, library, weight):
     edges = posed(random_graph(), library)
     expected = rapids.on_host(prplugin.Graph(edges, weight=weight).rank(method=method).ranks)
-    for module in ("device", "device_edges"):
-        monkeypatch.setattr(f"prplugin.graph.{module}.offset_dtype", lambda m: np.dtype(np.int64))
+    for module in ("group", "edges"):
+        monkeypatch.setattr(f"prplugin.gpu.{module}.offset_dtype", lambda m: np.dtype(np.int64))
     ranks = rapids.on_host(prplugin.Graph(edges, weight=weight).rank(method=method).ranks)
     assert np.array_equal(ranks, expected)
 
@@ -351,10 +351,10 @@ def test_a_ranking_can_be_pickled(method, library):
 @pytest.mark.gpu
 def test_what_is_compiled_ahead_is_what_is_wanted(monkeypatch):
     ahead, wanted = [], []
-    kernel = cuda.kernel
-    monkeypatch.setattr(cuda, "compile_ahead", lambda *which, **macros: ahead.append((which, macros)))
+    kernel = runtime.kernel
+    monkeypatch.setattr(runtime, "compile_ahead", lambda *which, **macros: ahead.append((which, macros)))
     monkeypatch.setattr(
-        cuda, "kernel", lambda *which, **macros: wanted.append((which, macros)) or kernel(*which, **macros)
+        runtime, "kernel", lambda *which, **macros: wanted.append((which, macros)) or kernel(*which, **macros)
     )
     cudf = pytest.importorskip("cudf")
     for weight in (None, "w"):

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.graph import host_groups, host_ids
-from prplugin.graph import renumber as renumbering
-from prplugin.graph.renumber import edges_by_id, renumber
+from prplugin.cpu import factorize, group
+from prplugin.cpu.threads import Threads
+from prplugin.graph import factorize as renumbering
+from prplugin.graph.factorize import edges_by_id, renumber
 from prplugin.machine import COMPILED_FROM, Machine
-from prplugin.threads import Threads
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
@@ -21,9 +21,9 @@ INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 @pytest.fixture(params=[1, 2, 5], ids="{} threads".format)
 def threads(request, monkeypatch):
     """Several threads, whatever the machine has, and pieces so small that all of them get some."""
-    monkeypatch.setattr(host_groups, "PIECE", 100)
-    for module in ("renumber", "adjacency", "host_edges"):
-        monkeypatch.setattr(f"prplugin.graph.{module}.this_machine", lambda: Machine(request.param))
+    monkeypatch.setattr(group, "PIECE", 100)
+    for module in ("graph.factorize", "graph.adjacency", "cpu.edges"):
+        monkeypatch.setattr(f"prplugin.{module}.this_machine", lambda: Machine(request.param))
     return Threads(request.param)
 
 
@@ -48,12 +48,12 @@ def columns_of(kind, where, m=3000):
 def test_ids_of_every_type(kind, where, threads, monkeypatch):
     columns = columns_of(kind, where)
     codes, ids = renumber(columns)
-    found, found_ids = host_ids.number(columns, threads)
+    found, found_ids = factorize.number(columns, threads)
     assert (found_ids.dtype, found_ids.tolist()) == (ids.dtype, ids.tolist())
     for ours, theirs in zip(found, codes, strict=True):
         assert ours.dtype == theirs.dtype
         assert (ours == theirs).all()
-    monkeypatch.setattr("prplugin.graph.renumber.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.graph.factorize.COMPILED_FROM", 1)
     for lasting in (True, False):
         edges, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
         assert (edge_ids.dtype, edge_ids.tolist()) == (ids.dtype, ids.tolist())
@@ -76,26 +76,26 @@ def test_grouped_is_a_stable_sort(n, weighted, threads):
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
         ends = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, by_row = host_groups.grouped(*ends, weights, n, threads, low)
+        offsets, indices, by_row = group.grouped(*ends, weights, n, threads, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
         assert weights is None or (by_row == weights[order]).all()
-        assert (host_groups.counted(ends[0], n, threads, low) == np.diff(offsets)).all()
+        assert (group.counted(ends[0], n, threads, low) == np.diff(offsets)).all()
 
 
 def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):
     """Each new id is one more to make room for, and threads that enter some at once see the same room."""
-    monkeypatch.setattr(host_ids, "LEAST_BITS", 3)
-    monkeypatch.setattr(host_ids, "VALUES_A_SLOT", 10**9)
+    monkeypatch.setattr(factorize, "LEAST_BITS", 3)
+    monkeypatch.setattr(factorize, "VALUES_A_SLOT", 10**9)
     ids = np.random.default_rng(1).permutation(20_000) * 2**40
-    codes, found = host_ids.number([ids, ids[::-1]], threads)
+    codes, found = factorize.number([ids, ids[::-1]], threads)
     assert found.tolist() == sorted(ids.tolist())
     assert (found[codes[0]] == ids).all()
     assert (found[codes[1]] == ids[::-1]).all()
 
 
 def test_ids_in_a_column_of_a_matrix(threads, monkeypatch):
-    monkeypatch.setattr("prplugin.graph.renumber.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.graph.factorize.COMPILED_FROM", 1)
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.certificate import Certificate
-from prplugin.iterate import _Walk, iterate, step_budget
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import Sums
 from prplugin.methods import numpy as method
+from prplugin.methods.base import Sums
 from prplugin.options import Options
-from prplugin.problem import Problem
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import _Walk, iterate, step_budget
 
 
 class Ahead:
@@ -114,9 +114,9 @@ def ran(adjacency, step, options):
     ids=str,
 )  # fmt: skip
 def test_steps_ahead_change_nothing(monkeypatch, name, at_once, kind, options):
-    monkeypatch.setattr("prplugin.iterate.MANY", math.inf)
-    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.iterate.allows_float32", lambda options: False)
+    monkeypatch.setattr("prplugin.solver.loop.MANY", math.inf)
+    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
+    monkeypatch.setattr("prplugin.solver.loop.allows_float32", lambda options: False)
     adjacency, options = graph(name), Options(**options)
     problem = Problem(adjacency, options.alpha)
     plain, seen = ran(adjacency, method.prepare(problem, this_machine()), options)
@@ -140,8 +140,8 @@ def test_most_steps_are_given_at_once():
 
 
 def test_a_launch_that_ends_by_itself_is_looked_at_once(monkeypatch):
-    monkeypatch.setattr("prplugin.iterate._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.iterate.allows_float32", lambda options: False)
+    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
+    monkeypatch.setattr("prplugin.solver.loop.allows_float32", lambda options: False)
     adjacency = graph("random")
     step = Launched(Problem(adjacency, 0.85), 256)
     outcome, _ = ran(adjacency, step, Options(tol=1e-8))

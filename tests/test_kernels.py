@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 
-PACKAGE = Path(cuda.__file__).parent
+PACKAGE = Path(runtime.__file__).parent
 BASELINES = Path(__file__).parents[1] / "benchmarks"
 FILES = sorted(os.path.relpath(path, PACKAGE) for folder in (PACKAGE, BASELINES) for path in folder.rglob("*.cu"))
 VARIANTS = {
@@ -33,7 +33,7 @@ HEADINGS = ("Mapping:", "Memory:", "Wins:")
 
 
 def macros(path: str) -> dict[str, tuple[str, ...]]:
-    text = cuda.source(path)
+    text = runtime.source(path)
     found = {name: values for name, values in VARIANTS.items() if re.search(rf"\b{name}\b", _code(text))}
     declared = re.findall(r"^//   ([A-Z]+)  ([\d ]+)$", text, re.MULTILINE)
     return found | {name: tuple(values.split()) for name, values in declared}
@@ -51,7 +51,7 @@ def _code(text: str) -> str:
 def compiled(path: str, variant: dict[str, str], arch: str) -> None:
     core = pytest.importorskip("cuda.core", reason="the compiler is not here: pip install 'prplugin[dev]'")
     options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()))
-    assert core.Program(cuda.source(path), "c++", options).compile("cubin").code
+    assert core.Program(runtime.source(path), "c++", options).compile("cubin").code
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -77,4 +77,4 @@ def test_a_header_says_how_the_kernel_works(path):
 def test_joined_sources_are_whole():
     assert len(FILES) >= 4
     for path in FILES:
-        assert "#include" not in cuda.source(path)
+        assert "#include" not in runtime.source(path)

@@ -1,4 +1,4 @@
-"""The direction of imports: api -> frames -> graph, api -> methods -> graph, and nothing upward."""
+"""The import rule: a package imports only from lines below its own; packages on one line do not import one another."""
 
 from __future__ import annotations
 
@@ -11,70 +11,86 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "prplugin"
 
-LAYERS = [
-    {"errors", "machine", "threads"},
-    {"cuda", "options", "graph"},
-    {"order", "history"},
-    {"explain", "plot"},
-    {"problem", "certificate", "frames", "ranking", "progress"},
-    {"methods"},
-    {"extrapolate"},
-    {"iterate"},
-    {"measure", "estimates", "batch"},
-    {"cluster"},
-    {"api", "accessor"},
-    {"__init__"},
-    {"files", "verify", "demo", "networkx"},
-    {"cli"},
+LINES = [
     {"__main__"},
+    {"cli", "integrations"},
+    {"__init__"},
+    {"accessor"},
+    {"api"},
+    {"distributed", "io"},
+    {"frames", "solver", "result"},
+    {"methods"},
+    {"graph"},
+    {"cpu", "gpu"},
+    {"numerics"},
+    {"types"},
+    {"options", "progress", "machine"},
+    {"errors"},
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# `graph.pairs` takes the names of the choices from `options`; both stand on the ground floor otherwise.
-# The place of an array, which `cuda` allocates for, is a name of `graph`, and graphs are built by kernels.
-# A method that iterates by itself weighs its iterates as the loop does, by a function of a few numbers.
-ALLOWED_SIDEWAYS = {
-    ("graph", "options"),
-    ("graph", "cuda"),
-    ("methods", "extrapolate"),
-    ("cuda", "graph"),
-    ("frames", "certificate"),
-    ("demo", "files"),
-    ("verify", "files"),
-}
+LINE = {name: line for line, names in enumerate(LINES) for name in names}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+NAMES = [str(path.relative_to(PACKAGE)) for path in MODULES]
 
 
-def part(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def runtime_imports(tree: ast.Module) -> set[str]:
-    """Modules of the package that are imported other than for type checking."""
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return the modules of the package that a module imports at run time, lazy imports included."""
+    tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             node.body = []
+    known = {module_of(module) for module in MODULES}
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "prplugin":
-            inner = node.module.split(".")[1:]
-            found |= {inner[0]} if inner else {alias.name for alias in node.names}
+            inner = node.module.partition(".")[2]
+            for alias in node.names:
+                full = f"{inner}.{alias.name}".lstrip(".")
+                found.add(full if full in known else inner)
         elif isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("prplugin.")}
-            found |= {"__init__" for alias in node.names if alias.name == "prplugin"}
-    return {name if name in LEVEL else "__init__" for name in found}
+            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == "prplugin"}
+    return found
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_go_down(path):
-    here = part(path)
-    assert here in LEVEL, f"{here} has no place in the house: give it one"
-    for target in runtime_imports(ast.parse(path.read_text())) - {here}:
-        down = LEVEL[target] < LEVEL[here]
-        assert down or (here, target) in ALLOWED_SIDEWAYS, f"{here} imports {target}"
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
+def test_a_package_imports_only_from_lines_below_its_own(path):
+    here = package_of(path)
+    assert here in LINE, f"prplugin/{here} is on no line of the import rule: give it one"
+    for module in imported_modules(path):
+        there = module.split(".")[0] or "__init__"
+        if there == here:
+            continue
+        where = "above its own" if LINE[there] < LINE[here] else "beside its own"
+        assert LINE[there] > LINE[here], f"{NAMES[MODULES.index(path)]} imports {module}, from a line {where}"
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_imports_itself_through_others():
+    imports = {module_of(path): imported_modules(path) for path in MODULES}
+    done: set[str] = set()
+
+    def visit(module: str, trail: list[str]) -> None:
+        assert module not in trail, "modules import each other in a cycle: " + " -> ".join([*trail, module])
+        if module not in done:
+            for other in sorted(imports[module]):
+                visit(other, [*trail, module])
+            done.add(module)
+
+    for module in imports:
+        visit(module, [])
+
+
+@pytest.mark.parametrize("path", MODULES, ids=NAMES)
 def test_dataframe_libraries_stay_in_frames_and_the_command_line(path):
-    if part(path) in {"frames", "files", "verify", "demo", "cli"}:
+    if package_of(path) in {"frames", "io", "cli"}:
         return
     imported = {
         name.split(".")[0]

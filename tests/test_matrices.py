@@ -10,7 +10,7 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.cuda import missing
+from prplugin.gpu.runtime import missing
 
 sparse = pytest.importorskip("scipy.sparse")
 

@@ -13,12 +13,11 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin import measure
 from prplugin import methods as known
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
-from prplugin.iterate import likely_steps
+from prplugin.methods import measured
 from prplugin.methods import numpy as by_numpy
-from prplugin.options import Options
+from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})
 
@@ -86,7 +85,7 @@ class Plan:
 def race(monkeypatch):
     """Let only these methods be there."""
     clock = Clock()
-    monkeypatch.setattr(measure, "perf_counter", clock)
+    monkeypatch.setattr(measured, "perf_counter", clock)
 
     def run(**racers):
         plans = []
@@ -168,7 +167,7 @@ def test_what_takes_longer_than_the_fastest_is_not_waited_for(race):
 def test_short_steps_are_timed_more_often(race):
     methods = race(short={"layout": 0.0, "step": 1e-6}, long={"layout": 0.0, "step": 1e-6 * 1.5})
     prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=10**6)
-    assert methods.long.steps == 1 + measure.MOST
+    assert methods.long.steps == 1 + measured.MOST
 
 
 @pytest.mark.parametrize(
@@ -256,7 +255,9 @@ def test_of_the_real_methods_it_takes_one():
 
 def test_large_graphs_time_both_methods_of_the_processor(monkeypatch):
     timings = {}
-    monkeypatch.setattr(measure, "timed", lambda method, *_: timings.setdefault(method.name, measure.Timing(0.0, 1.0)))
+    monkeypatch.setattr(
+        measured, "timed", lambda method, *_: timings.setdefault(method.name, measured.Timing(0.0, 1.0))
+    )
     random = np.random.default_rng(1)
     edges = pd.DataFrame({"src": random.integers(0, 1000, 800_000), "dst": random.integers(0, 1000, 800_000)})
     prplugin.Graph(edges).rank(method="measured", tol=1e-2)
@@ -287,7 +288,7 @@ def test_likely_steps(options, steps):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(bool(reason := prplugin.cuda.missing()), reason=str(reason))
+@pytest.mark.skipif(bool(reason := prplugin.gpu.runtime.missing()), reason=str(reason))
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
     cudf = pytest.importorskip("cudf")

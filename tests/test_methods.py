@@ -10,15 +10,16 @@ import pandas as pd
 import pytest
 
 import prplugin
+from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
-from prplugin.graph import host_sums, renumber
-from prplugin.graph.edges import GroupedEdges
-from prplugin.methods import _device
-from prplugin.methods._schedule import Schedule, Segment
-from prplugin.methods.dense import DensePull
-from prplugin.methods.edge import EdgePush
-from prplugin.methods.warp import WarpPull
+from prplugin.graph import factorize
+from prplugin.methods.engines import gpu_pull
+from prplugin.methods.papers._schedule import Schedule, Segment
+from prplugin.methods.papers.dense import DensePull
+from prplugin.methods.papers.edge import EdgePush
+from prplugin.methods.papers.warp import WarpPull
+from prplugin.types.edges import GroupedEdges
 
 
 def adjacency_of(*, weighted):
@@ -30,7 +31,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
     """Added up in another order, these are past the range of float64, and all shares of the vertex 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
-        assert np.isinf(host_sums.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
+        assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._adjacency
     monkeypatch.setattr(graphs, "moved", lambda array, place: array.copy())
     monkeypatch.setattr(graphs, "settle", lambda place: None)
@@ -41,7 +42,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
 
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
-    monkeypatch.setattr(renumber, "COMPILED_FROM", 0)
+    monkeypatch.setattr(factorize, "COMPILED_FROM", 0)
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._adjacency
     assert isinstance(here.edges, GroupedEdges)
     monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
@@ -57,7 +58,7 @@ def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
 
 def test_the_dense_method_counts_the_product_with_a_count_of_edges():
     """The other rounding of an unweighted term is in `StepChain.edge`, as for every method."""
-    assert DensePull(adjacency_of(weighted=False), 256).chain == _device.ROW_CHAIN + 1
+    assert DensePull(adjacency_of(weighted=False), 256).chain == gpu_pull.ROW_CHAIN + 1
 
 
 def test_the_edges_of_the_edge_method_go_with_it():
@@ -74,13 +75,13 @@ def test_the_edges_of_the_edge_method_go_with_it():
 @pytest.mark.parametrize("lanes", [16.0, np.float64(16), True, 5, "16", None])
 def test_lanes_are_whole_numbers(lanes):
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
-        WarpPull(_device.csc_layout(adjacency_of(weighted=False)), lanes=lanes)
+        WarpPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), lanes=lanes)
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         Segment(method="warp", threads=32, lanes=lanes)
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
-    pull = WarpPull(_device.csc_layout(adjacency_of(weighted=False)), lanes=np.int64(16), threads=np.int32(64))
+    pull = WarpPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), lanes=np.int64(16), threads=np.int32(64))
     assert [type(value) for value in (pull.lanes, pull.threads, pull.blocks)] == [int, int, int]
     segment = Segment(method="warp", threads=np.int64(64), lanes=np.int32(8), blocks=np.int16(3))
     Schedule(n=np.int64(3), m=4, segments=(segment,)).save(tmp_path / "schedule.json")

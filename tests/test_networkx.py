@@ -231,7 +231,7 @@ class TestTheCache:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
-    from prplugin.networkx import convert_from_nx, convert_to_nx, pagerank
+    from prplugin.integrations.networkx import convert_from_nx, convert_to_nx, pagerank
 
     graph = sample(kind)
     converted = convert_from_nx(graph, edge_attrs={"weight": 1})
@@ -250,25 +250,25 @@ def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
 def test_large_graphs_go_to_the_gpu_where_cupy_is_loaded(monkeypatch):
     from prplugin import networkx as ours
 
-    monkeypatch.setattr("prplugin.cuda.missing", lambda: None)
+    monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     assert not ours._worth_the_gpu(10**7)
     monkeypatch.setitem(sys.modules, "cupy", object())
     assert ours._worth_the_gpu(10**7)
     assert not ours._worth_the_gpu(1000)
-    monkeypatch.setattr("prplugin.cuda.missing", lambda: "none")
+    monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: "none")
     assert not ours._worth_the_gpu(10**7)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("weight", ["weight", None])
 def test_a_graph_on_the_gpu(monkeypatch, weight):
-    cuda = pytest.importorskip("prplugin.cuda")
+    cuda = pytest.importorskip("prplugin.gpu.runtime")
     if reason := cuda.missing():
         pytest.skip(reason)
     import cupy  # noqa: F401
 
-    monkeypatch.setattr("prplugin.networkx.ON_GPU_FROM", 1)
+    monkeypatch.setattr("prplugin.integrations.networkx.ON_GPU_FROM", 1)
     for kind in KINDS:
         graph = sample(kind)
         assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})

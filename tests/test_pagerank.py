@@ -13,10 +13,10 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
+from prplugin.cpu.crew import equal_work
+from prplugin.cpu.pull_kernels import BLOCK
 from prplugin.machine import COMPILED_FROM
-from prplugin.methods._numba_kernels import BLOCK
-from prplugin.methods._threads import equal_work
-from prplugin.ranking import highest
+from prplugin.result.ranking import highest
 
 EDGES = pd.DataFrame(
     {"src": [1, 1, 2, 3, 3, 5, 3], "dst": [2, 3, 3, 1, 4, 5, 1], "w": [1.0, 2.0, 0.5, 4.0, 1.0, 1.0, 2.0]}
@@ -100,7 +100,7 @@ class TestDuplicates:
 def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
     edges = random_edges(40, 900)
     packed = ranks_of(edges, duplicates="last", weight="w")
-    monkeypatch.setattr("prplugin.graph.pairs.packs", lambda largest, count: False)
+    monkeypatch.setattr("prplugin.graph.dedup.packs", lambda largest, count: False)
     monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
     assert ranks_of(edges, duplicates="last", weight="w").tolist() == packed.tolist()
 

@@ -17,12 +17,12 @@ from benchmarks.generate import rmat, uniform
 from benchmarks.papers import bowen, cpu_peers, graphs, kim, kumar, sides, swaroop, wu
 from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
 from benchmarks.papers.tables import Claim, absent_together, row, verdicts
-from prplugin import cuda
 from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
+from prplugin.types.edges import Edges
 
-NO_GPU = cuda.missing()
+NO_GPU = runtime.missing()
 
 
 def adjacency(frame, n):
@@ -148,7 +148,7 @@ def stubbed(monkeypatch):
         yield {"what": side.label, "ms": taken * 1e3, "samples": [taken] * 3, "note": ""}
 
     monkeypatch.setattr(sides, "_timed", timed)
-    monkeypatch.setattr(cuda, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "missing", lambda: None)
     monkeypatch.setattr(sides, "require_gpu", lambda: None)
     monkeypatch.setattr(sides, "prepared", lambda name, adjacency, **options: options)
     monkeypatch.setattr(sides, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))])

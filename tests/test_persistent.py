@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from running import param
 from test_expanded import IN_DEGREES, graph, row_sums
 
-from prplugin.certificate import Certificate, StepChain
-from prplugin.extrapolate import WINDOW
-from prplugin.extrapolate.host import HostWindow
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import Ending, LaunchStep, _merge, methods, persistent
-from prplugin.problem import Problem
+from prplugin.methods import persistent
+from prplugin.methods.base import Ending, LaunchStep
+from prplugin.methods.engines import gpu_merge
+from prplugin.methods.registry import methods
+from prplugin.numerics.extrapolation import WINDOW
+from prplugin.numerics.rounding import StepChain
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.host_window import HostWindow
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85
@@ -40,8 +44,8 @@ def test_a_change_that_is_asked_for_meets_the_bound():
 def step_of(adjacency, dtype="float64", size=512):
     """Give a step whose pieces have `size` rows and edges."""
     plan = persistent.PersistentPlan(adjacency.on("device"))
-    plan.pieces = _merge.cut(adjacency.on("device").csc.offsets, adjacency.m, size, np.dtype(np.int32))
-    step = _merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
+    plan.pieces = gpu_merge.cut(adjacency.on("device").csc.offsets, adjacency.m, size, np.dtype(np.int32))
+    step = gpu_merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
     step.contribute_in(dtype)
     return step
 
@@ -141,7 +145,7 @@ def test_going_back_gives_the_same_bits(method):
 def test_a_window_on_the_gpu_leaps_where_one_on_the_host_does(method):
     import cupy
 
-    from prplugin.extrapolate.device import DeviceWindow
+    from prplugin.solver.device_window import DeviceWindow
 
     adjacency = graph([(7 * row) % 23 for row in range(1500)], weighted=False)
     step = methods()[method].prepare(Problem(adjacency, 0.99), this_machine())

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse
 
 import prplugin
-from prplugin.methods import methods
+from prplugin.methods.registry import methods
 from tests.documents import PAGES, ROOT, SHELL, blocks_of, why_not
 
 README = (ROOT / "README.md").read_text()

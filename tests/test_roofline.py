@@ -42,7 +42,7 @@ def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
 
 
 def test_parameters_are_those_of_the_source():
-    assert traffic.parameters("graph/grouped.cu") == {
+    assert traffic.parameters("gpu/grouped.cu") == {
         "mark_ends": ("range", "begins", "outs", "bits"),
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
         "renumber": ("m", "ends", "marks"),
@@ -265,7 +265,7 @@ def test_the_figure_has_a_panel_a_graph(monkeypatch):
 
 
 class Kernel:
-    """What `prplugin.cuda.kernel` gives, with the function in it."""
+    """What `prplugin.gpu.runtime.kernel` gives, with the function in it."""
 
     def __init__(self, launched):
         self._launched = launched
@@ -290,7 +290,7 @@ def test_launches_are_seen_and_pass_through(a_gpu):
     launched = []
     inner = Kernel(launched)
     trace = Trace(lambda path, name, **macros: inner)
-    launch = trace.kernel("methods/cut.cu", "cut", index_t="int")
+    launch = trace.kernel("gpu/cut.cu", "cut", index_t="int")
     launch.max_dynamic_shared_size_bytes = 9
     assert inner.max_dynamic_shared_size_bytes == 9
     assert launch.kernel.ptr == 7
@@ -305,7 +305,7 @@ def test_launches_are_seen_and_pass_through(a_gpu):
 
 def test_what_fails_is_told_with_what_was_launched_before(a_gpu):
     trace = Trace(lambda path, name, **macros: Kernel([]))
-    kernel = trace.kernel("methods/cut.cu", "cut")
+    kernel = trace.kernel("gpu/cut.cu", "cut")
     times = iter(range(2))
 
     def work():

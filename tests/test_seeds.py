@@ -17,13 +17,14 @@ from running import examples, param
 
 import prplugin
 from conformance import rapids
-from prplugin import batch as batch_module
+from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import this_machine
-from prplugin.methods import BatchEnding, ForesightBatch, NarrowingBatch, methods
-from prplugin.methods import _host_batch as host
-from prplugin.methods._numba_batch import NumbaBatch
-from prplugin.problem import Problem, Seeds
-from prplugin.ranking import highest, highest_of_each
+from prplugin.methods.base import BatchEnding, ForesightBatch, NarrowingBatch
+from prplugin.methods.engines import host_batch as host
+from prplugin.methods.engines.numba_batch import NumbaBatch
+from prplugin.methods.registry import methods
+from prplugin.result.ranking import highest, highest_of_each
+from prplugin.solver import batch as batch_module
 
 ABLE = [name for name, method in methods().items() if hasattr(method, "batch")]
 in_each_method = pytest.mark.parametrize("method", [param(name) for name in ABLE])
@@ -233,7 +234,7 @@ def test_the_last_of_many_are_swept_in_narrower_matrices(monkeypatch, weighted, 
     many = graph.rank(personalization=seeds, method="numba", **options)
     assert set(copied) == {8}
     copied.clear()
-    monkeypatch.setattr("prplugin.methods._numba_batch.WIDTHS", (0,))  # of no seed that is left
+    monkeypatch.setattr("prplugin.methods.engines.numba_batch.WIDTHS", (0,))  # of no seed that is left
     assert many.ranks.tobytes() == graph.rank(personalization=seeds, method="numba", **options).ranks.tobytes()
     assert not copied
 

@@ -15,13 +15,14 @@ from running import param
 from test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
 
 import prplugin
+from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidOptionError
-from prplugin.graph.adjacency import offsets_of
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import methods, segmented
-from prplugin.methods._schedule import cut, for_the_host
-from prplugin.methods.segmented import HostSums, Schedule, Segment, SegmentedPull, SortedRows
-from prplugin.problem import Problem
+from prplugin.methods.papers import segmented
+from prplugin.methods.papers._schedule import cut, for_the_host
+from prplugin.methods.papers.segmented import HostSums, Schedule, Segment, SegmentedPull, SortedRows
+from prplugin.methods.registry import methods
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
 KERNELS = (
@@ -380,7 +381,7 @@ def test_host_and_gpu_keep_step_for_many_iterations():
 def test_what_was_measured_is_logged_and_saved(tmp_path, caplog, cpu):
     path = tmp_path / "schedule.json"
     graph = shape("weighted")[0]
-    with caplog.at_level(logging.INFO, logger="prplugin.methods.segmented"):
+    with caplog.at_level(logging.INFO, logger="prplugin.methods.papers.segmented"):
         graph.rank(method="segmented", save=path, cpu=cpu)
     chosen = Schedule.load(path)
     assert str(chosen) in caplog.text

@@ -8,11 +8,11 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.certificate import Certificate, StepChain
-from prplugin.graph.adjacency import offsets_of, packs, stable_order
-from prplugin.graph.edges import index_dtype
-from prplugin.graph.sums import chain
-from prplugin.methods._numba_kernels import pull_chain
+from prplugin.cpu.pull_kernels import pull_chain
+from prplugin.cpu.sorting import offsets_of, packs, stable_order
+from prplugin.numerics.rounding import StepChain, chain
+from prplugin.solver.certificate import Certificate
+from prplugin.types.edges import index_dtype
 
 
 def test_positions_widen_past_two_billion_vertices():
@@ -47,7 +47,7 @@ def test_64_bit_positions_give_the_same_ranks(monkeypatch, method, weight, direc
         {"src": random.integers(0, 99, 999), "dst": random.integers(0, 99, 999), "w": random.random(999)}
     )
     narrow = prplugin.Graph(edges, weight=weight, directed=directed)
-    monkeypatch.setattr("prplugin.graph.renumber.index_dtype", lambda n: np.dtype(np.int64))
+    monkeypatch.setattr("prplugin.graph.factorize.index_dtype", lambda n: np.dtype(np.int64))
     wide = prplugin.Graph(edges, weight=weight, directed=directed)
     assert (narrow.csc().indices.dtype, wide.csc().indices.dtype) == (np.int32, np.int64)
     assert same_ranks(method, narrow.rank(method=method).ranks, wide.rank(method=method).ranks)

@@ -22,14 +22,16 @@ from running import examples, param
 from test_expanded import IN_DEGREES, PROBLEMS, assert_as_numpy, assert_sums, graph, row_sums, web
 
 import prplugin
-from prplugin import cuda
+from prplugin.cpu.threads import Threads
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import Edges
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import _packed, expanded, streamed
+from prplugin.methods import streamed
+from prplugin.methods.engines import packed as packing
+from prplugin.methods.papers import expanded
 from prplugin.methods.streamed import StreamedPull
-from prplugin.problem import Problem
-from prplugin.threads import Threads
+from prplugin.types.edges import Edges
 
 STREAMED = [param("streamed")]
 
@@ -37,29 +39,29 @@ STREAMED = [param("streamed")]
 # --- edges on the host --------------------------------------------------------------------------------------------
 
 
-def packed(in_degrees, weighted=False, *, part=_packed.PART, reordered=False, skewed=False):
+def packed(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skewed=False):
     """Pack a graph's edges; give its rows as they were numbered, and the parts."""
     host = graph(in_degrees, weighted)
-    rows = _packed.Rows(*host.csc)
+    rows = packing.Rows(*host.csc)
     if skewed:
         rows = rows._replace(sources=(rows.sources.astype(float) ** 2 / host.n).astype(np.int32))
     if reordered:
         rows = rows.by_out_degree(np.bincount(rows.sources, minlength=host.n))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_packed, "PART", part)
-        return rows, list(_packed.packed(rows, Threads(2)))
+        patch.setattr(packing, "PART", part)
+        return rows, list(packing.packed(rows, Threads(2)))
 
 
 def unpacked(piece, bits):
     """Read a piece as streamed.cu does: the rows of its runs, from the first one's on, and their edges' sources."""
     edges, runs = np.frombuffer(piece[:4].tobytes(), "<u2").tolist()
     counts = [runs, runs, edges]
-    groups = [-(-count // _packed.GROUP) for count in counts]
+    groups = [-(-count // packing.GROUP) for count in counts]
     widths = piece[4 : 4 + sum(groups)].tolist()
     at, found = 4 + sum(groups), []
     for width in widths:
         word = int.from_bytes(piece[at : at + width].tobytes(), "little")
-        found.append([word >> (width * place) & ((1 << width) - 1) for place in range(_packed.GROUP)])
+        found.append([word >> (width * place) & ((1 << width) - 1) for place in range(packing.GROUP)])
         at += width
     assert 0 <= piece.size - at < 16
     numbers = iter(found)
@@ -80,7 +82,7 @@ def edges_of(rows):
 
 
 @pytest.mark.parametrize("reordered", [False, True])
-@pytest.mark.parametrize("part", [100, 3_000, _packed.PART])
+@pytest.mark.parametrize("part", [100, 3_000, packing.PART])
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
 def test_what_is_packed_can_be_read(in_degrees, part, reordered):
     rows, parts = packed(in_degrees, part=part, reordered=reordered)
@@ -100,13 +102,13 @@ def test_whatever_is_packed_can_be_read(in_degrees, part, reordered, skewed):
 
 
 def assert_read(rows, parts):
-    bits, targets, sources = _packed.bits_of(rows.n), [], []
+    bits, targets, sources = packing.bits_of(rows.n), [], []
     for part in parts:
         assert part.begins[-1] == part.data.size
         assert (part.begins % 16 == 0).all()
         for number, (begin, end) in enumerate(pairwise(part.begins.tolist())):
             its_rows, its_sources = unpacked(part.data[begin:end], bits)
-            assert its_rows.size == part.edges[number] <= _packed.PIECE
+            assert its_rows.size == part.edges[number] <= packing.PIECE
             if targets:
                 assert part.goes_on[number] == (part.rows[number] == targets[-1][-1])
             targets.append(part.rows[number] + its_rows)
@@ -122,11 +124,11 @@ def test_the_order_of_fewer_bytes_is_taken():
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True)):
         host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = _packed.smaller_order(_packed.Rows(*host.csc), Threads(2))
+        rows = packing.smaller_order(packing.Rows(*host.csc), Threads(2))
         assert (rows.order is not None) == expected
         sizes = {}
-        for order in (_packed.Rows(*host.csc), rows):
-            sizes[order.order is None] = sum(part.data.size for part in _packed.packed(order, Threads(2)))
+        for order in (packing.Rows(*host.csc), rows):
+            sizes[order.order is None] = sum(part.data.size for part in packing.packed(order, Threads(2)))
         assert min(sizes, key=sizes.get) == (not expected)
         assert min(sizes.values()) < 2 * m
 
@@ -134,14 +136,14 @@ def test_the_order_of_fewer_bytes_is_taken():
 def test_packing_holds_a_few_parts_at_a_time():
     n, m = 10_000, 3_000_000
     host = graph(np.random.default_rng(0).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=False)
-    rows = _packed.Rows(*host.csc)
-    next(_packed.packed(rows, Threads(1)))
+    rows = packing.Rows(*host.csc)
+    next(packing.packed(rows, Threads(1)))
     tracemalloc.start()
-    size = sum(part.data.size for part in _packed.packed(rows, Threads(1)))
+    size = sum(part.data.size for part in packing.packed(rows, Threads(1)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert m < size < 2 * m
-    assert peak < 20 * _packed.PART + 100 * n
+    assert peak < 20 * packing.PART + 100 * n
 
 
 def test_the_widest_and_the_longest_chunk_fit_one_buffer():
@@ -152,7 +154,7 @@ def test_the_widest_and_the_longest_chunk_fit_one_buffer():
     target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
     host = Adjacency(Edges(source, target, np.ones(2**18), n))
     cutter = streamed._Cutter(100_000, 8)
-    chunks = [np.concatenate(held).size for held in cutter.chunks(_packed.packed(_packed.Rows(*host.csc), Threads(1)))]
+    chunks = [np.concatenate(held).size for held in cutter.chunks(packing.packed(packing.Rows(*host.csc), Threads(1)))]
     assert max(chunks) + 8 * max(cutter.edges) <= 100_000
     assert len(chunks) > 20
 
@@ -175,7 +177,7 @@ def test_chunks_are_whole_pieces(chunk_bytes, weighted):
         for piece in range(first, last):
             begin, size, its_edge, row, its_began = table[piece].tolist()
             assert (begin, its_edge) == (at, edge)
-            its_rows, _ = unpacked(chunks[chunk][begin : begin + size], _packed.bits_of(rows.n))
+            its_rows, _ = unpacked(chunks[chunk][begin : begin + size], packing.bits_of(rows.n))
             assert began.setdefault(row, piece) == its_began
             for other in row + its_rows:
                 began.setdefault(int(other), piece)
@@ -207,16 +209,16 @@ def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("reordered", [False, True])
-@pytest.mark.parametrize("part", [1, 7, _packed.PART])
+@pytest.mark.parametrize("part", [1, 7, packing.PART])
 def test_shares_are_those_of_the_packed_edges(monkeypatch, part, reordered):
-    monkeypatch.setattr(_packed, "PART", part)
+    monkeypatch.setattr(packing, "PART", part)
     weights, sources = np.array([3.0, 1.0, 0.0, 5e-324, 2.0, 1.0]), np.array([2, 0, 1, 3, 0, 0], np.int32)
-    rows = _packed.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
+    rows = packing.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
     out_weight = np.bincount(sources, weights)
     if reordered:
         rows = rows.by_out_degree(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
         out_weight = out_weight[rows.order]
-    shares = list(_packed.shares(rows, out_weight, np.dtype(np.float32)))
+    shares = list(packing.shares(rows, out_weight, np.dtype(np.float32)))
     assert all(array.dtype == np.float32 for array in shares)
     expected = [0.25, 0.0, 1.0, 0.5, 0.25, 1.0] if reordered else [0.25, 0.0, 1.0, 1.0, 0.5, 0.25]
     assert np.concatenate(shares).tolist() == expected
@@ -248,9 +250,9 @@ def test_wrong_options_are_refused(option, value, message):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
-    monkeypatch.setattr(cuda, "missing", lambda: None)
-    monkeypatch.setattr(cuda, "bytes_free", lambda: 2**33)
-    monkeypatch.setattr(cuda, "holds", lambda needed: needed <= 2**33)
+    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "bytes_free", lambda: 2**33)
+    monkeypatch.setattr(runtime, "holds", lambda needed: needed <= 2**33)
     large = SimpleNamespace(n=10**7, m=2 * 10**10, weighted=weighted, place="host")
     assert streamed.unfit(large, this_machine()) is None
     assert "bytes of GPU memory" in expanded.unfit(large, this_machine())

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.graph import host_sums
-from prplugin.graph.sums import FAN, RowSums, chain, total
-from prplugin.methods import _numba_kernels as kernels
+from prplugin.cpu import compensated
+from prplugin.cpu import pull_kernels as kernels
+from prplugin.cpu.sums import RowSums, total
+from prplugin.numerics.rounding import FAN, chain
 
 U = Fraction(1, 2**53)
 
@@ -90,7 +91,7 @@ def test_compensated_sums(size, seed):
     random = np.random.default_rng(seed)
     groups = random.integers(0, 3, size).astype(np.int32)
     terms = random.pareto(0.3, size).clip(max=1e200)
-    sums, links = host_sums.compensated_sums(groups, terms, 4)
+    sums, links = compensated.compensated_sums(groups, terms, 4)
     for group in range(4):
         assert_within_chain(sums[group], terms[groups == group], links)
     assert sums[3] == 0

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.methods import _sweeps
+from prplugin.cpu.crew import Crew
+from prplugin.graph.problem import Problem
 from prplugin.methods import numba as method
-from prplugin.methods._sweeps import Sweeps
-from prplugin.methods._threads import Crew
-from prplugin.problem import Problem
+from prplugin.methods.engines import sweeps
+from prplugin.methods.engines.sweeps import Sweeps
 
 
 @pytest.fixture(autouse=True)
@@ -86,9 +86,9 @@ def test_the_same_bits_for_any_number_of_threads(threads, weight):
 def test_the_layout_is_made_once_a_graph():
     graph = prplugin.Graph(edges_of())
     first = graph.rank(method="numba", tol=1e-10)
-    layout = _sweeps._layouts[graph._adjacency]
+    layout = sweeps._layouts[graph._adjacency]
     again = graph.rank(method="numba", tol=1e-10)
-    assert _sweeps._layouts[graph._adjacency] is layout
+    assert sweeps._layouts[graph._adjacency] is layout
     assert again.ranks.tobytes() == first.ranks.tobytes()
     del graph, layout
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from benchmarks.generate import rmat_part
-from prplugin import cuda
+from prplugin.gpu import runtime
 
 __all__ = ["Workers", "counts", "end", "on_gpus", "rows_of", "workers"]
 
@@ -33,7 +33,7 @@ _running: list[Workers] = []
 @cache
 def on_gpus() -> bool:
     """Say whether there are GPUs, and what spreads frames over them."""
-    return cuda.missing() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
+    return runtime.missing() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
 
 
 @cache
@@ -133,7 +133,7 @@ def _started(count: int) -> Workers:
 
 
 def _part(scale: int, first: int, last: int, place: Any) -> Any:
-    with cuda.allocating(place):
+    with runtime.allocating(place):
         return rmat_part(scale, first, last, EDGE_FACTOR, place=place).astype("int32")
 
 

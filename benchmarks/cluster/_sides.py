@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.cluster._local import EDGE_FACTOR, Workers, on_gpus
 from benchmarks.generate import rmat
-from prplugin import cuda
-from prplugin.graph.arrays import place_of
+from prplugin.gpu import runtime
+from prplugin.types.arrays import place_of
 
 __all__ = ["Graph", "Reference", "ours", "peer"]
 
@@ -123,7 +123,7 @@ def _exact(scale: int, place: Any) -> Any:
     """Rank one frame in one memory; give an array by id, 0 where no edge has it."""
     import prplugin
 
-    with cuda.allocating(place):
+    with runtime.allocating(place):
         edges = rmat(scale, EDGE_FACTOR, place=place).astype("int32")
         frame = prplugin.Graph(edges, "src", "dst").rank(tol=PROVED).frame
         return _by_id(frame, 1 << scale)
@@ -137,6 +137,6 @@ def _by_id(frame: Any, n: int) -> Any:
 
 
 def _distance(exact: Any, parts: list[Any]) -> float:
-    with cuda.allocating(place_of(exact)):
+    with runtime.allocating(place_of(exact)):
         found = sum(_by_id(part, exact.size) for part in parts)
         return float(abs(found - exact).sum())

@@ -30,10 +30,10 @@ from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import moved
-from prplugin.iterate import Outcome
-from prplugin.methods import Step
-from prplugin.methods.segmented import Schedule
+from prplugin.methods.base import Step
+from prplugin.methods.papers.segmented import Schedule
+from prplugin.solver.loop import Outcome
+from prplugin.types.arrays import moved
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

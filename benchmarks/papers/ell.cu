@@ -6,7 +6,7 @@
 // a gathered contribution an edge.
 // Wins: where all rows are about as long; elsewhere it reads padding, and needs memory for it.
 
-#include "../../prplugin/methods/edge_term.cuh"
+#include "../../prplugin/gpu/edge_term.cuh"
 
 // `columns` holds width x n indices: turn by turn, -1 where the row has no more edges.
 extern "C" __global__ void ell_pull(long long n, long long width, const index_t *columns, const real_t *contributions,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from prplugin import cuda
 from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 
 __all__ = ["EllPull", "bytes_needed"]
@@ -35,7 +35,7 @@ class EllPull:
 
     def __init__(self, adjacency: Adjacency) -> None:
         needed = bytes_needed(adjacency)
-        room = min(LIMIT, cuda.bytes_free())
+        room = min(LIMIT, runtime.bytes_free())
         if needed > room:
             raise MethodUnavailableError(
                 f"ELL would need {needed / 1e9:,.1f} GB for rows of {adjacency.largest_in_degree:,}; "
@@ -53,7 +53,7 @@ class EllPull:
         """Write the sum of each row."""
         width, n = self._columns.shape
         types: dict[str, str | int] = {
-            "index_t": cuda.ctype(self._columns.dtype), "real_t": cuda.ctype(contributions.dtype), "WEIGHTED": 0,
+            "index_t": runtime.ctype(self._columns.dtype), "real_t": runtime.ctype(contributions.dtype), "WEIGHTED": 0,
         }  # fmt: skip
-        launch = cuda.kernel(FILE, "ell_pull", **types)
-        launch((cuda.blocks_for(n, THREADS),), (THREADS,), (n, width, self._columns, contributions, pulled))
+        launch = runtime.kernel(FILE, "ell_pull", **types)
+        launch((runtime.blocks_for(n, THREADS),), (THREADS,), (n, width, self._columns, contributions, pulled))

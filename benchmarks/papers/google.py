@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import namespace
+from prplugin.types.arrays import namespace
 
 __all__ = ["BlasRounds", "GpuRounds", "HostRounds", "google_matrix"]
 
@@ -78,7 +78,7 @@ class GpuRounds:
         """Take a round; give the change in the 1-norm."""
         n = self.ranks.size
         self._before[:] = self.ranks
-        launch = cuda.kernel(FILE, "google_multiply", real_t="float")
+        launch = runtime.kernel(FILE, "google_multiply", real_t="float")
         launch((-(-n // self._threads),), (self._threads,), (n, self._matrix, self._before, self.ranks))
         return float(abs(self._before - self.ranks).sum())
 

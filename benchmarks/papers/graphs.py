@@ -10,12 +10,12 @@ from typing import Any
 
 import prplugin
 from benchmarks.memory import require
-from prplugin import cuda
-from prplugin.files import read_edges
-from prplugin.files.formats import COMPRESSIONS, INPUT_FORMATS
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import Place
-from prplugin.graph.edges import Edges, index_dtype
+from prplugin.io import read_edges
+from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
+from prplugin.types.arrays import Place
+from prplugin.types.edges import Edges, index_dtype
 
 __all__ = ["Named", "found", "generated", "place", "real"]
 
@@ -60,7 +60,7 @@ class Named:
 
 def place() -> Place:
     """Say where graphs are generated: on the GPU where cuDF is."""
-    return "host" if cuda.missing() or find_spec("cudf") is None else "device"
+    return "host" if runtime.missing() or find_spec("cudf") is None else "device"
 
 
 def generated(name: str, n: int, m: int, make: Callable[[Place], Any], weight: str | None = None) -> Named:

@@ -30,12 +30,14 @@ from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import colours, heat, plain
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
-from prplugin.graph.adjacency import Adjacency, Compressed
-from prplugin.graph.arrays import moved, settle
-from prplugin.graph.edges import Edges, offset_dtype
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import Step, choose, methods
-from prplugin.problem import Problem
+from prplugin.methods.base import Step
+from prplugin.methods.registry import choose, methods
+from prplugin.types.arrays import moved, settle
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, offset_dtype
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,10 +21,10 @@ from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.methods._heads import falling
-from prplugin.methods._split_choice import works
+from prplugin.methods.papers._heads import falling
+from prplugin.methods.papers._split_choice import works
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,7 +119,7 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
             "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
         }
         line = row(SPLIT, TABLES[SPLIT], known)
-        if cuda.missing():  # the sides have said so
+        if runtime.missing():  # the sides have said so
             yield line
         else:
             yield from or_why(line, partial(_timed, adjacency, line, n))

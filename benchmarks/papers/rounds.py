@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from benchmarks.papers.sides import ALPHA
-from prplugin.certificate import Certificate
 from prplugin.graph.adjacency import Adjacency
-from prplugin.iterate import Outcome, iterate, step_budget
-from prplugin.methods import Step
+from prplugin.methods.base import Step
 from prplugin.options import Options, Stop
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome, iterate, step_budget
 
 __all__ = ["full_run"]
 

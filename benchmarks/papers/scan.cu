@@ -10,7 +10,7 @@
 //
 //   TILE  1024 256
 
-#include "../../prplugin/methods/edge_term.cuh"
+#include "../../prplugin/gpu/edge_term.cuh"
 
 // Sums from the head of a segment on: `fresh` says whether one begins in what has been added up.
 struct Run {

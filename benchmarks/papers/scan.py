@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 
 __all__ = ["ScanPull", "bytes_needed"]
@@ -32,7 +32,7 @@ class ScanPull:
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
-        cuda.require_bytes(bytes_needed(adjacency), "segmented scan")
+        runtime.require_bytes(bytes_needed(adjacency), "segmented scan")
         import cupy  # there, since the edges are on the GPU
 
         self._n, self._m = adjacency.n, adjacency.m
@@ -57,11 +57,11 @@ class ScanPull:
     def _launch(self, contributions: Any, name: str, count: int, *arrays: Any, grid: int | None = None) -> None:
         """Launch so many blocks of a tile's threads, or a thread for each of `count`."""
         types: dict[str, str | int] = {
-            "index_t": cuda.ctype(self._sources.dtype),
-            "offset_t": cuda.ctype(self._offsets.dtype),
-            "real_t": cuda.ctype(contributions.dtype),
+            "index_t": runtime.ctype(self._sources.dtype),
+            "offset_t": runtime.ctype(self._offsets.dtype),
+            "real_t": runtime.ctype(contributions.dtype),
             "TILE": TILE,
             "WEIGHTED": 0,
         }
-        blocks, threads = (cuda.blocks_for(count, THREADS), THREADS) if grid is None else (grid, TILE)
-        cuda.kernel(FILE, name, **types)((blocks,), (threads,), (count, *arrays))
+        blocks, threads = (runtime.blocks_for(count, THREADS), THREADS) if grid is None else (grid, TILE)
+        runtime.kernel(FILE, name, **types)((blocks,), (threads,), (count, *arrays))

@@ -15,13 +15,15 @@ from benchmarks import iterations
 from benchmarks.measure import repeatedly
 from benchmarks.papers.tables import or_why
 from benchmarks.run import Row
-from prplugin import cuda
 from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import Place, namespace, settle
+from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods import GpuStep, Step, _pieces, choose, methods
-from prplugin.problem import Problem
+from prplugin.methods.base import GpuStep, Step
+from prplugin.methods.engines import pieces
+from prplugin.methods.registry import choose, methods
+from prplugin.types.arrays import Place, namespace, settle
 
 __all__ = [
     "ALL_THREADS",
@@ -101,8 +103,8 @@ def streamed(label: str) -> Side:
 
 
 def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
-    pieces = -(-adjacency.m // (CHUNKS * _pieces.SIZE))
-    chunk_bytes = pieces * _pieces.SIZE * adjacency.edges.source.dtype.itemsize
+    count = -(-adjacency.m // (CHUNKS * pieces.SIZE))
+    chunk_bytes = count * pieces.SIZE * adjacency.edges.source.dtype.itemsize
     samples = _of_method("streamed", {"chunk_bytes": chunk_bytes}, adjacency)
     return samples, f"edges come over the bus in {CHUNKS} chunks; the two that came last are still there"
 
@@ -132,7 +134,7 @@ def iteration(step: Step, n: int) -> list[float]:
 
 def require_gpu() -> None:
     """Raise MethodUnavailableError if there is none."""
-    if reason := cuda.missing():
+    if reason := runtime.missing():
         raise MethodUnavailableError(reason)
 
 

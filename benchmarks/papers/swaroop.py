@@ -32,7 +32,7 @@ from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import Place
+from prplugin.types.arrays import Place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -207,7 +207,7 @@ def _tweets(data: Path | None) -> Iterator[Row]:
 
 def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
     import prplugin
-    from prplugin.files import read_edges
+    from prplugin.io import read_edges
 
     if (path := found(data, ("retweets",))) is not None:
         name, frame = path.name, read_edges(str(path), weight="retweets").frame

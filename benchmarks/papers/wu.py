@@ -30,12 +30,12 @@ from benchmarks.papers.plots import heat, sideways
 from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import settle
-from prplugin.methods import _device
-from prplugin.methods._timing import gpu_seconds
-from prplugin.methods.binned import BinnedPull
-from prplugin.methods.node import NodePull
-from prplugin.methods.warp import WarpPull
+from prplugin.methods.engines import gpu_pull
+from prplugin.methods.papers._timing import gpu_seconds
+from prplugin.methods.papers.binned import BinnedPull
+from prplugin.methods.papers.node import NodePull
+from prplugin.methods.papers.warp import WarpPull
+from prplugin.types.arrays import settle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -268,7 +268,7 @@ def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
 
 
 def _in_runs(pull: Callable[..., Any], **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
-    return lambda adjacency: pull(_device.csc_layout(adjacency), **options)
+    return lambda adjacency: pull(gpu_pull.csc_layout(adjacency), **options)
 
 
 PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {

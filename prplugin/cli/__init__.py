@@ -23,7 +23,7 @@ from prplugin.options import Options
 from prplugin.progress import watching
 
 if TYPE_CHECKING:
-    from prplugin.files import EdgeFile
+    from prplugin.io import EdgeFile
 
 __all__ = ["main"]
 
@@ -49,8 +49,8 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), with .gz or .zst after it or not.
     """
     from prplugin.cli.tables import print_line, print_ranks, summary
-    from prplugin.files import check_output, is_standard_output, write_frame
-    from prplugin.ranking import highest
+    from prplugin.io import check_output, is_standard_output, write_frame
+    from prplugin.result.ranking import highest
 
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
@@ -91,7 +91,7 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     Each must be as near to a reference as the proved errors of both allow: exit status 1 if one is not.
     """
     from prplugin.cli.tables import print_line, print_table
-    from prplugin.verify import checks_of
+    from prplugin.cli.verify import checks_of
 
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
@@ -131,11 +131,11 @@ def methods(edges: str | None, as_json: bool) -> None:
     --method auto chooses among those that it may, and its choice.
     """
     from prplugin.cli.tables import print_line, print_table
-    from prplugin.files import read_edges
     from prplugin.graph.adjacency import Adjacency
+    from prplugin.io import read_edges
     from prplugin.machine import this_machine
-    from prplugin.methods import candidates, choose
-    from prplugin.methods import methods as known
+    from prplugin.methods.registry import candidates, choose
+    from prplugin.methods.registry import methods as known
 
     machine = this_machine()
     adjacency: Adjacency | None = None
@@ -178,9 +178,9 @@ def demo(top: int, edges: str | None) -> None:
     Every Python has this graph: its standard library and packages, without their tests. An edge is a name that one
     module imports from another.
     """
+    from prplugin.cli.demo import installed_imports
     from prplugin.cli.tables import print_line, print_ranks, summary
-    from prplugin.demo import installed_imports
-    from prplugin.files import check_output, write_frame
+    from prplugin.io import check_output, write_frame
 
     if edges is not None:
         check_output(edges)
@@ -209,8 +209,8 @@ def _usage_errors() -> Iterator[None]:
 
 def _check(options: Options) -> None:
     """Raise for a method or an option of a method that does not exist, before any file is read."""
-    from prplugin.methods import check_options
-    from prplugin.methods import methods as known
+    from prplugin.methods.registry import check_options
+    from prplugin.methods.registry import methods as known
 
     if options.method in ("auto", "measured"):
         return
@@ -221,7 +221,7 @@ def _check(options: Options) -> None:
 
 
 def _read(path: str, given: dict[str, Any]) -> EdgeFile:
-    from prplugin.files import read_edges
+    from prplugin.io import read_edges
 
     how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
     return read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
@@ -229,7 +229,7 @@ def _read(path: str, given: dict[str, Any]) -> EdgeFile:
 
 def _graph(file: EdgeFile, path: str, given: dict[str, Any]) -> prplugin.Graph:
     """Build the graph; errors name the file."""
-    from prplugin.files.formats import described
+    from prplugin.io.formats import described
 
     arguments = file.graph_arguments()
     if given["undirected"]:

@@ -13,7 +13,7 @@ import cupy
 import numpy as np
 import pylibcudf as plc
 
-from prplugin.graph.device_strings import Strings
+from prplugin.gpu.strings import Strings
 
 __all__ = ["as_array", "as_frame", "as_series", "as_string_series", "as_strings"]
 

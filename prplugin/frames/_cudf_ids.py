@@ -20,9 +20,9 @@ import pylibcudf as plc
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import _pandas_ids as host
 from prplugin.frames._cudf_arrays import as_array, as_series, as_string_series, as_strings
-from prplugin.graph.device_edges import GivenWeights, edges_by_id, with_weights
-from prplugin.graph.device_strings import number_strings
-from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
+from prplugin.gpu.strings import number_strings
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 __all__ = [
     "check_kind",

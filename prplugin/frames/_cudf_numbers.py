@@ -14,8 +14,8 @@ from prplugin.errors import PageRankError
 from prplugin.frames import _pandas_numbers as host
 from prplugin.frames._cudf_arrays import as_array
 from prplugin.frames._cudf_ids import is_decimal, missing_rows
-from prplugin.graph.device_edges import GivenWeights
-from prplugin.graph.edges import Floats
+from prplugin.gpu.edges import GivenWeights
+from prplugin.types.edges import Floats
 
 __all__ = ["numbers", "unchecked"]
 

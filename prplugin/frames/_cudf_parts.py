@@ -22,9 +22,9 @@ from prplugin.frames._pandas_parts import distinct, given_integers, located, own
 from prplugin.frames.columns import Columns
 from prplugin.frames.cudf import column_of
 from prplugin.frames.parts import Facts, Shared, Typed
-from prplugin.graph.arrays import copied, moved, namespace
-from prplugin.graph.device_ids import extremes, widened
-from prplugin.graph.edges import Floats, Integers
+from prplugin.gpu.factorize import extremes, widened
+from prplugin.types.arrays import copied, moved, namespace
+from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "as_shared",

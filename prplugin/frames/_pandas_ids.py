@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from pandas.api import types
 
+from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, looked_up, pooled
-from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
-from prplugin.graph.renumber import edges_by_id
+from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
-from prplugin.threads import Threads
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 __all__ = [
     "check_kind",

@@ -14,8 +14,8 @@ from pandas.api import types
 
 from prplugin.errors import PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_ids import plain_value
-from prplugin.graph.arrays import namespace
-from prplugin.graph.edges import Floats, Integers
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Floats, Integers
 
 __all__ = ["check_range", "numbers", "refusing"]
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types
 
-from prplugin.graph.edges import Integers
+from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, this_machine
-from prplugin.threads import Threads
+from prplugin.types.edges import Integers
 
 __all__ = ["Pooled", "factorised", "first_rows", "looked_up", "pooled"]
 
@@ -97,15 +97,15 @@ def pooled(column: pd.Series) -> pd.Series | Pooled:
     """
     if not types.is_object_dtype(column.dtype) or len(column) < COMPILED_FROM:
         return column
-    from prplugin.graph import host_ids  # imports Numba
+    from prplugin.cpu import factorize  # imports Numba
 
     threads = Threads(this_machine().threads)
     objects = column.to_numpy()
     addresses = np.asarray(_Addresses(objects))
     some = addresses[: -(-addresses.size // LOOKED_AT)]
-    if 2 * host_ids.number([some], threads)[1].size > some.size:
+    if 2 * factorize.number([some], threads)[1].size > some.size:
         return column
-    (codes,), different = host_ids.number([addresses], threads)
+    (codes,), different = factorize.number([addresses], threads)
     first = first_rows(codes, different.size)
     order = np.argsort(first)
     number = np.empty(order.size, codes.dtype)

@@ -17,7 +17,7 @@ from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import Facts, Shared, Typed
-from prplugin.graph.edges import Floats, Integers
+from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "as_shared",

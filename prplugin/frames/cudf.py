@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prplugin import cuda
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import narwhals
 from prplugin.frames.columns import Columns
@@ -26,14 +25,15 @@ from prplugin.frames.seeds import (
     refuse_repeated_seeds,
     seed_names,
 )
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import group_sizes
-from prplugin.graph.arrays import copied, moved, namespace
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.arrays import copied, moved, namespace
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import cudf
 
-    from prplugin.graph.device_edges import GivenWeights
+    from prplugin.gpu.edges import GivenWeights
 
 __all__ = [
     "Vertices",
@@ -119,7 +119,7 @@ def read(
     """
     # Two positions an edge, as much again while they are found, and its weight; what more it takes, the ids decide.
     an_edge = 16 if columns.weight is None else 24
-    if cuda.holds(an_edge * len(frame)):
+    if runtime.holds(an_edge * len(frame)):
         with suppress(MemoryError):
             return _read_there(frame, columns, vertices, by_row=by_row)
     opened_, _ = narwhals.opened(frame)

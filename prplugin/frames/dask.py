@@ -1,6 +1,6 @@
 """Frames of Dask, of pandas or cuDF: partitions in, partitions out.
 
-With a `distributed.Client` the work is done where the partitions are, by `prplugin.cluster`. Without one they are
+With a `distributed.Client` the work is done where the partitions are, by `prplugin.distributed`. Without one they are
 brought into this process and ranked as one frame, and the result is a frame of one partition.
 """
 
@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
 from prplugin.frames.seeds import Labels, SeedValues
-from prplugin.graph.edges import Floats, Integers
+from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "Collected",

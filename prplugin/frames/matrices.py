@@ -18,10 +18,11 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import cudf, pandas
 from prplugin.frames.seeds import Labels, SeedValues
-from prplugin.graph.adjacency import Adjacency, Compressed
-from prplugin.graph.arrays import Place, moved, namespace, place_of
+from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
-from prplugin.graph.edges import Edges, Floats, Integers, index_dtype, offset_dtype
+from prplugin.types.arrays import Place, moved, namespace, place_of
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
 __all__ = ["Matrix", "Vertices", "adjacency", "given_as", "read_seeds", "read_values", "write"]
 

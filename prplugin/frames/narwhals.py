@@ -17,7 +17,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.columns import Columns
 from prplugin.frames.seeds import SEED, Labels, SeedValues
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd

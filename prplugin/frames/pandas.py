@@ -20,7 +20,7 @@ from prplugin.frames.seeds import (
     refuse_repeated_seeds,
     seed_names,
 )
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd

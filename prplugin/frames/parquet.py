@@ -21,8 +21,8 @@ from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
 from prplugin.frames.columns import Columns
 from prplugin.frames.narwhals import Vertices, read_seeds, read_values, write
-from prplugin.graph.edges import Edges, GroupedEdges, Integers, index_dtype
 from prplugin.machine import COMPILED_FROM
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -296,7 +296,7 @@ def _by_row(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> Edges
 
 def _by_target(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> GroupedEdges:
     """Put each edge in its place by target."""
-    from prplugin.graph.host_pieces import EdgesInPieces  # imports Numba
+    from prplugin.cpu.pieces import EdgesInPieces  # imports Numba
 
     pieces = EdgesInPieces(found.in_degrees, found.out_degrees, weighted=weighted)
     index = index_dtype(found.n)

@@ -18,7 +18,7 @@ import numpy as np
 from prplugin.frames import cudf, pandas
 from prplugin.frames.columns import Columns
 from prplugin.frames.seeds import Labels, SeedValues
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = ["Vertices", "accepts", "opened", "place", "read", "read_seeds", "read_values", "write"]
 

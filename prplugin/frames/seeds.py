@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prplugin.errors import InvalidOptionError, counted, listed
-from prplugin.graph.arrays import namespace
-from prplugin.graph.edges import Floats, Integers
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "SEED",

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from prplugin.graph.arrays import Place, moved, namespace, settle
-from prplugin.graph.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
-from prplugin.graph.sums import RowSums
+from prplugin.cpu import sorting
+from prplugin.cpu.sorting import offsets_of, stable_order
+from prplugin.cpu.sums import RowSums
+from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, this_machine
-from prplugin.threads import Threads
+from prplugin.types.arrays import Place, moved, namespace, settle
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
-__all__ = ["Adjacency", "Compressed", "ends_by_target", "group_sizes", "rows_of"]
-
-
-class Compressed(NamedTuple):
-    """A sparse matrix by rows (CSR) or by columns (CSC).
-
-    Attributes
-    ----------
-    offsets : array of n + 1 int64
-        The entries of row (column) i are ``offsets[i]:offsets[i + 1]``. On the GPU int32 where that holds m.
-    indices : array of m int32, or int64 past 2**31 vertices
-        The other end of each edge. Parallel edges stay apart. Those of a row keep the order of the frame; but in the
-        CSR of `GroupedEdges` they come by target, and only parallel ones keep it.
-    weights : array of m float64, or None
-        None where every edge counts 1.
-    """
-
-    offsets: Integers
-    indices: Integers
-    weights: Floats | None
+__all__ = ["Adjacency", "ends_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
@@ -127,25 +111,25 @@ class Adjacency:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_chain
         if self.place == "device":
-            from prplugin.graph import device  # imports CuPy, which holds the edges
+            from prplugin.gpu import group  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:
                 found = group_sizes(self.edges.source, self.n).astype(np.float64), 0
             else:
-                found = device.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
+                found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
             settle("device")
             return found
         if self.edges.weights is None and self.m < COMPILED_FROM:
             return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
         if self.edges.weights is None:
-            from prplugin.graph import host_groups  # imports Numba
+            from prplugin.cpu.group import counted  # imports Numba
 
-            degrees = host_groups.counted(self.edges.source, self.n, Threads(this_machine().threads))
+            degrees = counted(self.edges.source, self.n, Threads(this_machine().threads))
             return degrees.astype(np.float64), 0
         if self.m >= COMPILED_FROM:
-            from prplugin.graph import host_sums  # imports Numba
+            from prplugin.cpu import compensated  # imports Numba
 
-            return host_sums.compensated_sums(self.edges.source, self.edges.weights, self.n)
+            return compensated.compensated_sums(self.edges.source, self.edges.weights, self.n)
         offsets, _, weights = self.csr
         assert weights is not None
         sums = RowSums(offsets)
@@ -155,15 +139,15 @@ class Adjacency:
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
     """Group edges by row: a counting sort, stable in the order of the frame."""
     if namespace(rows) is not np:
-        from prplugin.graph import device  # imports CuPy, which holds the edges
+        from prplugin.gpu import group  # imports CuPy, which holds the edges
 
-        compressed = Compressed(*device.grouped(rows, columns, weights, n))
+        compressed = Compressed(*group.grouped(rows, columns, weights, n))
         settle("device")
         return compressed
     if rows.size >= COMPILED_FROM:
-        from prplugin.graph import host_groups  # imports Numba
+        from prplugin.cpu.group import grouped  # imports Numba
 
-        return Compressed(*host_groups.grouped(rows, columns, weights, n, Threads(this_machine().threads)))
+        return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads)))
     order = stable_order(rows)
     offsets = offsets_of(group_sizes(rows, n))
     return Compressed(offsets, columns[order], None if weights is None else weights[order])
@@ -176,54 +160,20 @@ def group_sizes(groups: Integers, n: int) -> Integers:
     """
     if namespace(groups) is np:
         return np.bincount(groups, minlength=n)
-    from prplugin.graph import device  # imports CuPy, which holds the groups
+    from prplugin.gpu import group  # imports CuPy, which holds the groups
 
-    return device.degrees(groups, n)
+    return group.degrees(groups, n)
 
 
 def rows_of(offsets: Integers, m: int) -> Integers:
     """Write the number of its row beside each of m entries."""
-    xp, dtype = namespace(offsets), index_dtype(offsets.size - 1)
-    if xp is np:
-        rows: Integers = np.repeat(np.arange(offsets.size - 1, dtype=dtype), np.diff(offsets))
-        return rows
-    from prplugin.graph import device  # imports CuPy, which holds the offsets
+    if namespace(offsets) is np:
+        return sorting.rows_of(offsets)
+    from prplugin.gpu import group  # imports CuPy, which holds the offsets
 
-    return device.groups_of(offsets, m, dtype)
+    return group.groups_of(offsets, m, index_dtype(offsets.size - 1))
 
 
 def ends_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Give both ends of all edges in the order of their targets, which stands in for that of the rows."""
     return sources, rows_of(offsets, sources.size)
-
-
-def offsets_of(counts: Integers) -> Integers:
-    """Give where each group begins, and where the last one ends: n + 1 int64, for m may pass 2**31 where n does not."""
-    offsets = np.zeros(counts.size + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
-def stable_order(keys: Integers) -> Integers:
-    """Give the permutation that sorts small non-negative keys and keeps the order of equal ones.
-
-    Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
-    than `numpy.argsort` with ``kind="stable"``.
-    """
-    if (xp := namespace(keys)) is not np:
-        order: Integers = xp.argsort(keys, kind="stable")
-        return order
-    largest = int(keys.max(initial=0))
-    position_bits = keys.size.bit_length()
-    if not packs(largest, keys.size):
-        return np.argsort(keys, kind="stable")
-    packed = keys.astype(np.int64) << position_bits
-    packed |= np.arange(keys.size)
-    packed.sort()
-    packed &= (1 << position_bits) - 1
-    return packed
-
-
-def packs(largest: int, count: int) -> bool:
-    """Say whether a key up to `largest` and a position below `count` fit in 63 bits together."""
-    return largest.bit_length() + count.bit_length() <= 63

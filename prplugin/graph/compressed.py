@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from prplugin.graph.adjacency import Adjacency, Compressed, rows_of
-from prplugin.graph.arrays import settle
-from prplugin.graph.edges import Edges
+from prplugin.graph.adjacency import Adjacency, rows_of
+from prplugin.types.arrays import settle
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges
 
 __all__ = ["adjacency_of"]
 

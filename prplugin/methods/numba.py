@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.certificate import StepChain
+from prplugin.cpu.crew import Crew, equal_work
+from prplugin.cpu.outflow import outflow
+from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import moved
-from prplugin.graph.edges import Floats
-from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
-from prplugin.graph.sums import chain, total
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
-from prplugin.methods import BatchStep, Step, Sums
-from prplugin.methods._outflow import outflow
-from prplugin.methods._sweeps import Sweeps, sweeps_bytes, worth_from
-from prplugin.methods._threads import Crew, equal_work
+from prplugin.methods.base import BatchStep, Step, Sums
+from prplugin.methods.engines.sweeps import Sweeps, sweeps_bytes, worth_from
+from prplugin.numerics.rounding import StepChain, chain
 from prplugin.options import whole
-from prplugin.problem import Problem
+from prplugin.types.arrays import moved
+from prplugin.types.edges import Floats
 
 name = "numba"
 runs_on = "cpu"
@@ -72,7 +72,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
 
 def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> BatchStep:
     """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
-    from prplugin.methods._numba_batch import NumbaBatch  # imports Numba
+    from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
     return NumbaBatch(problem.on("host"), seeds, machine.threads if threads is None else whole("threads", threads))
 
@@ -85,7 +85,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 
 class _ThreadedPull:
     def __init__(self, problem: Problem, threads: int) -> None:
-        from prplugin.methods import _numba_kernels as kernels  # imports Numba
+        from prplugin.cpu import pull_kernels as kernels  # imports Numba
 
         self._kernels = kernels
         adjacency = problem.adjacency

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.certificate import StepChain
-from prplugin.extrapolate.host import host_window_bytes
+from prplugin.cpu.sums import RowSums, total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import moved
-from prplugin.graph.edges import Floats
-from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
-from prplugin.graph.sums import RowSums, chain, total
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods import BatchStep, Step, Sums
-from prplugin.problem import Problem
+from prplugin.methods.base import BatchStep, Step, Sums
+from prplugin.numerics.extrapolation import host_window_bytes
+from prplugin.numerics.rounding import StepChain, chain
+from prplugin.types.arrays import moved
+from prplugin.types.edges import Floats
 
 name = "numpy"
 runs_on = "cpu"
@@ -58,7 +58,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
 
 def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
     """Sort the edges by target, as `prepare`, for many seeds."""
-    from prplugin.methods._numpy_batch import NumpyBatch
+    from prplugin.methods.engines.numpy_batch import NumpyBatch
 
     return NumpyBatch(problem.on("host"), seeds)
 

@@ -9,7 +9,7 @@
 //
 //   WEIGHTED  0 or 1
 
-#include "merge.cuh"
+#include "../gpu/merge.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 4)
     persist(int count, double goal, double stall, double before, int look, double many, long long n, long long m,

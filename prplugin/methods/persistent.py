@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from prplugin import cuda
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.edges import index_dtype
-from prplugin.graph.footprint import Counts, Footprint
+from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods import BatchStep, Step, _device, _merge
-from prplugin.problem import Problem
+from prplugin.methods.base import BatchStep, Step
+from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.types.edges import index_dtype
 
 name = "persistent"
 runs_on = "gpu"
 
-MOST = 8 * _merge.THREADS
+MOST = 8 * gpu_merge.THREADS
 """Rows and edges of a piece: each thread of a block brings eight edges at once."""
 
 BLOCKS = 4
@@ -34,21 +35,21 @@ LEAST = 512
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges."""
-    return _device.unfit(adjacency, machine, footprint)
+    return gpu_pull.unfit(adjacency, machine, footprint)
 
 
 def footprint(graph: Counts, machine: Machine) -> Footprint:
     """Count the bytes of the in-edges, of the pieces, and of the vectors."""
     narrow_pays = graph.n >= NARROW_FROM
-    there, so_far = _device.csc_footprint(graph if narrow_pays else graph.in_float64)
+    there, so_far = gpu_pull.csc_footprint(graph if narrow_pays else graph.in_float64)
     pieces = (there.n + there.m) // LEAST + 1
     so_far = so_far.then("device", there.index * (pieces + 1))
-    return _merge.step_footprint(graph, there, so_far, pieces, takes_over=narrow_pays and there.real == 8)
+    return gpu_merge.step_footprint(graph, there, so_far, pieces, takes_over=narrow_pays and there.real == 8)
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
     """Add the window of what steps changed, which is only had where there is room."""
-    return _merge.leaping(graph, footprint(graph.in_float64, machine))
+    return gpu_merge.leaping(graph, footprint(graph.in_float64, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -56,32 +57,32 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
     n, m = adjacency.n, adjacency.m
     an_edge = 9.5e-12 if adjacency.weighted else 7.5e-12
     beyond = max(0.0, 1 - IN_CACHE / (n + 1))
-    return _device.ITERATIONS * (10e-6 + an_edge * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
+    return gpu_pull.ITERATIONS * (10e-6 + an_edge * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
     """Sort the edges by target and cut rows and edges into pieces."""
     problem = problem.on("device")
-    return _merge.MergeStep(problem, PersistentPlan(problem.adjacency))
+    return gpu_merge.MergeStep(problem, PersistentPlan(problem.adjacency))
 
 
 def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
     """Sort the edges by target and cut rows and edges into pieces, for many seeds: a launch an iteration."""
-    from prplugin.methods._device_batch import DeviceBatch  # for many seeds alone
+    from prplugin.methods.engines.gpu_batch import DeviceBatch  # for many seeds alone
 
     return DeviceBatch(problem.on("device"), seeds)
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     """Estimate from the bytes that must move: no other method of the GPU takes many seeds."""
-    return _device.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
+    return gpu_pull.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
 def ahead(weighted: bool) -> None:
     """Begin to compile what most graphs take."""
     types: dict[str, str | int] = {"index_t": "int", "offset_t": "int", "real_t": "double", "WEIGHTED": int(weighted)}
-    cuda.compile_ahead("methods/persistent.cu", "persist", **types)
-    cuda.compile_ahead("methods/merge_start.cu", "merge_start", real_t="double")
+    runtime.compile_ahead("methods/persistent.cu", "persist", **types)
+    runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t="double")
 
 
 class PersistentPlan:
@@ -93,17 +94,17 @@ class PersistentPlan:
         Only the first so many vertices have in-edges, and are rows; all if not given.
     """
 
-    threads = _merge.THREADS
+    threads = gpu_merge.THREADS
 
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
-        offsets = _merge.first_rows(adjacency, rows)
-        self._layout = _device.csc_layout(adjacency)
+        offsets = gpu_merge.first_rows(adjacency, rows)
+        self._layout = gpu_pull.csc_layout(adjacency)
         self.narrow_pays = adjacency.n >= NARROW_FROM
-        size = _merge.even_size(offsets.size - 1 + adjacency.m, cuda.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = _merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
+        size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
 
     def kernel(self, dtype: Any) -> Any:
-        return cuda.kernel("methods/persistent.cu", "persist", **_device.pull_types(self._layout, dtype))
+        return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
 
     def room(self, dtype: Any) -> int:
         return MOST * (8 if self._layout.shares.of(dtype) is not None or dtype == "float64" else 4)

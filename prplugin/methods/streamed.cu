@@ -25,8 +25,8 @@
 //
 //   WEIGHTED  0 or 1
 
-#include "../graph/block_scan.cuh"
-#include "pieces.cuh"
+#include "../gpu/block_scan.cuh"
+#include "../gpu/pieces.cuh"
 
 #define PIECE 2048
 #define GROUP 8  // numbers; a block has a thread for each group of a piece's edges

@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from prplugin import cuda
+from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.arrays import moved
-from prplugin.graph.edges import Floats
-from prplugin.graph.footprint import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
-from prplugin.methods import Step, _device, _packed, _pieces
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull, packed, pieces
 from prplugin.options import whole
-from prplugin.problem import Problem
-from prplugin.threads import Threads
+from prplugin.types.arrays import moved
+from prplugin.types.edges import Floats
 
 name = "streamed"
 runs_on = "gpu"
@@ -51,13 +52,13 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
-    if reason := cuda.missing():
+    if reason := runtime.missing():
         return reason
     if adjacency is None:
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
-    return _device.unfit(adjacency, machine, partial(footprint, chunk_bytes=LEAST_BYTES), REMEDY)
+    return gpu_pull.unfit(adjacency, machine, partial(footprint, chunk_bytes=LEAST_BYTES), REMEDY)
 
 
 def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
@@ -70,13 +71,13 @@ def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -
     parts = here.m * _edge_bytes(here) / max(1, chunk_bytes)
     buffers = packed if parts <= 1 else int(2 * packed / parts)
     so_far = so_far.then("device", buffers + _bytes_of_pieces(here))
-    return _device.step_footprint(here, so_far, at_once=1)
+    return gpu_pull.step_footprint(here, so_far, at_once=1)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate a ranking (benchmarks/results/kernels.md) with what they copy, and the laying out on the host."""
     copied = max(0, adjacency.m * _edge_bytes(adjacency) - 2 * CHUNK_BYTES)
-    return 5e-8 * adjacency.m + _device.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
+    return 5e-8 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
 
 
 def prepare(
@@ -105,12 +106,12 @@ def prepare(
     return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
 
 
-def step_of(problem: Problem, pull: StreamedPull) -> _device.DeviceStep:
+def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
     """Give the iteration around row sums, of a problem on the host."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else _device.DeviceStep(problem, pull, at_once=1)
+    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull, at_once=1)
 
 
-class _Reordered(_device.DeviceStep):
+class _Reordered(gpu_pull.DeviceStep):
     """The iteration over vertices that are numbered anew; ranks come and go in the order of the result, by the host.
 
     The GPU would need room for one more vector.
@@ -154,7 +155,7 @@ class StreamedPull:
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
     # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in a row.
-    chain = _device.ROW_CHAIN
+    chain = gpu_pull.ROW_CHAIN
 
     def __init__(
         self,
@@ -168,15 +169,15 @@ class StreamedPull:
         import cupy  # there: `unfit` has looked
 
         threads = Threads(this_machine().threads)
-        self.rows = _packed.smaller_order(_packed.Rows(*adjacency.csc), threads)
+        self.rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
         self.out_weight = adjacency.out_weight
         if self.rows.order is not None:
             self.out_weight = self.out_weight[self.rows.order]
         cutter = _Cutter(chunk_bytes, 8 if adjacency.weighted else 0)
-        self._data = _held(cutter.chunks(_packed.packed(self.rows, threads)), np.dtype(np.uint8), self._directory)
+        self._data = _held(cutter.chunks(packed.packed(self.rows, threads)), np.dtype(np.uint8), self._directory)
         self._chunks, self._edges = cutter.first_pieces, cutter.edges
         self._count = self._chunks[-1]
-        self._bits, self._room = _packed.bits_of(adjacency.n), max(8 * _packed.PIECE, cutter.largest + 8)
+        self._bits, self._room = packed.bits_of(adjacency.n), max(8 * packed.PIECE, cutter.largest + 8)
         self._pieces = cupy.asarray(cutter.table())
         self._partials = cupy.empty((self._count, 4))
         self._conveyor: _Conveyor | None = None
@@ -203,23 +204,23 @@ class StreamedPull:
         if not self._count:
             return
         types: dict[str, str | int] = {
-            "real_t": cuda.ctype(contributions.dtype),
+            "real_t": runtime.ctype(contributions.dtype),
             "WEIGHTED": int(self.rows.weights is not None),
         }
-        sum_pieces = cuda.roomy(cuda.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
+        sum_pieces = runtime.roomy(runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
         for chunk, (data, *shares) in self._conveyor_for(contributions.dtype):
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
                 (last - first,),
-                (_packed.PIECE // _packed.GROUP,),
+                (packed.PIECE // packed.GROUP,),
                 (
                     first, np.int32(self._bits), self._pieces, data, shares[0] if shares else None, contributions,
                     pulled, self._partials,
                 ),
                 shared_mem=self._room,
             )  # fmt: skip
-        collect = cuda.kernel("methods/streamed.cu", "collect", **types)
-        collect((self._count,), (_pieces.COLLECTORS,), (self._pieces, self._partials, pulled))
+        collect = runtime.kernel("methods/streamed.cu", "collect", **types)
+        collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, pulled))
 
     def _conveyor_for(self, dtype: Any) -> _Conveyor:
         """Give what brings the edges, with shares of this type; one type is held at a time."""
@@ -227,7 +228,7 @@ class StreamedPull:
             self._conveyor = None  # before the next is allocated
             columns = [self._data]
             if self.rows.weights is not None:
-                shares = _regrouped(_packed.shares(self.rows, self.out_weight, dtype), self._edges)
+                shares = _regrouped(packed.shares(self.rows, self.out_weight, dtype), self._edges)
                 columns.append(_held(shares, dtype, self._directory))
             self._conveyor = _Conveyor(columns, staged=self._directory is not None)
             self._shares_dtype = dtype
@@ -264,7 +265,7 @@ class _Cutter:
         self.edges: list[int] = []
         self._seen: list[Any] = []
 
-    def chunks(self, parts: Iterable[_packed.Packed]) -> Iterator[list[Any]]:
+    def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Any]]:
         """Give the bytes of each chunk, in parts that follow one another."""
         held: list[Any] = []
         edges, begins_at, pieces = 0, 0, 0
@@ -485,7 +486,7 @@ class _Buffer:
 
 def _bytes_of_pieces(graph: Adjacency | Counts) -> int:
     """Count what the GPU holds of pieces: whole ones, and the last of each part; and the little that is held beside."""
-    return BESIDE + A_PIECE * (graph.m // _packed.PIECE + graph.m // _packed.PART + 2)
+    return BESIDE + A_PIECE * (graph.m // packed.PIECE + graph.m // packed.PART + 2)
 
 
 def fitting(problem: Problem) -> int:
@@ -493,7 +494,7 @@ def fitting(problem: Problem) -> int:
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
     beside = footprint(Counts.of(problem.adjacency).in_float64, this_machine(), chunk_bytes=0).device.peak
     taken = beside + 8 * given * problem.adjacency.n
-    return min(CHUNK_BYTES, max(LEAST_BYTES, (cuda.bytes_free() - taken) // 2))
+    return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.bytes_free() - taken) // 2))
 
 
 def _edge_bytes(graph: Adjacency | Counts) -> float:

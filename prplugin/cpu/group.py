@@ -1,0 +1,172 @@
+"""Edges by row, and degrees, on the CPU: a counting sort in two passes, compiled by Numba and shared among threads.
+
+The first pass brings edges together by bucket, a range of rows; the second sorts each bucket, which lies in the cache
+by then. Both keep the order of the frame, so that the result is the same for any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.memory import compiled, prefetch, read_only
+from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.threads import Threads
+from prplugin.types.edges import Floats, Integers, index_dtype
+
+__all__ = ["AHEAD", "PIECE", "bits_of", "counted", "cut", "grouped"]
+
+PIECE = 1 << 17
+"""Rows of a frame that a thread takes at a time."""
+
+BUCKET_BITS = 8
+"""As many buckets, 256, as a core writes to at once without losing its place."""
+
+AHEAD = 64
+"""Rows between the one whose place is fetched and the one whose turn it is."""
+
+FETCHED_FROM = 1 << 20
+"""Counts that a cache of a core's own may not hold."""
+
+
+def cut(size: int) -> list[tuple[int, int]]:
+    """Cut rows into pieces: the first of each, and the one after its last."""
+    return [(first, min(first + PIECE, size)) for first in range(0, size, PIECE)]
+
+
+def bits_of(low: int) -> Any:
+    """Give the bits of an id as those of an int64, in which differences of ids come out right, modulo 2**64."""
+    return np.uint64(low % 2**64).astype(np.int64)
+
+
+def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
+    """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
+    ids, least = read_only(ids), bits_of(low)
+    # A vector for each thread, but no more of them than a few bytes an edge.
+    most = min(threads.count, max(1, ids.size // max(1, n)))
+    ahead = AHEAD if n > FETCHED_FROM else 0
+    vectors = [np.zeros(n, index_dtype(ids.size)) for _ in range(most)]
+
+    def count(first: int, last: int) -> None:
+        counts = vectors.pop()
+        _count(ids, least, 0, first, last, ahead, counts)
+        vectors.append(counts)
+
+    threads.share(cut(ids.size), count, most)
+    return np.sum(vectors, axis=0, dtype=vectors[0].dtype) if most > 1 else vectors[0]
+
+
+def grouped(
+    rows: Any, columns: Any, weights: Floats | None, n: int, threads: Threads, low: int = 0
+) -> tuple[Integers, Integers, Floats | None]:
+    """Group edges by row: a sort that is stable in the order of the frame.
+
+    Parameters
+    ----------
+    rows, columns : arrays of m int32 or int64
+        Both ends of each edge, as ids from `low` to low + n - 1.
+    weights : array of m float64, or None
+
+    Returns
+    -------
+    offsets : array of n + 1 int64
+    indices : array of m positions
+        The columns, less `low`, by row.
+    weights : array of m float64, or None
+    """
+    bits = max(n - 1, 1).bit_length()
+    shift = max(bits - BUCKET_BITS, 0)
+    index = index_dtype(n)
+    bounds, pairs, moved = _by_bucket(
+        read_only(rows), read_only(columns), weights, n, bits_of(low), shift, bits, threads
+    )
+    del rows, columns  # their memory may be free from here on
+    offsets = np.zeros(n + 1, np.int64)
+    indices = np.empty(pairs.size, index)
+    sorted_weights = None if moved is None else np.empty_like(moved)
+
+    def sort(bucket: int) -> None:
+        ends = offsets[(bucket << shift) + 1 : ((bucket + 1) << shift) + 1]
+        _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, moved, ends, indices, sorted_weights)
+
+    threads.share([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
+    return offsets, indices, sorted_weights
+
+
+def _by_bucket(
+    rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
+) -> tuple[Integers, Any, Any]:
+    """Bring edges together by bucket.
+
+    Returns
+    -------
+    bounds : array of int64
+        Where the edges of each bucket begin, and where those of the last one end.
+    pairs : array of m int64
+        The row, as of its bucket, and the column, which takes the lower bits: 64 are enough for both with any n whose
+        vertices a machine could hold.
+    weights : array of m float64, or None
+    """
+    pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
+    counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
+    threads.share(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
+    bounds = offsets_of(counts.sum(axis=0))
+    places = np.cumsum(counts, axis=0, dtype=np.int64)
+    places += bounds[:-1]
+    places -= counts
+    pairs = np.empty(rows.size, np.int64)
+    moved = None if weights is None else np.empty_like(weights)
+
+    def fill(nth: int, first: int, last: int) -> None:
+        _fill(rows, columns, weights, low, shift, bits, first, last, places[nth], pairs, moved)
+
+    threads.share(pieces, fill)
+    return bounds, pairs, moved
+
+
+# Indices are cast to unsigned integers: Numba would look at the sign of others first, at each access.
+
+
+@compiled
+def _count(ids, low, shift, first, last, ahead, counts):
+    """Count the ids of each bucket in some rows; fetch the counts of rows so far ahead, unless 0."""
+    for row in range(first, last):
+        if ahead > 0 and row + ahead < last:
+            prefetch(counts, (np.int64(ids[row + ahead]) - low) >> shift)  # type: ignore[call-arg]
+        counts[np.uint64((np.int64(ids[row]) - low) >> shift)] += 1
+
+
+@compiled
+def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, moved):
+    """Write both ends of some edges (and the weight, unless None) to the next place of the row's bucket."""
+    mask = (1 << shift) - 1
+    for edge in range(first, last):
+        row = np.int64(rows[edge]) - low
+        column = np.int64(columns[edge]) - low
+        bucket = np.uint64(row >> shift)
+        place = np.uint64(places[bucket])
+        places[bucket] += 1
+        pairs[place] = (row & mask) << bits | column
+        if weights is not None:
+            moved[place] = weights[edge]
+
+
+@compiled
+def _sort(begin, end, bits, pairs, moved, ends, indices, weights):
+    """Sort the edges of a bucket by row, and leave in `ends`, 0 at first, where each of its rows ends."""
+    for edge in range(begin, end):
+        ends[np.uint64(pairs[edge] >> bits)] += 1
+    start = begin
+    for row in range(ends.size):
+        size = ends[row]
+        ends[row] = start
+        start += size
+    mask = (1 << bits) - 1
+    for edge in range(begin, end):
+        its_row = np.uint64(pairs[edge] >> bits)
+        place = np.uint64(ends[its_row])
+        ends[its_row] += 1
+        indices[place] = pairs[edge] & mask
+        if moved is not None:
+            weights[place] = moved[edge]

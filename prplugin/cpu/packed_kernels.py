@@ -1,0 +1,123 @@
+"""Rows sorted by source, and edges packed in pieces, compiled by Numba: see streamed.cu."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prplugin.cpu.memory import compiled
+
+__all__ = ["pack", "sort_rows", "sort_weighted_rows"]
+
+
+@compiled
+def sort_rows(offsets, sources, position, rows, sorted_sources):
+    """Write the sources of some rows one row after the other, each in rising order; `position` numbers them anew."""
+    at = 0
+    for row in rows:
+        begin = at
+        for edge in range(offsets[row], offsets[row + 1]):
+            sorted_sources[at] = sources[edge] if position is None else position[sources[edge]]
+            at += 1
+        sorted_sources[begin:at].sort()
+
+
+@compiled
+def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):
+    """Do the same with weights; parallel edges keep their order."""
+    at = 0
+    for row in rows:
+        begin, end = offsets[row], offsets[row + 1]
+        its_sources = np.empty(end - begin, sorted_sources.dtype)
+        for edge in range(begin, end):
+            its_sources[edge - begin] = sources[edge] if position is None else position[sources[edge]]
+        for place in np.argsort(its_sources, kind="mergesort"):
+            sorted_sources[at] = its_sources[place]
+            sorted_weights[at] = weights[begin + place]
+            at += 1
+
+
+@compiled
+def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
+    """Pack edges begin..end of rows one after the other, in pieces of `size` edges.
+
+    Row k of them has the edges starts[k]..starts[k + 1], and is row `first_row` + k of the graph.
+
+    Parameters
+    ----------
+    bits : int
+        That a source takes, at most.
+    packed : array of uint8
+        Room for all, and 0.
+    pieces : array of int64, of a row a piece and two columns
+        Where each piece begins in `packed`, and its first row.
+
+    Returns
+    -------
+    size : int
+        What was written to `packed`.
+    """
+    mask = (1 << bits) - 1
+    lengths, gaps, steps = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    row = np.searchsorted(starts, begin, "right") - 1
+    at = 0
+    for piece in range(pieces.shape[0]):
+        first, last = begin + piece * size, min(begin + (piece + 1) * size, end)
+        while starts[row + 1] <= first:
+            row += 1
+        pieces[piece, 0], pieces[piece, 1] = at, first_row + row
+        before, runs, edge = row, 0, first
+        while True:
+            stop = min(starts[row + 1], last)
+            if stop > edge:
+                lengths[runs] = stop - edge - 1
+                gaps[runs] = 0 if runs == 0 else row - before - 1
+                before = row
+                runs += 1
+                edge = stop
+            if edge == last:
+                break
+            row += 1
+        previous = 0
+        for edge in range(first, last):
+            steps[edge - first] = (sources[edge] - previous) & mask
+            previous = sources[edge]
+        edges = last - first
+        packed[at], packed[at + 1], packed[at + 2], packed[at + 3] = edges & 255, edges >> 8, runs & 255, runs >> 8
+        widths = at + 4
+        at = widths + 2 * ((runs + 7) // 8) + (edges + 7) // 8
+        widths, at = _pack_groups(lengths, runs, packed, widths, at)
+        widths, at = _pack_groups(gaps, runs, packed, widths, at)
+        widths, at = _pack_groups(steps, edges, packed, widths, at)
+        at = (at + 15) & ~15
+    return at
+
+
+@compiled
+def _pack_groups(values, count, packed, widths, at):
+    """Write numbers, eight of them to as many bytes as the widest has bits; give where what follows goes."""
+    for group in range(0, count, 8):
+        size = min(8, count - group)
+        together = 0
+        for k in range(size):
+            together |= values[group + k]
+        width = 0
+        while together >> width:
+            width += 1
+        packed[widths] = width
+        widths += 1
+        held, word = 0, 0
+        for k in range(size):
+            word |= values[group + k] << held
+            held += width
+            while held >= 8:
+                packed[at] = word & 255
+                at += 1
+                word >>= 8
+                held -= 8
+        if size < 8:  # the others of the group are 0
+            left = width - (size * width) // 8
+            for _ in range(left):
+                packed[at] = word & 255
+                at += 1
+                word >>= 8
+    return widths, at

@@ -1,0 +1,61 @@
+"""Edges by target on the CPU, of pieces that come one after another and are never held together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prplugin.cpu.compensated import CompensatedSums
+from prplugin.cpu.memory import compiled, read_only
+from prplugin.cpu.sorting import offsets_of, rows_of
+from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
+
+__all__ = ["EdgesInPieces"]
+
+
+class EdgesInPieces:
+    """Puts edges in their places by target, for which their number has to be known.
+
+    It holds a position an edge, and a weight if they have one, from the first piece on, and beside those a few numbers
+    a vertex.
+
+    Parameters
+    ----------
+    in_degrees, out_degrees : arrays of n integers
+    weighted : bool
+    """
+
+    def __init__(self, in_degrees: Integers, out_degrees: Integers, *, weighted: bool) -> None:
+        self._offsets = offsets_of(in_degrees)
+        self._next = self._offsets[:-1].copy()
+        n, m = in_degrees.size, int(self._offsets[-1])
+        self._out_degrees = out_degrees
+        self._sources = np.empty(m, index_dtype(n))
+        self._weights: Floats | None = np.empty(m) if weighted else None
+        self._sums = CompensatedSums(n) if weighted else None
+
+    def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
+        """Put the edges of a piece in their places, after those of the pieces before."""
+        source, destination = read_only(source), read_only(destination)
+        if self._sums is not None:
+            assert weights is not None
+            self._sums.add(source, weights)
+            weights = read_only(weights)
+        _put(source, destination, weights, self._next, self._sources, self._weights)
+
+    def edges(self) -> GroupedEdges:
+        """Give the edges, once all are in their places."""
+        offsets, sources = self._offsets, self._sources
+        out_weight, chain = (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
+        return GroupedEdges((offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), chain)
+
+
+@compiled
+def _put(source, destination, weights, places, sources, placed_weights):
+    """Write the source of each edge (and its weight, unless None) to the next place of its target."""
+    for edge in range(source.size):
+        target = np.uint64(destination[edge])
+        place = np.uint64(places[target])
+        places[target] += 1
+        sources[place] = source[edge]
+        if weights is not None:
+            placed_weights[place] = weights[edge]

@@ -1,0 +1,49 @@
+"""Stable sorting and offsets in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Integers, index_dtype
+
+__all__ = ["offsets_of", "packs", "rows_of", "stable_order"]
+
+
+def offsets_of(counts: Integers) -> Integers:
+    """Give where each group begins, and where the last one ends: n + 1 int64, for m may pass 2**31 where n does not."""
+    offsets = np.zeros(counts.size + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def stable_order(keys: Integers) -> Integers:
+    """Give the permutation that sorts small non-negative keys and keeps the order of equal ones.
+
+    Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
+    than `numpy.argsort` with ``kind="stable"``.
+    """
+    if (xp := namespace(keys)) is not np:
+        order: Integers = xp.argsort(keys, kind="stable")
+        return order
+    largest = int(keys.max(initial=0))
+    position_bits = keys.size.bit_length()
+    if not packs(largest, keys.size):
+        return np.argsort(keys, kind="stable")
+    packed = keys.astype(np.int64) << position_bits
+    packed |= np.arange(keys.size)
+    packed.sort()
+    packed &= (1 << position_bits) - 1
+    return packed
+
+
+def packs(largest: int, count: int) -> bool:
+    """Say whether a key up to `largest` and a position below `count` fit in 63 bits together."""
+    return largest.bit_length() + count.bit_length() <= 63
+
+
+def rows_of(offsets: Integers) -> Integers:
+    """Return the row of each entry of compressed rows."""
+    n = offsets.size - 1
+    rows: Integers = np.repeat(np.arange(n, dtype=index_dtype(n)), np.diff(offsets))
+    return rows

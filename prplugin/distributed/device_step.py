@@ -1,0 +1,268 @@
+"""Iterations on a GPU over the rows of a rank, by a method's kernel, with ghosts' contributions by NCCL in between.
+
+An iteration is a kernel, which iterates once; a gather of what others have for ghosts; and one group of NCCL, which
+brings this rank's ghosts and what every rank has measured. Both of the last run on a stream of their own, while the
+next iteration begins with what needs no ghosts, if the method has it so. The host waits for none of them. Each kernel
+adds up what all ranks measured by itself, in their order: the same bits on each.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Protocol
+
+import cupy
+import numpy as np
+
+from prplugin.distributed.communicator import summed
+from prplugin.distributed.shard import Shard
+from prplugin.distributed.vectors import vector_chain
+from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
+from prplugin.machine import this_machine
+from prplugin.methods import persistent, propagation_blocking
+from prplugin.methods.base import GpuStep, SpreadStep, Sums
+from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.numerics.rounding import StepChain
+from prplugin.options import Options
+from prplugin.types.edges import Floats
+
+if TYPE_CHECKING:
+    from prplugin.distributed.nccl import DeviceRanks
+
+__all__ = ["RowsStep", "prepare"]
+
+AT_ONCE = 16
+"""Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
+
+PLANS = {persistent.name: persistent.PersistentPlan, propagation_blocking.name: propagation_blocking.BlockedPlan}
+
+
+def prepare(
+    communicator: DeviceRanks, shard: Shard, options: Options, v: Floats | None, w: Floats | None
+) -> tuple[str, RowsStep]:
+    """Choose a method, the same on all ranks, and make its plan.
+
+    Raises
+    ------
+    MethodUnavailableError
+        If the method that was asked for cannot run on the part of some rank.
+    """
+    asked = list(PLANS) if options.method == "auto" else [options.method]
+    able = [name for name in asked if set(options.method_options) <= set(_options_of_plan(name))]
+    machine, adjacency = this_machine(), shard.adjacency
+    by_name = {propagation_blocking.name: propagation_blocking, persistent.name: persistent}
+    found = communicator.gather(
+        [(by_name[name].unfit(adjacency, machine), by_name[name].cost(adjacency, machine)) for name in able]
+    )
+    costs = {}
+    for nth, name in enumerate(able):
+        reasons = [of_rank[nth][0] for of_rank in found if of_rank[nth][0] is not None]
+        if not reasons:
+            costs[name] = max(of_rank[nth][1] for of_rank in found)
+    if not costs:
+        raise MethodUnavailableError(f"method {able[0]!r} cannot run here: {found[0][0][0] or reasons[0]}")
+    name = min(costs, key=lambda name: costs[name])
+    plan = PLANS[name](adjacency, rows=shard.rows, **options.method_options) if shard.rows else None
+    return name, RowsStep(communicator, shard, options.alpha, v, w, plan)
+
+
+def _options_of_plan(name: str) -> tuple[str, ...]:
+    return ("tile", "piece") if name == propagation_blocking.name else ()
+
+
+class RowsPlan(gpu_merge.Plan, Protocol):
+    """A plan for some rows, with sources among others too."""
+
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+
+
+class RowsStep(GpuStep, SpreadStep):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank; its parts are those of `MergeStep`.
+
+    Parameters
+    ----------
+    plan : RowsPlan, or None
+        How the kernel reads the edges; None where the rank owns no vertex.
+    """
+
+    def __init__(
+        self,
+        communicator: DeviceRanks,
+        shard: Shard,
+        alpha: float,
+        v: Floats | None,
+        w: Floats | None,
+        plan: RowsPlan | None,
+    ) -> None:
+        self._communicator, self._shard, self._plan = communicator, shard, plan
+        self._weighted = shard.adjacency.weighted
+        self._n, self._rows = shard.adjacency.n, shard.rows
+        size, most = communicator.size, int(np.diff(shard.offsets).max())
+        facts = communicator.gather((plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.chain))
+        self.narrow_pays = any(narrow for narrow, _ in facts)
+        self.at_once = AT_ONCE
+        # The same grid on all ranks, so that what its blocks leave is as much on each.
+        self._starting = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
+        pieces = 0 if plan is None else plan.pieces.count
+        blocks = 0 if plan is None else min(pieces, gpu_merge.most_blocks_of(plan))
+        totals = gpu_pull.TOTALS
+        sizes = (
+            pieces, pieces, 2 * totals, totals * self._starting, totals * self._starting * size,
+            2 * totals * self.at_once * size, 2, self._rows, self._rows, 2 * self._n, 2 * totals * max(1, blocks), 1,
+        )  # fmt: skip
+        room = cupy.zeros(sum(sizes))
+        (
+            self._fronts, self._tails, self._measured, self._begun, self._all_begun, everyone, self._constants,
+            self._before, self._outflow, self._both, self._partials, arrived,
+        ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
+        self._arrived = arrived.view(np.uint32)
+        # Two in turn, so that what the step before some at once measured is still there after them.
+        self._everyone = list(everyone.reshape(2, self.at_once, size, totals))
+        uniform = 1.0 / shard.n
+        self._uniform = uniform, (1 - alpha) * uniform
+        self._equation = alpha, *self._vectors(alpha, v, w), self._outflow
+        sums = 3 * gpu_pull.TOTALS_CHAIN + size  # in a block, of the blocks, and of the ranks
+        self._chain = self.chain = StepChain(
+            row=max(chain for _, chain in facts),
+            edge=shard.chain + 4 if self._weighted else 2,
+            dangling=sums,
+            vectors=vector_chain(shard),
+            norm=sums + 1,
+        )
+        self._sent = cupy.concatenate(shard.sent)
+        self._travelling = cupy.cuda.Stream(non_blocking=True)
+        self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self.at_once)]
+        self._ready = cupy.cuda.Event()
+        self._contributions: list[Any] = []
+
+    def _vectors(self, alpha: float, v: Floats | None, w: Floats | None) -> tuple[Any, int, Any, int]:
+        """Give w and (1 - alpha) * v as kernels take them: an entry a row, or one that stands for all, with step 0."""
+        if v is None:
+            teleport, step = self._constants[1:], 0
+        else:
+            teleport, step = (1 - alpha) * v, 1
+        if w is None and v is not None:
+            w = v
+        return (self._constants, 0, teleport, step) if w is None else (w, 1, teleport, step)
+
+    def contribute_in(self, dtype: str) -> None:
+        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        both = self._both.view(dtype)
+        self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
+        self._leaving = cupy.empty(self._sent.size, dtype)
+        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
+        if self._plan is not None:
+            self._edges: tuple[Any, ...] = ()  # makes room
+            self._launch = self._plan.kernel(dtype).kernel
+            self._room = self._plan.room(dtype)
+            self._blocks = gpu_merge.blocks_of(self._plan, self._launch, self._room)
+            self._edges = self._plan.edges(dtype)
+
+    def start(self, ranks: Floats | float) -> None:
+        if not self._contributions:
+            self.contribute_in("float64")
+        given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
+        self._ranks: Floats = cupy.empty(self._rows)
+        self._begin(
+            (self._starting,),
+            (gpu_merge.THREADS,),
+            (
+                self._rows, np.int32(self._weighted), self._shard.adjacency.out_weight, given, uniform,
+                *self._uniform, self._tails.size, self._tails, 0, self._measured, self._arrived, self._constants,
+                self._ranks, self._outflow, self._contributions[0], self._begun,
+            ),
+        )  # fmt: skip
+        self._here = self._bring(0, self._begun, self._all_begun)
+        self._latest = self._starting * self._communicator.size, self._all_begun
+
+    def __call__(self) -> Sums:
+        return self._taken(1)[0]
+
+    def many(self, count: int) -> list[Sums]:
+        if self._rows:
+            self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
+        self._known = self._latest
+        return self._taken(count)
+
+    def rewind(self, count: int) -> None:
+        # Contributions come out of the ranks by the same operation as before, but D is a sum in another order.
+        self.start(self._before)
+        self._latest = self._known
+        if count:
+            self._taken(count)
+
+    def _taken(self, count: int) -> list[Sums]:
+        """Take steps, and then wait for what they measured."""
+        everyone = self._everyone[0]
+        for nth in range(count):
+            self._step()
+            self._contributions.reverse()
+            self._here = self._bring(nth, self._measured[gpu_pull.TOTALS :], everyone[nth])
+            self._latest = self._communicator.size, everyone[nth]
+        self._everyone.reverse()
+        cupy.cuda.get_current_stream().wait_event(self._here)
+        measured = self._communicator.arrived(everyone[:count])
+        self._communicator.waited(sum(cupy.cuda.get_elapsed_time(*events) for events in self._events[:count]) / 1000)
+        return [Sums(sum(of_step[:, 0].tolist()), float(of_step[:, 1].max())) for of_step in measured]
+
+    def _step(self) -> None:
+        stream = cupy.cuda.get_current_stream()
+        if self._plan is None:
+            stream.wait_event(self._here)
+            return  # what it measures is 0, as it is from the start
+        self._plan.begin(self._contributions[0])
+        stream.wait_event(self._here)
+        pieces = self._plan.pieces
+        self._launch(
+            (self._blocks,),
+            (self._plan.threads,),
+            (
+                np.int32(1), -1.0, np.inf, np.inf, np.int32(0), np.inf, pieces.n, pieces.m, pieces.size, pieces.count,
+                pieces.cuts, pieces.offsets, self._fronts, self._tails, *self._edges, *self._equation, self._ranks,
+                *self._contributions, None, np.int32(self._latest[0]), self._latest[1], self._measured, self._partials,
+                self._arrived,
+            ),
+            shared_mem=self._room,
+            enable_cooperative_groups=True,
+        )  # fmt: skip
+
+    def _bring(self, nth: int, measured: Any, everyone: Any) -> Any:
+        """Send contributions to those who have them for ghosts, and bring those of ghosts, and what all measured.
+
+        Returns
+        -------
+        Event
+            When all is here.
+        """
+        began, here = self._events[nth]
+        self._ready.record()
+        self._travelling.wait_event(self._ready)
+        with self._travelling:
+            began.record()
+            self._exchange(self._contributions[0], measured, everyone)
+            here.record()
+        return here
+
+    def _exchange(self, contributions: Any, measured: Any, everyone: Any) -> None:
+        shard = self._shard
+        if self._sent.size:
+            cupy.take(contributions, self._sent, out=self._leaving)
+        with self._communicator.together() as calls:
+            leaving, ghost = 0, self._rows
+            for rank, (vertices, ghosts) in enumerate(zip(shard.sent, shard.ghosts, strict=True)):
+                calls.send(self._leaving[leaving : leaving + vertices.size], rank)
+                calls.receive(contributions[ghost : ghost + ghosts], rank)
+                leaving += vertices.size
+                ghost += ghosts
+            calls.all(measured, everyone)
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+    def add(self, values: Any) -> Any:
+        return summed(self._communicator, values)
+
+    def of_first(self, value: Any) -> Any:
+        return self._communicator.gather(value)[0]

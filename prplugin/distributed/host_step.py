@@ -1,0 +1,158 @@
+"""One iteration on the processor over the rows of a rank, with the contributions of its ghosts from their owners."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.crew import Crew, equal_work
+from prplugin.cpu.outflow import outflow
+from prplugin.cpu.sums import RowSums, total
+from prplugin.distributed.communicator import Communicator, summed
+from prplugin.distributed.shard import Shard
+from prplugin.distributed.vectors import vector_chain
+from prplugin.methods.base import SpreadStep, Sums
+from prplugin.numerics.rounding import StepChain, chain
+from prplugin.types.edges import Floats
+
+__all__ = ["CompiledStep", "NumpyStep"]
+
+
+class _HostStep(SpreadStep, ABC):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank.
+
+    What a step leaves in contributions goes to those who have them for ghosts together with its sums: one exchange an
+    iteration.
+    """
+
+    def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
+        self._communicator, self._shard, self._alpha = communicator, shard, alpha
+        self._rows, n = shard.rows, shard.adjacency.n
+        out_weight = shard.adjacency.out_weight[: self._rows]
+        self._outflow = outflow(out_weight, weighted=shard.adjacency.weighted)
+        uniform = np.array([1.0 / shard.n])
+        v = uniform if v is None else v
+        self._target = v if w is None else w
+        self._teleport = (1 - alpha) * v
+        # Those of the rows, and then those of the ghosts.
+        self._contributions, self._next = np.empty(n), np.empty(n)
+
+    def _chain(self, row: int, sums: int) -> StepChain:
+        """Give the roundings of a step, with those of a row sum and those of the sums of all rows of a rank."""
+        shard, ranks = self._shard, self._communicator.size
+        return StepChain(
+            row=row,
+            edge=shard.chain + 4 if shard.adjacency.weighted else 2,
+            dangling=sums + ranks,
+            vectors=vector_chain(shard),
+            norm=sums + ranks + 1,
+        )
+
+    def start(self, ranks: Floats | float) -> None:
+        self._ranks = np.empty(self._rows)
+        self._ranks[:] = ranks
+        np.multiply(self._ranks, self._outflow, out=self._contributions[: self._rows])
+        self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._outflow == 0, self._ranks, 0.0)))
+
+    def __call__(self) -> Sums:
+        measured = self._step(self._contributions, self._next)
+        self._contributions, self._next = self._next, self._contributions
+        return self._exchange(self._contributions, *measured)
+
+    @abstractmethod
+    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
+        """Replace this rank's part of x, and write the contributions that follow; give change, largest and dangling."""
+
+    def _exchange(self, contributions: Floats, change: float, largest: float, dangling: float) -> Sums:
+        """Bring the ghosts' contributions, and the sums of all ranks, added up in the order of these on each."""
+        mine = np.array([change, largest, dangling])
+        came = self._communicator.exchange([(contributions[vertices], mine) for vertices in self._shard.sent])
+        ghost = self._rows
+        for brought, _ in came:
+            contributions[ghost : ghost + brought.size] = brought
+            ghost += brought.size
+        sums = np.array([measured for _, measured in came])
+        self._mass = float(sum(sums[:, 2].tolist()))
+        return Sums(float(sum(sums[:, 0].tolist())), float(sums[:, 1].max()))
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+    def add(self, values: Any) -> Any:
+        return summed(self._communicator, values)
+
+    def of_first(self, value: Any) -> Any:
+        return self._communicator.gather(value)[0]
+
+
+class NumpyStep(_HostStep):
+    """Whole vectors at a time: nothing to compile."""
+
+    def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
+        super().__init__(communicator, shard, alpha, v, w)
+        offsets, self._sources, weights = shard.adjacency.csc
+        self._row_sums = RowSums(offsets[: self._rows + 1])
+        self._shares: Floats | None = None
+        if weights is not None:
+            whole = shard.adjacency.out_weight[self._sources]
+            self._shares = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
+        most = int(np.diff(shard.offsets).max())
+        self.chain = self._chain(chain(shard.longest), chain(most))
+
+    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
+        terms = contributions[self._sources]
+        if self._shares is not None:
+            terms *= self._shares
+        ranks = self._row_sums(terms)
+        ranks *= self._alpha
+        ranks += self._alpha * self._mass * self._target + self._teleport
+        moves = np.abs(ranks - self._ranks)
+        self._ranks = ranks
+        np.multiply(ranks, self._outflow, out=following[: self._rows])
+        return total(moves), float(moves.max(initial=0.0)), total(np.where(self._outflow == 0, ranks, 0.0))
+
+
+class CompiledStep(_HostStep):
+    """The kernels of `numba`, on the threads of this worker: the same bits for any number of them."""
+
+    def __init__(
+        self,
+        communicator: Communicator,
+        shard: Shard,
+        alpha: float,
+        v: Floats | None,
+        w: Floats | None,
+        threads: int,
+    ):
+        from prplugin.cpu import pull_kernels as kernels  # imports Numba
+
+        super().__init__(communicator, shard, alpha, v, w)
+        self._kernels = kernels
+        offsets, sources, weights = shard.adjacency.csc
+        offsets = offsets[: self._rows + 1]
+        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
+        self._shares: Floats | None = None
+        if weights is not None:
+            self._shares = np.empty_like(weights)
+            kernels.edge_shares(weights, sources, shard.adjacency.out_weight, self._shares)
+        blocks = -(-self._rows // kernels.BLOCK)
+        self._sums = np.zeros((blocks, 3))
+        self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
+        self._fan = np.uint64(kernels.fan_for(shard.longest))
+        most = int(np.diff(shard.offsets).max())
+        sums = max(chain(most), kernels.step_chain() + chain(-(-most // kernels.BLOCK)))
+        self.chain = self._chain(kernels.pull_chain(shard.longest), sums)
+
+    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
+        def sweep(first: int, last: int) -> None:
+            self._kernels.sweep(
+                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
+                self._ranks, following, None, self._sums,
+            )  # fmt: skip
+
+        self._crew.work(sweep)
+        change, largest, dangling = self._sums.T
+        return total(change), float(largest.max(initial=0.0)), total(dangling)

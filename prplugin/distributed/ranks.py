@@ -1,0 +1,151 @@
+"""What a rank does for one ranking: read what is given by vertex, iterate, and write its part of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prplugin.distributed.communicator import Communicator
+from prplugin.distributed.shard import Shard, Stages
+from prplugin.distributed.vectors import Given, vector
+from prplugin.machine import COMPILED_FROM
+from prplugin.methods.base import Step
+from prplugin.options import Options
+from prplugin.result.ranking import highest
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome, iterate, step_budget
+from prplugin.types.arrays import moved
+
+__all__ = ["Report", "rank"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What there is to say of a ranking, besides the ranks.
+
+    Attributes
+    ----------
+    converged : bool
+    iterations : int
+    error_bound : float
+    method : str
+    n, m : int
+    rows : list of int
+        Of each rank's part of the result.
+    like : frame
+        Of the type of the result, without rows.
+    stages : dict
+        Seconds of each stage, of the slowest rank; "communication" is a part of the others.
+    sent : list of int
+        Bytes that each rank has sent to others, while it ranked.
+    """
+
+    converged: bool
+    iterations: int
+    error_bound: float
+    method: str
+    n: int
+    m: int
+    rows: list[int]
+    like: Any
+    stages: Mapping[str, float]
+    sent: list[int]
+
+
+def rank(
+    communicator: Communicator,
+    shard: Shard,
+    names: list[Any],
+    options: Options,
+    given: Mapping[str, Given],
+    threads: int,
+    watch: Callable[[int, float], object],
+) -> tuple[Any, Report]:
+    """Rank the vertices together; give this rank's part of the result, and a report, the same on every rank.
+
+    Parameters
+    ----------
+    names : list of column labels
+        How the result names the columns of a vertex.
+    given : dict
+        This rank's share of the arguments `personalization`, `dangling` and `nstart`, where they are given.
+    threads : int
+        That this rank may use.
+    watch : function
+        Called after each iteration with their count and the error bound.
+    """
+    stages, sent, waited = Stages(), communicator.sent, communicator.seconds
+    v, w, start = (
+        vector(communicator, shard, what, given.get(what)) for what in ("personalization", "dangling", "nstart")
+    )
+    stages.done("vectors")
+    if shard.n == 0:
+        method, outcome = "numpy", Outcome(shard.adjacency.out_weight[:0], True, 0, 0.0)
+    else:
+        method, step = _step(communicator, shard, options, v, w, threads)
+        stages.done("plan")
+        certificate = Certificate(options.alpha, shard.n, shard.m, step.chain, options.dtype, options.scale)
+        budget = step_budget(certificate, options)
+        outcome = iterate(step, 1.0 / shard.n if start is None else start, certificate, options, budget, watch)
+        del step
+    stages.done("iterations")
+    ranks = outcome.ranks if options.scale == 1 else outcome.ranks * shard.n
+    ranks = ranks.astype(options.dtype, copy=False)
+    frame = _written(communicator, shard, names, ranks, options.top)
+    stages.done("write")
+    seconds = shard.seconds | stages.seconds | {"communication": communicator.seconds - waited}
+    everyone = communicator.gather((len(frame), seconds, communicator.sent - sent))
+    report = Report(
+        converged=outcome.converged,
+        iterations=outcome.iterations,
+        error_bound=outcome.error_bound,
+        method=method,
+        n=shard.n,
+        m=shard.m,
+        rows=[rows for rows, _, _ in everyone],
+        like=frame.iloc[:0],
+        stages={stage: max(each[stage] for _, each, _ in everyone) for stage in seconds},
+        sent=[one for _, _, one in everyone],
+    )
+    return frame, report
+
+
+def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int) -> tuple[str, Step]:
+    """Prepare the method: on the GPU if the graph is there, else what pays for its largest part."""
+    if shard.adjacency.place == "device":
+        from prplugin.distributed import device_step  # imports CuPy, which holds the graph
+
+        device: Any = communicator  # one between GPUs
+        return device_step.prepare(device, shard, options, v, w)
+    from prplugin.distributed import host_step
+
+    compiled = shard.largest >= COMPILED_FROM if options.method == "auto" else options.method == "numba"
+    if compiled or options.method_options:
+        threads = options.method_options.get("threads") or threads
+        return "numba", host_step.CompiledStep(communicator, shard, options.alpha, v, w, threads)
+    return "numpy", host_step.NumpyStep(communicator, shard, options.alpha, v, w)
+
+
+def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
+    """Write this rank's part of the result; of the highest ranks alone, the first rank writes all."""
+    parts = shard.directory.parts
+    first = shard.offsets[communicator.rank]
+    columns = shard.directory.columns(shard.keys)
+    if top is None:
+        return parts.write(names, columns, ranks, first)
+    mine: Any = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
+    values = communicator.gather(moved(ranks[mine], "host"))
+    # Falling; equal ones in the order of the ranks, and so of the result.
+    whose = np.repeat(np.arange(len(values)), [found.size for found in values])
+    order = np.argsort(-np.concatenate(values), kind="stable")[:top]
+    chosen = mine[: int(np.count_nonzero(whose[order] == communicator.rank))]
+    frame = parts.write(names, columns, ranks, 0, chosen)
+    pieces = communicator.exchange([parts.packed(frame if one == 0 else frame.iloc[:0]) for one in range(len(values))])
+    together = parts.joined([parts.unpacked(piece, frame) for piece in pieces], frame)
+    if communicator.rank:
+        return together.iloc[:0]
+    # The pieces lie rank by rank, each falling: their places in the order of all.
+    return parts.in_order(together, np.argsort(np.argsort(order, kind="stable"), kind="stable"))

@@ -1,0 +1,381 @@
+"""Starts the program on the workers of a Dask cluster, one task each, and watches over it until it ends.
+
+What Dask does well is left to it: it makes the partitions and says where they lie, it places and starts the tasks, it
+keeps a worker's part of the graph, and of the result, and forgets them when nobody holds them any more. What it cannot
+know is that these tasks wait for one another. So when one fails, or its worker is lost, the others are told to give up.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
+from weakref import WeakSet
+
+import distributed
+from distributed import Client, Future, get_worker, secede
+from distributed.sizeof import safe_sizeof
+
+from prplugin.distributed import mailbox, ranks
+from prplugin.distributed.communicator import Communicator
+from prplugin.distributed.ranks import Report
+from prplugin.distributed.shard import Shard, build
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
+from prplugin.frames import cudf, dask
+from prplugin.frames.columns import Columns
+from prplugin.frames.seeds import are_many
+from prplugin.gpu import runtime
+from prplugin.methods.registry import check_options, methods, options_of
+from prplugin.options import Duplicates, Options
+from prplugin.progress import Watch
+from prplugin.result.ranking import SpreadRanking
+
+__all__ = ["SpreadGraph"]
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+"""Between two looks at which workers there are."""
+
+TELLING_SECONDS = 10.0
+"""For which a call that failed waits at most until workers have heard of it."""
+
+SCATTERED = 1 << 20
+"""Bytes of what a caller gives for a worker from which it goes there by itself, not with the task."""
+
+_with_offices: WeakSet[Client] = WeakSet()
+
+
+class SpreadGraph:
+    """A graph on the workers of a cluster: tasks that make it are begun, and nobody waits for them yet."""
+
+    def __init__(
+        self, client: Client, frame: Any, columns: Columns, vertices: Any, *, directed: bool, duplicates: Duplicates
+    ) -> None:
+        self._client, self._names = client, columns.vertex_names
+        self._parts_of = dask.parts_name(frame)
+        if client not in _with_offices:
+            client.register_plugin(mailbox.Offices())
+            _with_offices.add(client)
+        partitions, like, columns = dask.partitions(client, frame, columns)
+        several = columns.source_names if len(columns.source) > 1 else None
+        more = None if vertices is None else dask.given_ids(vertices, several, "vertices")
+        self._addresses = _workers(client)
+        places = _places(client, partitions, self._addresses)
+        shares = self._sent(dask.shares(more, len(self._addresses)))
+        self._job = _Job(client, self._addresses)
+        self._shards = [
+            self._job.submit(
+                _build, rank, self._parts_of, [partitions[p] for p in mine], mine, like, columns, shares[rank],
+                directed, duplicates,
+            )
+            for rank, mine in enumerate(places)
+        ]  # fmt: skip
+        self._sizes: tuple[int, int] | None = None
+
+    def _sent(self, shares: list[Any]) -> list[Any]:
+        """Send what is large to its worker; the task then finds it there."""
+        return [
+            self._client.scatter([share], workers=[address], hash=False)[0] if safe_sizeof(share) > SCATTERED else share
+            for share, address in zip(shares, self._addresses, strict=True)
+        ]
+
+    def wait(self) -> None:
+        """Wait until the graph is there."""
+        size = self._client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
+        self._sizes = self._job.result([*self._shards, size], size)
+
+    @property
+    def number_of_vertices(self) -> int:
+        """How many vertices there are."""
+        assert self._sizes is not None
+        return self._sizes[0]
+
+    @property
+    def number_of_edges(self) -> int:
+        """How many directed edges there are."""
+        assert self._sizes is not None
+        return self._sizes[1]
+
+    def rank(self, options: Options, given: Mapping[str, Any], watch: Watch) -> SpreadRanking:
+        """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
+        began = time.perf_counter()
+        _check_method(options, self._parts_of)
+        if are_many(given["personalization"], self._names):
+            raise MethodUnavailableError(
+                "a graph on several workers is ranked from one personalization at a time: call it for each, or make "
+                "the graph of frame.compute(), if its edges fit one memory."
+            )
+        size = len(self._addresses)
+        shares = {
+            what: self._sent(dask.shares_of_values(dask.given_values(one, self._names, what), size))
+            for what, one in given.items()
+            if one is not None
+        }
+        job = _Job(self._client, self._addresses, self._job)
+        job.check_workers()
+        topic = _watched(self._client, watch, options)
+        ranked = [
+            job.submit(
+                _rank,
+                rank,
+                shard,
+                self._names,
+                options,
+                {what: share[rank] for what, share in shares.items()},
+                topic if rank == 0 else None,
+            )
+            for rank, shard in enumerate(self._shards)
+        ]
+        pairs = list(zip(ranked, self._addresses, strict=True))
+        frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
+        report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
+        try:
+            found: Report = job.result([*self._shards, *ranked, *frames, report], report)
+        finally:
+            if topic is not None:
+                self._client.unsubscribe_topic(topic)
+        logger.info(
+            "%s on %d workers: %s; %s bytes sent",
+            found.method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in found.stages.items()), found.sent,
+        )  # fmt: skip
+        frame = dask.frame_of(frames, found.rows, found.like)
+        return SpreadRanking(
+            frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
+            time.perf_counter() - began, lambda ranks, rows: frame, options.top,
+            n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
+        )  # fmt: skip
+
+
+def _watched(client: Client, watch: Watch, options: Options) -> str | None:
+    """Let the first rank tell this process of its iterations, if anyone here wants to know; give the topic."""
+    if not watch.wanted:
+        return None
+    watch.stage("edges")
+    watched = watch.iterations(options.tol if options.stop == "error" else 0.0, options.max_iter or 0)
+    topic = f"prplugin-{uuid.uuid4().hex}"
+    client.subscribe_topic(topic, lambda event: watched(*event[1]))
+    return topic
+
+
+class _Job:
+    """Tasks, one a worker, that wait for one another."""
+
+    def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
+        self._client, self._addresses = client, addresses
+        self._name: str = f"prplugin-{uuid.uuid4().hex}"
+        self._names: list[str] = [self._name] if before is None else [*before._names, self._name]
+
+    def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
+        """Begin the task of a rank, on its worker and no other; never again by itself."""
+        key = f"{self._name}-{rank}"
+        return self._client.submit(
+            _task, do, self._name, self._addresses, rank, key, *arguments,
+            key=key, workers=[self._addresses[rank]], allow_other_workers=False, retries=0, pure=False,
+        )  # fmt: skip
+
+    def result(self, futures: list[Future], wanted: Future) -> Any:
+        """Wait for tasks, and give the result of one; if one fails or loses its worker, the others give up.
+
+        Raises
+        ------
+        WorkerLostError
+            If a worker is lost meanwhile.
+        """
+        left = set(futures)
+        try:
+            while left:
+                try:
+                    done = distributed.wait(left, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
+                except TimeoutError:
+                    self.check_workers()
+                    continue
+                for future in done:
+                    if future.status != "finished":
+                        self._raise(future)
+                left -= done
+            result = wanted.result()
+            self._let_go(futures)
+            return result
+        except BaseException as error:
+            self._abandon(futures, str(error) or type(error).__name__)
+            raise
+
+    def _let_go(self, futures: list[Future]) -> None:
+        """Let tasks that are done go to any worker.
+
+        Should what they left be lost, Dask does them again, one by one: on another worker that is an error at once
+        (`_task`), while for the one that is gone it would wait for ever.
+        """
+        anywhere = {future.key: self._addresses for future in futures}
+        self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
+
+    def check_workers(self) -> None:
+        """Raise WorkerLostError if one of the workers is gone."""
+        there = _workers(self._client)
+        lost = [address for address in self._addresses if address not in there]
+        if lost:
+            raise WorkerLostError(
+                f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} in the middle of the work: killed, "
+                "out of memory, or cut off. Call again to work with those that are there; what the lost ones held of "
+                "the edges, Dask makes anew if it can."
+            )
+
+    def _raise(self, failed: Future) -> None:
+        if failed.status == "error":
+            error = failed.exception()
+            if isinstance(error, (WorkerLostError, distributed.scheduler.KilledWorker, OSError)):
+                # The worker that it could not reach may still be on the scheduler's list.
+                self._wait_for_loss()
+            if isinstance(error, distributed.scheduler.KilledWorker):
+                raise WorkerLostError(f"a worker was lost: {error}") from error
+            raise error
+        self._wait_for_loss()
+        raise WorkerLostError(f"Dask gave up a task of this call: it is {failed.status}.")
+
+    def _wait_for_loss(self) -> None:
+        """Give the scheduler a few seconds to notice that a worker is lost, and name it."""
+        until = time.monotonic() + 10 * LOOK_SECONDS
+        while time.monotonic() < until:
+            self.check_workers()
+            time.sleep(LOOK_SECONDS / 5)
+
+    def _abandon(self, futures: list[Future], reason: str) -> None:
+        """Tell those that are left to give up; one that does not answer is not waited for long."""
+        telling = threading.Thread(target=self._tell, args=(futures, reason), daemon=True)
+        telling.start()
+        telling.join(TELLING_SECONDS)
+
+    def _tell(self, futures: list[Future], reason: str) -> None:
+        there = [address for address in self._addresses if address in _workers(self._client)]
+        for name in self._names:
+            self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")
+        self._client.cancel(futures, force=True)
+
+
+METHODS = {
+    "prplugin.frames._pandas_parts": ("numpy", "numba"),
+    "prplugin.frames._cudf_parts": ("persistent", "blocked"),
+}
+"""That can work on a part of the rows, by where the partitions lie."""
+
+
+def _check_method(options: Options, parts_name: str) -> None:
+    """Raise unless the method can work on a part of the rows, and takes the options."""
+    able = METHODS[parts_name]
+    if options.method in able:
+        check_options(methods()[options.method], options.method_options)
+    elif options.method == "auto":
+        for option in options.method_options:
+            if not any(option in options_of(methods()[name]) for name in able):
+                raise InvalidOptionError(
+                    f"{option!r} is neither an argument of pagerank nor an option of {' or '.join(able)}."
+                )
+    elif options.method in methods() or options.method == "measured":
+        raise MethodUnavailableError(
+            f"method {options.method!r} cannot rank frames of Dask on several workers: 'auto', "
+            f"{' and '.join(map(repr, able))} can."
+        )
+    else:
+        raise InvalidOptionError(
+            f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {options.method!r}."
+        )
+
+
+def _workers(client: Client) -> list[str]:
+    """Give the addresses of the workers, in the order of their names."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    if not workers:
+        raise PageRankError(
+            "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
+        )
+    return sorted(workers, key=lambda address: (str(type(workers[address]["name"])), workers[address]["name"]))
+
+
+def _places(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
+    """Say which rank takes which partitions: one that has them; of several, one that has taken the fewest."""
+    distributed.wait(partitions)
+    for partition in partitions:
+        if partition.status != "finished":
+            partition.result()
+    holders = client.who_has(partitions)
+    taken: list[list[int]] = [[] for _ in addresses]
+    rank_of = {address: rank for rank, address in enumerate(addresses)}
+    for number, partition in enumerate(partitions):
+        having = [rank_of[address] for address in holders[partition.key] if address in rank_of]
+        taken[min(having or range(len(addresses)), key=lambda rank: (len(taken[rank]), rank))].append(number)
+    return taken
+
+
+# --- on the workers -------------------------------------------------------------------------------------------------
+
+
+def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *arguments: Any) -> Any:
+    """Run what a rank does for a job, and leave its place among the worker's tasks to others meanwhile.
+
+    Jobs of two clients that each wait for the place of the other would wait for ever.
+    """
+    if get_worker().address != addresses[rank]:
+        raise WorkerLostError(
+            f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
+        )
+    secede()
+    with mailbox.opened(job, addresses, rank, key) as letters:
+        return do(letters, *arguments)
+
+
+@contextmanager
+def _where(parts: Any, letters: mailbox.Mailbox) -> Iterator[Communicator]:
+    """Give what reaches the other ranks from where the partitions lie, and work there."""
+    if parts.place == "host":
+        yield letters
+        return
+    from prplugin.distributed import nccl  # imports CuPy, which cuDF has
+
+    with nccl.connected(letters) as communicator, cudf.on_cudf_stream(), runtime.allocating("device"):
+        yield communicator
+
+
+def _build(
+    letters: mailbox.Mailbox,
+    parts_name: str,
+    frames: list[Any],
+    partitions: list[int],
+    like: Any,
+    columns: Columns,
+    more: list[Any] | None,
+    directed: bool,
+    duplicates: Duplicates,
+) -> Shard:
+    parts = dask.parts(parts_name)
+    with _where(parts, letters) as communicator:
+        return build(
+            communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates
+        )
+
+
+def _rank(
+    letters: mailbox.Mailbox,
+    shard: Shard,
+    names: list[Any],
+    options: Options,
+    given: Mapping[str, Any],
+    topic: str | None,
+) -> Any:
+    worker = get_worker()
+
+    def watch(iterations: int, bound: float) -> None:
+        if topic is not None:
+            worker.log_event(topic, [iterations, float(bound)])
+
+    with _where(shard.directory.parts, letters) as communicator:
+        return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
+
+
+def _size_of(shard: Shard) -> tuple[int, int]:
+    return shard.n, shard.m

@@ -1,0 +1,118 @@
+"""Values given by vertex: from the caller, who gives each rank a share of them, to the ranks that own the vertices."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.sums import total
+from prplugin.distributed.communicator import Communicator, agreed, summed
+from prplugin.distributed.numbering import owners_of, pieces_of
+from prplugin.distributed.shard import Shard
+from prplugin.errors import InvalidOptionError, RefusedRows, counted, listed, refusal
+from prplugin.graph.problem import normalised
+from prplugin.numerics.rounding import chain
+from prplugin.types.arrays import moved
+from prplugin.types.edges import Floats, Integers
+
+__all__ = ["Given", "sum_of_ranks", "vector", "vector_chain"]
+
+Given = tuple[list[Any], Floats, int]
+"""A rank's share of values by vertex: columns of ids, values, and at which entry of all the share begins."""
+
+
+def vector(communicator: Communicator, shard: Shard, what: str, given: Given | None) -> Floats | None:
+    """Spread values over the vertices that this rank owns, 0 for the others, divided by the sum of all.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a vertex is unknown or repeated, or the sum not positive and finite.
+    """
+    if given is None:
+        return None
+    columns, values, first = given
+    directory, parts = shard.directory, shard.directory.parts
+    if directory.by_number:
+        keys, known = _as_keys(columns[0], shard)
+    else:
+        keys = directory.keys_of(
+            communicator, [parts.to_shared(c, s) for c, s in zip(columns, directory.shared, strict=True)]
+        )
+        known = keys >= 0
+    size = communicator.size
+    owner = owners_of(keys, moved(shard.splitters, "host"))
+    pieces, order = pieces_of(np.where(known, owner, size), size)
+    came = communicator.exchange([(keys[rows], values[rows]) for rows in pieces])
+    mine, sorted_keys = np.zeros(shard.rows), moved(shard.keys, "host")
+    answers, entered = [], []
+    for asked, brought in came:
+        rows = np.searchsorted(sorted_keys, asked)
+        found = rows < sorted_keys.size
+        found[found] = sorted_keys[rows[found]] == asked[found]
+        mine[rows[found]] = brought[found]
+        entered.append(rows[found])
+        answers.append(found)
+    known[order] = np.concatenate(communicator.exchange(answers))
+    agreed(communicator, lambda: _check_known(columns, parts, np.flatnonzero(~known), first, what))
+    agreed(communicator, lambda: _check_once(shard, np.concatenate(entered), what))
+    spread, whole = normalised(mine, partial(sum_of_ranks, communicator))
+    if whole == 0:
+        raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
+    if not np.isfinite(whole):
+        raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
+    vector: Floats = moved(spread, shard.adjacency.place)
+    return vector
+
+
+def sum_of_ranks(communicator: Communicator, values: Floats) -> float:
+    """Add up the values of all ranks."""
+    with np.errstate(over="ignore"):
+        return float(summed(communicator, float(total(values))))
+
+
+def vector_chain(shard: Shard) -> int:
+    """Roundings in an entry of a vector: of the value as given, of the sum, and of their quotient."""
+    ranks = len(shard.offsets) - 1
+    return chain(int(np.diff(shard.offsets).max())) + ranks + 2
+
+
+def _as_keys(column: Any, shard: Shard) -> tuple[Integers, Integers]:
+    """Take integer ids in the type of the graph's; also say which that type holds."""
+    ids = shard.directory.parts.given_integers(column)
+    keys = ids.astype(moved(shard.keys[:0], "host").dtype)
+    known: Integers = (keys.astype(ids.dtype) == ids) & ((keys < 0) == (ids < 0))
+    return keys, known
+
+
+def _check_known(columns: list[Any], parts: Any, unknown: Integers, first: int, what: str) -> None:
+    if unknown.size:
+        shown = parts.spelt([column.array for column in columns], unknown[:5])
+        rows = (unknown[:5] + first).tolist()
+        raise refusal(InvalidOptionError, RefusedRows(partial(_unknown, what), unknown.size, rows, shown))
+
+
+def _unknown(what: str, unknown: RefusedRows) -> str:
+    return (
+        f"{what} gives values to {counted(unknown.count, 'vertex', 'vertices')} not in the graph: "
+        f"{listed(unknown.padded(unknown.held))}. Remove them, or add them to the graph with vertices=."
+    )
+
+
+def _check_once(shard: Shard, rows: Integers, what: str) -> None:
+    found, counts = np.unique(rows, return_counts=True)
+    repeated = found[counts > 1]
+    if repeated.size:
+        shown = shard.directory.spelt(moved(shard.keys, "host"), repeated[:5])
+        raise refusal(
+            InvalidOptionError, RefusedRows(partial(_repeated, what), repeated.size, repeated[:5].tolist(), shown)
+        )
+
+
+def _repeated(what: str, repeated: RefusedRows) -> str:
+    return (
+        f"{what} gives more than one value to {counted(repeated.count, 'vertex', 'vertices')}: "
+        f"{listed(repeated.padded(repeated.held))}. Add them up or drop all but one."
+    )

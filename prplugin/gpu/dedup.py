@@ -1,0 +1,70 @@
+"""One row of each pair of vertices, on the GPU: see pairs.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.sort import KEYS, VALUES, bits_for, order_of, state_type
+from prplugin.types.edges import Edges, Integers, index_dtype
+
+__all__ = ["repeated", "without"]
+
+
+def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
+    """Mark all rows of each pair but the first, or the last; at the most 17 bytes an edge are held meanwhile.
+
+    Returns
+    -------
+    marks : array of m bytes
+        1 on a row whose pair another one stands for, else 0.
+    count : int
+        How many such rows there are.
+    """
+    m, bits = edges.m, bits_for(edges.n)
+    if not m:
+        return cupy.zeros(0, np.uint8), 0
+    blocks = (blocks_for_each(m),)
+    way = np.int32(directed), np.int32(bits)
+    keys: Any = cupy.empty(m, np.uint32)
+    _kernel("pair_keys", edges)(blocks, (THREADS,), (m, edges.source, edges.destination, *way, keys))
+    keys, rows = order_of(keys, min(2 * bits, 32), owned=True)
+    marks, count = cupy.zeros(m, np.uint8), cupy.zeros(1, np.uint64)
+    _kernel("mark_repeated", edges)(
+        blocks,
+        (THREADS,),
+        (m, keys, rows, edges.source, edges.destination, *way, np.int32(last), marks, count),
+    )
+    return marks, int(count[0])
+
+
+def without(edges: Edges, marks: Integers, count: int) -> Edges:
+    """Copy all rows but the marked, in their order; `count` says how many are marked."""
+    blocks, kept = blocks_for_each(edges.m), edges.m - count
+    states = cupy.zeros(blocks + 1, state_type(edges.m))
+    source, destination = (cupy.empty(kept, edges.source.dtype) for _ in range(2))
+    weights = None if edges.weights is None else cupy.empty(kept)
+    _kernel("keep_rows", edges)(
+        (blocks,),
+        (THREADS,),
+        (
+            edges.m, marks, states[blocks:], states, edges.source, edges.destination,
+            0 if edges.weights is None else edges.weights, source, destination, 0 if weights is None else weights,
+        ),
+    )  # fmt: skip
+    return Edges(source, destination, weights, edges.n, edges.extent)
+
+
+def _kernel(name: str, edges: Edges) -> Any:
+    return runtime.kernel(
+        "gpu/pairs.cu",
+        name,
+        index_t=VALUES[edges.source.itemsize],
+        order_t=VALUES[index_dtype(edges.m).itemsize],
+        state_t=KEYS[state_type(edges.m).itemsize],
+        WEIGHTED=int(edges.weights is not None),
+    )

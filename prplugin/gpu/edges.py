@@ -1,0 +1,127 @@
+"""Edges from columns of integer ids, and of weights, on the GPU: see grouped.cu."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import cupy
+import numpy as np
+
+from prplugin.gpu import group, runtime
+from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.factorize import FEW, IDS, counted_marks, extremes, number, widened
+from prplugin.gpu.sort import bits_for, distances, sorted_by
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
+
+__all__ = ["GivenWeights", "edges_by_id", "with_weights"]
+
+HELD, HELD_WEIGHTED, HELD_A_PLACE = 17, 33, 24
+"""Bytes that `_grouped` holds at the most, an edge and an id of the range: two copies of what it sorts, and more. Of
+those, 4 or 12 an edge stay."""
+
+
+class GivenWeights(NamedTuple):
+    """Weights that nobody has looked at.
+
+    Attributes
+    ----------
+    floats : array of m float64
+    owned : bool
+        Whether they are a copy, which the graph may keep.
+    refuse : function
+        Raises for them, where one is not a finite number of at least 0.
+    """
+
+    floats: Floats
+    owned: bool
+    refuse: Callable[[Floats], None]
+
+
+def edges_by_id(
+    columns: list[Integers], weights: GivenWeights | None = None, *, grouped: bool
+) -> tuple[Edges | GroupedEdges, Integers]:
+    """Number the vertices of edges in ascending order of id.
+
+    Parameters
+    ----------
+    columns : list of arrays of ids
+        Of one integer type: sources, destinations, and if there are more vertices, those.
+    weights : GivenWeights, optional
+    grouped : bool
+        Whether edges are rather wanted by target than by row.
+
+    Returns
+    -------
+    edges : Edges or GroupedEdges
+    ids : array
+        The distinct ids, ascending, in the type of the columns.
+    """
+    m, dtype, known, extent = columns[0].size, columns[0].dtype, None, None
+    columns = widened(columns)
+    if grouped and len(columns) == 2 and 2 * m > FEW and offset_dtype(m).itemsize == 4:
+        low, high, least, most = extremes(columns, None if weights is None else weights.floats)
+        known, extent = (low, high), (least, most)
+        span = high - low + 1
+        held = (HELD if weights is None else HELD_WEIGHTED) * m + HELD_A_PLACE * span
+        if span <= m and runtime.holds(held):
+            edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
+            return edges, ids.astype(dtype, copy=False)
+    codes, ids = number(columns, known)
+    return with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent), ids.astype(dtype, copy=False)
+
+
+def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
+    """Add weights to edges; `extent` is what `extremes` finds of them, if it has been asked."""
+    if weights is None:
+        return edges
+    extent = extent or extremes([], weights.floats)[2:]
+    floats = _checked(weights, extent)
+    return replace(edges, weights=floats if weights.owned else floats.copy(), extent=extent)
+
+
+def _checked(weights: GivenWeights, extent: tuple[float, float]) -> Floats:
+    if not extent[1] < math.inf:
+        weights.refuse(weights.floats)
+    return weights.floats
+
+
+def _grouped(
+    columns: list[Integers], low: int, span: int, weights: Floats | None, extent: tuple[float, float]
+) -> tuple[GroupedEdges, Integers]:
+    """Sort edges by the distance of the target's id from the least, and number vertices afterwards."""
+    dtype = columns[0].dtype
+    source, target = (distances(column, low) for column in columns)
+    if weights is not None:
+        outs, chain = group.sums_by(source, weights, span, extent, absent=-1.0)
+    targets, sources, weights = sorted_by(target, bits_for(span), source, weights)
+    begins = group.offsets_of(targets, span)
+    del targets
+    if weights is None:
+        outs, chain, extent = group.degrees(sources, span), 0, ANY
+    kernels: dict[str, Any] = {"id_t": IDS[dtype.str[1:]], "WEIGHTED": int(weights is not None)}
+    range_blocks = (runtime.blocks_for(span + 1, THREADS),)
+
+    def mark(bits: Integers) -> None:
+        runtime.kernel("gpu/grouped.cu", "mark_ends", **kernels)(range_blocks, (THREADS,), (span, begins, outs, bits))
+
+    marks, n = counted_marks(mark, span, dtype)
+    ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
+    runtime.kernel("gpu/grouped.cu", "compact", **kernels)(
+        range_blocks,
+        (THREADS,),
+        (span, n, np.uint64(low % 2**64), marks, begins, outs, ids, offsets, out_weight),
+    )
+    if n < span:
+        renumber = runtime.kernel("gpu/grouped.cu", "renumber", **kernels)
+        renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
+    by_row = partial(_by_target, offsets, sources)
+    return GroupedEdges((offsets, sources, weights), out_weight, by_row, chain, extent), ids
+
+
+def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return source and destination of each edge, in the order of the targets."""
+    return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))

@@ -1,0 +1,250 @@
+"""Integer ids to positions in ascending order, on the GPU: what `renumber` does there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.sizes import ITEMS, SORTING, TILE
+from prplugin.gpu.sort import KEYS, VALUES, sorted_by, state_type, three
+from prplugin.types.edges import Floats, Integers, index_dtype
+
+__all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
+
+DENSE = 16
+"""Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes an id."""
+
+FEW = TILE
+"""Up to so many ids are numbered by one block."""
+
+WORDS = 4 * THREADS
+"""Words of marks in a tile of `count_marks`: that of dense_ids.cu."""
+
+SKETCHED = 1 << 20
+"""Of fewer ids, all may be distinct: a table for so many takes 16 MiB."""
+
+CLASSES = 1 << 12
+"""Of the estimate of how many ids are distinct, which is off by 1.6 % (one standard deviation): see sparse_ids.cu."""
+
+ROOM = 1.7
+"""Slots of the table for each distinct id."""
+
+INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
+"""Of positions and of look-back, where a kernel has none."""
+
+IDS = {"i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long"}
+
+
+def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
+    """Replace ids by their rank among all distinct ids: see `prplugin.graph.factorize.renumber`.
+
+    Parameters
+    ----------
+    known : tuple of int, optional
+        The least and the greatest id, where they have been looked for.
+    """
+    dtype = columns[0].dtype
+    count = sum(column.size for column in columns)
+    if not count:
+        return [cupy.empty(0, np.int32) for _ in columns], cupy.empty(0, dtype)
+    ready = widened(columns)
+    if count <= FEW:
+        codes, ids = _few(ready, count)
+    else:
+        low, high = known or extremes(ready)[:2]
+        codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high)
+    return codes, ids.astype(dtype, copy=False)
+
+
+def widened(columns: list[Integers]) -> list[Integers]:
+    """Bring ids to a type that kernels take, of 4 or 8 bytes, without a copy of those that are of one."""
+    dtype = columns[0].dtype
+    return [cupy.ascontiguousarray(column, dtype if dtype.itemsize >= 4 else np.int32) for column in columns]
+
+
+def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
+    """Number all ids in one launch."""
+    codes = cupy.empty(count + 1, np.int32)
+    ids = cupy.empty(count, columns[0].dtype)
+    launch = runtime.kernel(
+        "gpu/few.cu", "number_few", id_t=IDS[ids.dtype.str[1:]], value_t="int", THREADS=SORTING, ITEMS=ITEMS
+    )
+    launch((1,), (SORTING,), (*_columns(columns), codes, ids))
+    ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
+    parts = [codes[start:end] for start, end in pairwise(ends)]
+    return parts, ids[: int(codes[count])]
+
+
+def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[int, int, float, float]:
+    """Find the least and the greatest of all ids, the least weight above 0 and the greatest weight, in one launch.
+
+    Returns
+    -------
+    low, high : int
+        Of no meaning where there is no id.
+    least, most : float
+        0 where there is none. `most` is infinite or NaN if some weight is not a finite number of at least 0.
+    """
+    found = cupy.zeros(4, np.uint64)
+    dtype = columns[0].dtype if columns else np.dtype(np.int64)
+    blocks = min(_blocks([*columns, *([] if weights is None else [weights])]), 8 * runtime.multiprocessors())
+    ids_kernel("extremes", dtype)(
+        (blocks,),
+        (THREADS,),
+        (*_columns(columns), *((0, 0) if weights is None else (weights, weights.size)), found),
+    )
+    bits = found.get()
+    bits[[0, 2]] ^= np.uint64(2**64 - 1)  # they are complements
+    low, high = bits[:2].tolist()
+    least, most = bits[2:].view(np.float64).tolist()
+    bias = 1 << 63 if dtype.kind == "i" else 0
+    return low - bias, high - bias, 0.0 if most == 0 else least, math.inf if bits[3] >> np.uint64(63) else most
+
+
+def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
+    """Number ids by marks of those that occur; beside its results it holds 3 / 8 bytes an id of the range."""
+    span = high - low + 1
+    dtype = columns[0].dtype
+    least = np.uint64(low % 2**64)
+    blocks = _blocks(columns)
+
+    def mark(bits: Integers) -> None:
+        ids_kernel("mark", dtype)((blocks,), (THREADS,), (*_columns(columns), least, bits))
+
+    marks, n = counted_marks(mark, span, dtype)
+    words = marks.size
+    if n == span:
+        words, marks = n, 0
+    codes = [cupy.empty(column.size, index_dtype(n)) for column in columns]
+    ids = cupy.empty(n, dtype)
+    ids_kernel("encode", dtype, index_dtype(n))(
+        (max(blocks, runtime.blocks_for(words, THREADS)),),
+        (THREADS,),
+        (*_columns(columns), least, words, marks, *three(codes), ids),
+    )
+    return codes, ids
+
+
+def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
+    """Mark the ids of a range that occur, and count the marks before each word of 32.
+
+    Parameters
+    ----------
+    mark : function
+        Sets a bit for each in words that are 0 before.
+    dtype : integer type
+        Of the ids: for kernels of one type are compiled together.
+
+    Returns
+    -------
+    marks : array of 8 bytes a word
+        As marks.cuh takes them.
+    n : int
+        How many ids occur.
+    """
+    words = -(-span // 32)
+    tiles = -(-words // WORDS)
+    state = state_type(span)
+    ticketed = 8 + tiles * state.itemsize
+    # The total, the states of tiles, their tickets and the bits: one array, for all of them begin as 0.
+    cleared = cupy.zeros(ticketed + 4 + 4 * words, np.uint8)
+    total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
+    mark(bits)
+    marks: Any = cupy.empty(words, np.uint64)
+    ids_kernel("count_marks", dtype, state=state)((tiles,), (THREADS,), (words, bits, marks, ticket, states, total))
+    return marks, int(total.view(np.int64)[0])
+
+
+def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
+    """Number ids through a hash table; beside its results it holds 14 bytes a distinct id, and then 38 for a while."""
+    dtype = columns[0].dtype
+    least = np.uint64(low % 2**64)
+    capacity = slots_needed(columns)
+    index = index_dtype(capacity)
+    table: Any = cupy.empty(capacity + 1, np.uint64)
+    table.data.memset_async(0xFF, table.nbytes)
+    found = cupy.zeros(3, np.uint64)
+    codes = [cupy.empty(column.size, index) for column in columns]
+    _sparse_kernel("insert", dtype, index)(
+        (min(_blocks(columns), 8 * runtime.multiprocessors()),),
+        (THREADS,),
+        (*_columns(columns), least, capacity, table, *three(codes), found),
+    )
+    n, failures, _ = found.get().tolist()
+    if failures:
+        return by_sort(columns)
+    keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
+    blocks = blocks_for_each(capacity + 1)
+    _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
+    keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
+    positions = table  # the keys are no longer needed
+    ids = cupy.empty(n, dtype)
+    _sparse_kernel("place", dtype, index)((blocks_for_each(n),), (THREADS,), (n, keys, slots, least, positions, ids))
+    _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
+    return [code.astype(index_dtype(n), copy=False) for code in codes], ids
+
+
+def slots_needed(columns: list[Integers]) -> int:
+    """Give the slots of a hash table for the distinct ids, by an estimate where there are many ids."""
+    count = sum(column.size for column in columns)
+    return int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
+
+
+def _estimate(columns: list[Integers]) -> int:
+    """Estimate how many ids are distinct, on the high side: by three standard deviations."""
+    ranks = cupy.zeros(CLASSES, np.uint32)
+    blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
+    _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
+    found = ranks.get()
+    estimate = 0.7213 / (1 + 1.079 / CLASSES) * CLASSES**2 / (0.5**found).sum()
+    empty = CLASSES - np.count_nonzero(found)
+    if estimate <= 2.5 * CLASSES and empty:
+        estimate = CLASSES * np.log(CLASSES / empty)
+    return int(1.05 * estimate) + CLASSES
+
+
+def _blocks(columns: list[Integers]) -> int:
+    return blocks_for_each(max(column.size for column in columns))
+
+
+def _columns(columns: list[Integers]) -> list[Any]:
+    """Give the kernel's three columns and their lengths; those that are absent have none."""
+    arguments: list[Any] = []
+    for column in columns:
+        arguments += column, column.size
+    return arguments + [0, 0] * (3 - len(columns))
+
+
+def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, state: np.dtype[Any] = STATE) -> Any:
+    """Give a kernel of dense_ids.cu."""
+    return runtime.kernel(
+        "gpu/dense_ids.cu",
+        name,
+        id_t=IDS[ids.str[1:]],
+        index_t=VALUES[index.itemsize],
+        state_t=KEYS[state.itemsize],
+    )
+
+
+def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
+    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=IDS[ids.str[1:]], index_t=VALUES[index.itemsize])
+
+
+def by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Sort the ids; each new one in that order has the next position."""
+    keys = cupy.concatenate(columns)
+    order = cupy.argsort(keys)
+    ranked = keys[order]
+    new = cupy.ones(keys.size, np.bool_)
+    cupy.not_equal(ranked[1:], ranked[:-1], out=new[1:])
+    ids = ranked[new]
+    codes = cupy.empty(keys.size, index_dtype(ids.size))
+    codes[order] = cupy.cumsum(new) - 1
+    return cupy.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids

@@ -1,0 +1,217 @@
+"""Graph building on the GPU, in CuPy and kernels: what `host` is for the processor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.sizes import (
+    A_GROUP,
+    BINNED,
+    BINS,
+    FEW_GROUPS,
+    ITEMS,
+    SORTING,
+    TILE,
+    WORD_BITS,
+    exponent,
+    words_of_sums,
+)
+from prplugin.gpu.sort import KEYS, VALUES, Column, bits_for, partitioned, sorted_by
+from prplugin.numerics.rounding import compensated_chain
+from prplugin.types.edges import Floats, Integers, offset_dtype
+
+__all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
+
+SPAN = 8192
+"""Groups and rows that a block of `offsets` takes: that of offsets.cu."""
+
+COUNTED, COUNTING = 12_000, 512
+"""Counts in the shared memory of a block of `binned_sizes`, and its threads: those of binned_sizes.cu."""
+
+PIECE, A_COUNT = 1 << 17, 4
+"""Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
+is more. It adds to each group at most once, so that there are far fewer additions than rows."""
+
+SUMMING = 1024
+"""Threads of a block of `add_exactly`: those of exact_sums.cu."""
+
+LAST_PLACE = 1075
+"""What the exponent of a float64, as its bits hold it, is above that of its last place."""
+
+STATIC = 2048
+"""Bytes of shared memory that `add_exactly` has beside its sums, and more."""
+
+RUNS_SPAN, PARTIALS = 4096, 5
+"""Values and ends of runs that a block of `run_sums` takes, and 8-byte words that it leaves: those of run_sums.cu."""
+
+OFFSETS_PIECE = 2048
+"""Rows that a block of `group_of_rows` takes: that of offsets.cu."""
+
+
+def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
+    """Bring members (and weights) together by group, each group in the order of its rows.
+
+    While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
+
+    Returns
+    -------
+    offsets : array of n + 1
+        Where each group begins, and where the last one ends; int32 where that holds the count.
+    members, weights : arrays, or None
+    """
+    if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
+        return _grouped_few(groups, members, weights, n)
+    groups, members, weights = sorted_by(groups, bits_for(n), members, weights)
+    return offsets_of(groups, n), members, weights
+
+
+def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
+    """Do the same in one launch."""
+    offsets = cupy.empty(n + 1, np.int32)
+    grouped_members = cupy.empty_like(members)
+    grouped_weights = None if weights is None else cupy.empty_like(weights)
+    launch = runtime.kernel(
+        "gpu/few.cu", "group_few", id_t="int", value_t=VALUES[members.itemsize], THREADS=SORTING, ITEMS=ITEMS
+    )
+    launch(
+        (1,),
+        (SORTING,),
+        (
+            groups.size, groups, members, 0 if weights is None else weights, n, np.int32(bits_for(n)),
+            offsets, grouped_members, 0 if grouped_weights is None else grouped_weights,
+        ),
+    )  # fmt: skip
+    return offsets, grouped_members, grouped_weights
+
+
+def degrees(groups: Integers, n: int) -> Integers:
+    """Count the rows of each group; int32 where that holds the count. It may hold a copy of the groups for a while."""
+    m = groups.size
+    counts: Integers = cupy.zeros(n, offset_dtype(m))
+    if n in BINNED and m >= A_GROUP * n and groups.itemsize == counts.itemsize == 4:
+        _count_binned(groups, counts)
+    elif m:
+        launch = runtime.kernel("gpu/offsets.cu", "group_sizes", **_types(groups, counts))
+        launch((blocks_for_each(m),), (THREADS,), (m, groups, counts))
+    return counts
+
+
+def _count_binned(groups: Integers, counts: Integers) -> None:
+    """Add the rows of each group to its count, by bins of neighbouring groups."""
+    m, n = groups.size, counts.size
+    (rows,), starts, shift = partitioned(groups, bits_for(n))
+    width = 1 << shift
+    parts = -(-width // COUNTED)
+    piece = max(PIECE, A_COUNT * width)
+    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=KEYS[starts.itemsize])
+    launch(
+        (_pieces(m, n, width, piece) * parts,),
+        (COUNTING,),
+        (m, rows, starts, np.int32(shift), np.int32(parts), np.int32(-(-width // parts)), np.int32(piece), counts),
+    )
+
+
+def _pieces(m: int, n: int, width: int, piece: int) -> int:
+    """Count the pieces of all bins: the last one of each is no whole one."""
+    return m // piece + min(BINS, -(-n // width))
+
+
+def sums_by(
+    groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
+) -> tuple[Floats, int]:
+    """Sum non-negative terms by group.
+
+    While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
+
+    Parameters
+    ----------
+    groups : array, or Column
+        Of positions below n.
+    extent : tuple of float
+        The least term above 0 and the greatest, or numbers below and above them.
+    absent : float
+        What stands for the sum of a group of no terms.
+
+    Returns
+    -------
+    sums : array of n float64
+    chain : int
+        How many roundings a sum is worth at most.
+    """
+    m = terms.size
+    if words := words_of_sums(m, n, groups.dtype.itemsize, extent):
+        return _exact_sums(groups, terms, n, exponent(extent[0]), words, absent), 1
+    if isinstance(groups, Column):
+        ordered, terms = sorted_by(groups, bits_for(n), terms)
+        offsets = offsets_of(ordered, n)
+    else:
+        offsets, terms, _ = grouped(groups, terms, None, n)
+    return run_sums(terms, offsets, absent=absent), compensated_chain(m)
+
+
+def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
+    """Sum by bins of neighbouring groups, as integers: multiples of the last place of numbers of exponent `least`."""
+    m = terms.size
+    (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
+    width, a_sum = 1 << shift, words * WORD_BITS // 8
+    parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // a_sum))
+    part = -(-width // parts)
+    piece = max(PIECE, A_COUNT * width)
+    sums = cupy.zeros((2, n), np.uint64)
+    macros: dict[str, Any] = {"state_t": KEYS[starts.itemsize], "WORDS": words}
+    add = runtime.roomy(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add(
+        (_pieces(m, n, width, piece) * parts,),
+        (SUMMING,),
+        (
+            m, rows, terms, starts, np.int32(shift), np.int32(parts), np.int32(part), np.int32(piece), np.int32(least),
+            n, sums,
+        ),
+        shared_mem=a_sum * part,
+    )  # fmt: skip
+    values: Floats = cupy.empty(n, np.float64)
+    rounded = runtime.kernel("gpu/exact_sums.cu", "rounded", **macros)
+    rounded((runtime.blocks_for(n, THREADS),), (THREADS,), (n, sums, np.int32(least - LAST_PLACE), absent, values))
+    return values
+
+
+def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats:
+    """Sum consecutive runs of non-negative terms; compensated: see `prplugin.cpu.sums.compensated_chain`."""
+    runs = offsets.size - 1
+    sums: Floats = cupy.empty(runs, np.float64)
+    spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)
+    partials = cupy.empty((spans, PARTIALS), np.float64)
+    offset_t = runtime.ctype(offsets.dtype)
+    launch = runtime.kernel("gpu/run_sums.cu", "run_sums", offset_t=offset_t)
+    launch((spans,), (THREADS,), (runs, offsets, terms, absent, sums, partials))
+    if spans > 1:
+        launch = runtime.kernel("gpu/run_sums.cu", "crossing_sums", offset_t=offset_t)
+        launch((runtime.blocks_for(spans * 32, THREADS),), (THREADS,), (spans, offsets, partials, sums))
+    return sums
+
+
+def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
+    """Give the group of each of m rows that are sorted by group, from where each group begins."""
+    groups: Integers = cupy.empty(m, dtype)
+    if m:
+        launch = runtime.kernel("gpu/offsets.cu", "group_of_rows", **_types(groups, offsets))
+        launch((runtime.blocks_for(m, OFFSETS_PIECE),), (THREADS,), (m, offsets.size - 1, offsets, groups))
+    return groups
+
+
+def offsets_of(groups: Integers, n: int) -> Integers:
+    """Find where each of n groups begins among rows sorted by group."""
+    m = groups.size
+    offsets: Integers = cupy.empty(n + 1, offset_dtype(m))
+    launch = runtime.kernel("gpu/offsets.cu", "offsets", **_types(groups, offsets))
+    launch((runtime.blocks_for(m + n + 1, SPAN),), (THREADS,), (m, groups, n, offsets))
+    return offsets
+
+
+def _types(groups: Integers, counts: Integers) -> dict[str, str]:
+    return {"key_t": KEYS[groups.itemsize], "offset_t": VALUES[counts.itemsize]}

@@ -1,0 +1,52 @@
+// What a grid measures of all vertices in an iteration.
+
+#include "sums.cuh"
+
+struct Totals {  // of a block, and in the end of all
+    double change, largest, dangling;
+};
+
+struct Tally {  // while it is counted
+    Sum change, dangling;
+    double largest;
+
+    __device__ void add(double before, double rank, bool dangles) {
+        double move = fabs(rank - before);
+        change.add(move);
+        largest = fmax(largest, move);
+        if (dangles) dangling.add(rank);
+    }
+
+    __device__ void add(const Totals &others) {
+        change.add(others.change);
+        largest = fmax(largest, others.largest);
+        dangling.add(others.dangling);
+    }
+};
+
+#define ABSENT __longlong_as_double(-1)  // a NaN, for a sum that is not there yet
+
+#define NO_TALLY {NOTHING, NOTHING, 0.0}
+
+// Of a warp, for all of its lanes: plain additions, in five levels.
+__device__ inline Totals warp_totals(Totals mine) {
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        mine.change += __shfl_xor_sync(0xffffffffu, mine.change, distance);
+        mine.largest = fmax(mine.largest, __shfl_xor_sync(0xffffffffu, mine.largest, distance));
+        mine.dangling += __shfl_xor_sync(0xffffffffu, mine.dangling, distance);
+    }
+    return mine;
+}
+
+// Adds up what the threads of a block counted; all of them get the result. All threads must call it; calls may follow
+// one another.
+__device__ inline Totals block_totals(const Tally &tally) {
+    __shared__ Totals warps[WARP];
+    Totals mine = warp_totals({tally.change.value(), tally.largest, tally.dangling.value()});
+    __syncthreads();  // whoever called before has read `warps`
+    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = mine;
+    __syncthreads();
+    int warp = threadIdx.x % WARP;
+    return warp_totals(warp < blockDim.x / WARP ? warps[warp] : Totals{0.0, 0.0, 0.0});
+}

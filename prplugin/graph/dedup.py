@@ -1,0 +1,97 @@
+"""What becomes of a row when another names the same pair of vertices, and of a row in an undirected graph."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from prplugin.cpu.sorting import packs, stable_order
+from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.options import Duplicates
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Edges, Floats, Integers
+
+__all__ = ["both_ways", "one_edge_a_pair"]
+
+MOST_PAIRED = 1 << 32
+"""Two positions among no more vertices fit in 64 bits."""
+
+
+def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
+    """Keep the first or the last row of each pair, or refuse repeated pairs; "sum" keeps every row.
+
+    Parameters
+    ----------
+    edges : Edges
+        The rows of the frame, in its order, which the result keeps.
+    directed : bool
+        False: (a, b) and (b, a) are one pair.
+
+    Raises
+    ------
+    InvalidEdgesError
+        With ``duplicates="error"``, where a pair has more than one row.
+    """
+    if duplicates == "sum":
+        return edges
+    tails, heads = edges.source, edges.destination
+    xp = namespace(tails)
+    if xp is not np and edges.n <= MOST_PAIRED:
+        from prplugin.gpu import dedup  # imports CuPy, which holds the edges
+
+        marks, count = dedup.repeated(edges, last=duplicates == "last", directed=directed)
+        if duplicates == "error" and count:
+            raise _repeated(xp.flatnonzero(marks))
+        return dedup.without(edges, marks, count) if count else edges
+    if not directed:
+        tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
+    order, starts = _by_pair(tails, heads, edges.n)
+    if duplicates == "error" and not starts.all():
+        raise _repeated(xp.sort(order[~starts]))
+    if duplicates == "last":
+        starts = xp.concatenate([starts[1:], starts[:1]])  # where a pair ends: before the next, and at the end
+    return _rows(edges, xp.sort(order[starts]))
+
+
+def both_ways(edges: Edges) -> Edges:
+    """Add to each row its reverse; a self-loop counts once."""
+    xp = namespace(edges.source)
+    back = xp.flatnonzero(edges.source != edges.destination)
+    weights = edges.weights
+    return Edges(
+        xp.concatenate([edges.source, edges.destination[back]]),
+        xp.concatenate([edges.destination, edges.source[back]]),
+        None if weights is None else xp.concatenate([weights, weights[back]]),
+        edges.n,
+        edges.extent,
+        edges.spilled,
+    )
+
+
+def _repeated(rows: Integers) -> PageRankError:
+    return refusal(InvalidEdgesError, RefusedRows(_pairs, rows.size, rows[:5].tolist(), []))
+
+
+def _pairs(repeated: RefusedRows) -> str:
+    return (
+        f"{counted(repeated.count, 'row')} of the edge frame {'repeats' if repeated.count == 1 else 'repeat'} "
+        f"a pair of vertices that an earlier row has: {listed(repeated.padded(repeated.rows))} (counted from 0). "
+        "Drop them, or pass duplicates='sum', 'first' or 'last'."
+    )
+
+
+def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
+    """Sort rows by pair, stably; also say where in that order each pair starts."""
+    xp = namespace(tails)
+    if packs(n * n, tails.size):
+        order = stable_order(tails.astype(np.int64) * n + heads)
+    else:
+        order = stable_order(heads)
+        order = order[stable_order(tails[order])]
+    starts = xp.ones(order.size, np.bool_)
+    starts[1:] = (xp.diff(tails[order]) != 0) | (xp.diff(heads[order]) != 0)
+    return order, starts
+
+
+def _rows(edges: Edges, rows: Integers) -> Edges:
+    weights: Floats | None = None if edges.weights is None else edges.weights[rows]
+    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)

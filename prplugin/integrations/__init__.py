@@ -1,0 +1,1 @@
+"""Backends and dispatch of other graph libraries."""

@@ -1,0 +1,279 @@
+"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``. Only NetworkX imports this module.
+
+Reading a graph out of NetworkX's dicts takes far longer than ranking it. NetworkX keeps what `convert_from_nx` makes in
+``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from itertools import chain
+from numbers import Real
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from prplugin.api import Graph
+from prplugin.cpu.sorting import offsets_of
+from prplugin.errors import InvalidEdgesError, NotConvergedError
+from prplugin.gpu import runtime
+from prplugin.types.edges import Floats, Integers, index_dtype
+
+__all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
+
+ON_GPU_FROM = 1 << 16
+"""Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h200.md."""
+
+SPARSE = 16
+"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
+
+
+class ConvertedGraph:
+    """A graph of NetworkX as arrays.
+
+    Parameters
+    ----------
+    nodes : list
+    offsets, indices : arrays
+        The edges from node i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`; of an undirected graph it has
+        each edge both ways, and self-loops once.
+    weights : dict of str to array or list, or None
+        For each attribute that was asked for, its values; None where every edge has the default, 1. A list holds what
+        are no numbers.
+    directed, multigraph : bool
+    """
+
+    __networkx_backend__ = "prplugin"
+
+    def __init__(
+        self,
+        nodes: list[Hashable],
+        offsets: Integers,
+        indices: Integers,
+        weights: Mapping[Hashable, Any],
+        *,
+        directed: bool,
+        multigraph: bool,
+    ) -> None:
+        self.nodes, self.offsets, self.indices, self.weights = nodes, offsets, indices, weights
+        self._directed, self._multigraph = directed, multigraph
+        self._graphs: dict[Hashable, Graph] = {}
+
+    def is_directed(self) -> bool:
+        """Say whether edges go one way."""
+        return self._directed
+
+    def is_multigraph(self) -> bool:
+        """Say whether several edges may join two nodes."""
+        return self._multigraph
+
+    def graph(self, weight: Hashable) -> Graph:
+        """Give the graph, weighted by an attribute or, with None, not. It is made once, on the side that ranks it."""
+        if weight not in self._graphs:
+            weights = None if weight is None else self.weights[weight]
+            if weights is not None:
+                weights = np.asarray(weights, dtype=float)  # raises as NetworkX does for what is no number
+            arrays = [self.offsets, self.indices, weights]
+            if _worth_the_gpu(self.indices.size):
+                import cupy  # loaded
+
+                arrays = [None if array is None else cupy.asarray(array) for array in arrays]
+            try:
+                self._graphs[weight] = Graph.from_csr(*arrays)
+            except InvalidEdgesError as error:
+                raise NotImplementedError(f"attribute {weight!r} of the edges: {error}") from error
+        return self._graphs[weight]
+
+    def spread(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
+        """Give the values of all nodes, 0 where there is none; other keys are of no account, as in NetworkX."""
+        values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = values.sum()
+        if whole != 0 and not ((values >= 0).all() and whole < np.inf):
+            raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN or past the range.")
+        return values
+
+
+def pagerank(
+    G: Any,  # noqa: N803  # NetworkX's name
+    alpha: float = 0.85,
+    personalization: Mapping[Hashable, Any] | None = None,
+    max_iter: int = 100,
+    tol: float = 1.0e-6,
+    nstart: Mapping[Hashable, Any] | None = None,
+    weight: Hashable = "weight",
+    dangling: Mapping[Hashable, Any] | None = None,
+    *,
+    method: str = "auto",
+    **method_options: Any,
+) -> dict[Hashable, float]:
+    """Rank as `networkx.pagerank` does: the same steps from the same start, the same end, the same exceptions.
+
+    Parameters
+    ----------
+    G : ConvertedGraph or networkx.Graph
+    alpha, personalization, max_iter, tol, nstart, weight, dangling
+        As for `networkx.pagerank`.
+    method, **method_options
+        As for `prplugin.pagerank`.
+
+    Raises
+    ------
+    networkx.PowerIterationFailedConvergence
+        If no step of `max_iter` changed the ranks by less than n * `tol`, in L1; also where `nstart` or `dangling` sums
+        to 0 over the nodes, with which NetworkX computes NaN to the end.
+    ZeroDivisionError
+        If `personalization` sums to 0 over the nodes.
+    NotImplementedError
+        For what prplugin refuses and NetworkX takes: negative weights, for one.
+    """
+    if isinstance(G, nx.Graph):
+        G = convert_from_nx(G, edge_attrs=None if weight is None else {weight: 1})  # noqa: N806
+    n = len(G.nodes)
+    if n == 0:
+        return {}
+    graph = G.graph(weight)
+    given = {"nstart": nstart, "personalization": personalization, "dangling": dangling}
+    vectors = {what: None if values is None else G.spread(what, values) for what, values in given.items()}
+    without = {what for what, vector in vectors.items() if vector is not None and vector.sum() == 0}
+    if "personalization" in without:
+        raise ZeroDivisionError
+    steps = len(range(max_iter))
+    if without or not tol > 0:
+        raise nx.PowerIterationFailedConvergence(max_iter)
+    try:
+        ranking = graph.rank(
+            alpha=alpha,
+            tol=min(tol, 3 / n),  # no step changes more than 2; an infinite `tol` is met by the first
+            max_iter=steps,
+            stop="networkx",
+            method=method,
+            **vectors,
+            **method_options,
+        )
+    except NotConvergedError as error:
+        raise nx.PowerIterationFailedConvergence(max_iter) from error
+    return dict(zip(G.nodes, ranking.ranks.tolist(), strict=True))
+
+
+SIGNATURE = inspect.signature(pagerank)
+
+
+def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
+    """Say whether `pagerank` takes these arguments, or why not; NetworkX then goes on without it."""
+    if name != "pagerank":
+        return f"prplugin has no {name}"
+    arguments = SIGNATURE.bind(*args, **kwargs)
+    arguments.apply_defaults()
+    alpha = arguments.arguments["alpha"]
+    if not isinstance(alpha, Real) or not 0 <= float(alpha) < 1:
+        return f"alpha must be at least 0 and less than 1, not {alpha!r}"
+    if callable(arguments.arguments["weight"]):
+        return "weight must be the name of an attribute"
+    return True
+
+
+def convert_from_nx(
+    graph: nx.Graph,
+    *,
+    edge_attrs: Mapping[Hashable, Any] | None = None,
+    node_attrs: Mapping[Hashable, Any] | None = None,
+    preserve_edge_attrs: bool = False,
+    preserve_node_attrs: bool = False,
+    preserve_graph_attrs: bool = False,
+    name: str | None = None,
+    graph_name: str | None = None,
+) -> ConvertedGraph:
+    """Read a graph of NetworkX.
+
+    Parameters
+    ----------
+    edge_attrs : dict, optional
+        Attributes of edges to read, each with the value of edges that have none.
+    node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
+        NetworkX's interface has them. PageRank asks for no other attributes.
+    """
+    if preserve_edge_attrs or preserve_node_attrs or node_attrs:
+        raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
+    if not graph.is_directed() and not isinstance(graph._adj, dict):
+        graph = _plain(graph)
+    adjacency, nodes = graph._adj, list(graph)
+    rows = [adjacency[node] for node in nodes]
+    offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+    indices = _positions(nodes, rows, int(offsets[-1]))
+    multigraph = graph.is_multigraph()
+    edges: Callable[[], Iterable[Any]]  # the dict of each edge's attributes, in the order of `indices`
+    if multigraph:
+        # An entry of a row is a dict of parallel edges.
+        parallel = list(chain.from_iterable(row.values() for row in rows))
+        counts = np.fromiter(map(len, parallel), np.int64, len(parallel))
+        offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
+
+        def edges() -> Iterable[Any]:
+            return chain.from_iterable(entry.values() for entry in parallel)
+    else:
+
+        def edges() -> Iterable[Any]:
+            return chain.from_iterable(row.values() for row in rows)
+
+    weights = {name: _values(edges, name, default) for name, default in (edge_attrs or {}).items()}
+    return ConvertedGraph(nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=multigraph)
+
+
+def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
+    """Make a graph of NetworkX of a converted one, with the attributes that were asked for; others are given back."""
+    if not isinstance(obj, ConvertedGraph):
+        return obj
+    graph = (nx.MultiDiGraph if obj.is_multigraph() else nx.DiGraph)()
+    if not obj.is_directed():
+        graph = (nx.MultiGraph if obj.is_multigraph() else nx.Graph)()
+    graph.add_nodes_from(obj.nodes)
+    sources = np.repeat(np.arange(len(obj.nodes)), np.diff(obj.offsets))
+    once = np.flatnonzero(sources <= obj.indices) if not obj.is_directed() else np.arange(sources.size)
+    columns = {name: values for name, values in obj.weights.items() if values is not None}
+    for place in once.tolist():
+        attributes = {name: values[place] for name, values in columns.items()}
+        graph.add_edges_from([(obj.nodes[sources[place]], obj.nodes[obj.indices[place]], attributes)])
+    return graph
+
+
+def _plain(view: nx.Graph) -> nx.Graph:
+    """Copy an undirected view: of a directed graph with edges both ways it may show another one from each end."""
+    graph = nx.MultiGraph() if view.is_multigraph() else nx.Graph()
+    graph.add_nodes_from(view)
+    graph.add_edges_from(view.edges(data=True))
+    return graph
+
+
+def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
+    """Give the positions of the neighbours in all rows, so many in all."""
+    neighbours = chain.from_iterable(rows)
+    dtype = index_dtype(len(nodes))
+    known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
+    if known is not None and known.dtype.kind == "i":  # past 64 bits it is not
+        low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
+        if extent <= SPARSE * len(nodes):
+            table = np.empty(extent, dtype)
+            table[known - low] = np.arange(len(nodes), dtype=dtype)
+            return table[np.fromiter(neighbours, np.int64, count) - low]
+    positions = dict(zip(nodes, range(len(nodes)), strict=True))
+    return np.array(list(map(positions.__getitem__, neighbours)), dtype)
+
+
+def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) -> Any:
+    """Give the values of an attribute, as numbers if they are; None where all are 1."""
+    if default == 1 and not any(edges()):
+        return None
+    values = [attributes.get(name, default) for attributes in edges()]
+    try:
+        return np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        return values  # NetworkX would raise each time that it ranks, but convert only once
+
+
+def _worth_the_gpu(m: int) -> bool:
+    """Say whether to rank on the GPU: where CuPy is loaded and has one, and NumPy would take longer."""
+    return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.missing() is None

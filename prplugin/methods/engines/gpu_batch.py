@@ -1,0 +1,204 @@
+"""Many seeds side by side on the GPU, a lane a seed: the host's side of batch.cu."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import MethodUnavailableError
+from prplugin.gpu import runtime
+from prplugin.graph.memory import Counts
+from prplugin.graph.problem import Problem, Seeds
+from prplugin.methods.base import BatchEnding, BatchState, NarrowingBatch
+from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.types.edges import Floats, Integers
+
+__all__ = ["DeviceBatch"]
+
+WIDTHS = (8, 32)
+"""Of a batch: 32 floats are a line of the cache, and 32 lanes a warp."""
+
+GROUPS = 8
+"""Of threads, one a seed, in a block: that of batch.cu."""
+
+BLOCKS = 1056
+"""At most, twice as many as an H100 holds at once of the widest. The same on every GPU and for any width, so that the
+sums are the same to the bit."""
+
+CROSSING_BLOCKS = 256
+
+SIZE = 256
+"""Rows and edges of a piece."""
+
+MANY = 16
+"""Partial sums of a row from which a block adds them up."""
+
+TOTAL_GROUPS = 32
+"""Of the block that adds up what all have left."""
+
+COLUMN, MEASURED, STATE = 3, 3, 5
+"""Doubles in the structs of those names in batch.cu."""
+
+TOTALS_CHAIN = 2 + GROUPS + 2 + 5
+"""Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
+again, and in five levels."""
+
+BYTES = 3 * 8
+"""Of a rank, and its contributions in this step and the next."""
+
+
+class DeviceBatch(NarrowingBatch):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once, on the current stream."""
+
+    def __init__(self, problem: Problem, seeds: int) -> None:
+        import cupy  # there: `unfit` has looked
+
+        adjacency = problem.adjacency
+        self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
+        _, of_graph = gpu_pull.csc_footprint(Counts.of(adjacency).in_float64)
+        self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
+        offsets, self._sources, weights = adjacency.csc
+        self._shares = gpu_pull.Shares(weights, adjacency, self._sources)
+        self._weighted = weights is not None
+        self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)
+        self._crossing, self._many = _crossing(self._pieces)
+        self._outflow = gpu_pull.outflow(adjacency)
+        self._fronts, self._tails = (cupy.empty((self._pieces.count, self.width)) for _ in range(2))
+        self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
+        self._states = cupy.empty((self.width, STATE))
+        self._columns = cupy.empty((self.width, COLUMN))
+        self._wholes = cupy.empty(self.width)
+        self._ranks: Any = cupy.empty((self._n, self.width))
+        chain = gpu_pull.step_chain(problem, SIZE + gpu_pull.ROW_CHAIN + 1)
+        self._chain = replace(chain, dangling=TOTALS_CHAIN, norm=TOTALS_CHAIN + 1)
+        self._contributions: Any = None
+        self.contribute_in("float64")
+
+    def contribute_in(self, dtype: str) -> None:
+        self._dtype = np.dtype(dtype)
+        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+
+    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
+        import cupy
+
+        self._count = seeds.count
+        rows, columns, values = seeds.on("device").by_row()
+        cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
+        self._entries = cuts.astype(np.int64), rows.astype(np.int64), columns.astype(np.int64), values
+        self._ranks.fill(0.0)
+        if ranks is None:
+            self._ranks[rows, columns] = values
+        else:
+            self._ranks[:, : seeds.count] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)[:, None]
+        self._begin(np.arange(self.width) < seeds.count)
+
+    def resume(self, columns: Any) -> None:
+        import cupy
+
+        live = np.zeros(self.width, np.bool_)
+        live[: columns.size] = columns
+        self._begin(live)
+        self._begin(live, cupy.where(cupy.asarray(live), self._wholes, 1.0))
+
+    def _begin(self, live: Any, whole: Any = None) -> None:
+        """Divide the ranks of each column; make contributions and D of them."""
+        import cupy
+
+        if self._contributions is None or self._contributions[0].dtype != self._dtype:
+            self._contributions = None  # makes room
+            self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
+            for contributions in self._contributions:
+                contributions[-1] = 0  # of no vertex: see batch.cu
+        states = np.full((self.width, STATE), np.inf)
+        states[:, 0], states[:, -1] = 0, live
+        self._states.set(states)
+        grid = min(runtime.blocks_for(self._n, GROUPS), BLOCKS)
+        self._kernel("begin")(
+            (grid,),
+            (GROUPS * self.width,),
+            (
+                self._n, cupy.ones(self.width) if whole is None else whole, self._outflow, self._ranks,
+                self._contributions[0], self._measured,
+            ),
+        )  # fmt: skip
+        self._total(grid, BatchEnding(-1.0), starting=True)
+
+    def until(self, count: int, ending: BatchEnding) -> BatchState:
+        pieces, crossings = self._pieces, self._crossing.size
+        grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
+        crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
+        step, cross = self._kernel("step"), self._kernel("cross")
+        for _ in range(count):
+            before, after = self._contributions
+            ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
+            step(
+                (grid,),
+                (GROUPS * self.width,),
+                (
+                    self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
+                    self._shares.of(self._dtype), *ends, before, after, self._fronts, self._tails, self._measured,
+                ),
+            )  # fmt: skip
+            if crossings:
+                cross(
+                    (crossing_grid,),
+                    (GROUPS * self.width,),
+                    (
+                        pieces.size, crossings, self._many, self._crossing, pieces.cuts, pieces.offsets, *ends, after,
+                        self._fronts, self._tails, self._measured[grid:],
+                    ),
+                )  # fmt: skip
+            self._total(grid + (crossing_grid if crossings else 0), ending)
+            self._contributions.reverse()
+        steps, before, change, largest, _ = self._states.get()[: self._count].T
+        return BatchState(steps.astype(np.int64), before, change, largest)
+
+    def _total(self, blocks: int, ending: BatchEnding, *, starting: bool = False) -> None:
+        self._kernel("total")(
+            (1,),
+            (TOTAL_GROUPS * self.width,),
+            (
+                blocks, self._measured, np.int32(starting), ending.goal, ending.stall, np.int32(ending.by_largest),
+                self._alpha, np.int32(self._target is not None), self._states, self._columns, self._wholes,
+            ),
+        )  # fmt: skip
+
+    def _kernel(self, name: str) -> Any:
+        return runtime.kernel(
+            "gpu/batch.cu", f"batch_{name}", SEEDS=self.width, WEIGHTED=int(self._weighted),
+            real_t=runtime.ctype(self._dtype),
+            index_t=runtime.ctype(self._sources.dtype), offset_t=runtime.ctype(self._pieces.offsets.dtype),
+        )  # fmt: skip
+
+    def ranks(self) -> Floats:
+        import cupy
+
+        turned: Floats = cupy.ascontiguousarray(self._ranks[:, : self._count].T)
+        return turned
+
+
+def _width_for(seeds: int, graph_bytes: int, n: int) -> int:
+    """Give how many seeds go side by side: the least width that holds them all, or as many as there is room for."""
+    room = [width for width in WIDTHS if runtime.holds(graph_bytes + width * BYTES * n)]
+    if not room:
+        raise MethodUnavailableError(
+            f"{WIDTHS[0]} seeds side by side need about {graph_bytes + WIDTHS[0] * BYTES * n:,} bytes of GPU memory, "
+            f"and {runtime.bytes_free():,} are free. Call for one after the other, with method='streamed' if need be."
+        )
+    return next((width for width in room if width >= seeds), room[-1])
+
+
+def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
+    """Find the pieces in which rows end that began in others: first those of rows with many partial sums, so many."""
+    import cupy
+
+    first, last = pieces.cuts[:-1].astype(np.int64), pieces.cuts[1:]
+    begins = cupy.arange(pieces.count) * pieces.size - first
+    offsets = pieces.offsets[first].astype(np.int64)
+    crossing = cupy.flatnonzero((first < last) & (offsets < begins))
+    began = (first + offsets)[crossing] // pieces.size
+    is_many = crossing - began >= MANY
+    many, few = crossing[is_many], crossing[~is_many]
+    return cupy.concatenate([many, few]).astype(np.int64), int(many.size)

@@ -1,0 +1,412 @@
+"""What all methods on the GPU share: vectors, the end of an iteration, and how edges are laid out in runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.gpu.each import THREADS as EACH_THREADS
+from prplugin.gpu.each import blocks_for_each
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import GpuStep, Sums
+from prplugin.numerics.rounding import StepChain, compensated_chain
+from prplugin.options import whole
+from prplugin.types.edges import Floats, Integers
+
+__all__ = [
+    "ITERATIONS",
+    "DeviceStep",
+    "Layout",
+    "Pull",
+    "RunsPull",
+    "Shares",
+    "begin",
+    "blocks_option",
+    "chain_in",
+    "csc_footprint",
+    "csc_layout",
+    "outflow",
+    "pull_types",
+    "returned",
+    "shares_footprint",
+    "step_chain",
+    "step_footprint",
+    "unfit",
+    "vectors",
+]
+
+THREADS = 256
+BLOCKS = 1024
+"""Of the kernels that add up all vertices. The same on every GPU, so that the sums are the same to the bit."""
+
+ITERATIONS = 20
+"""That `cost` counts on: social networks take ten to twenty at the default tolerance, web graphs some sixty."""
+
+AT_ONCE = 16
+"""Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
+
+MOST_BLOCKS = 2**31 - 1
+"""That a grid holds."""
+
+TOTALS = 3
+"""Doubles in the struct of that name in finish.cu: change, largest, dangling."""
+
+TOTALS_CHAIN = 12
+"""Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
+
+ROW_CHAIN = 2
+"""Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
+
+
+class Pull(Protocol):
+    """How a method sums the in-edges of every row."""
+
+    chain: int
+    """Roundings that a row sum is worth, as `StepChain.row` counts them."""
+
+    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+        """Write to each of the n entries of `pulled` the sum over the row's in-edges.
+
+        `contributions` are n float64 or float32; where edges have weights, an edge's term is also multiplied by its
+        share of the source's out-weight, held in the same type.
+        """
+
+
+class DeviceStep(GpuStep):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
+
+    Everything stays on the GPU, and runs on the current stream; only the sums of each step come back.
+    """
+
+    narrow_pays = True
+
+    def __init__(self, problem: Problem, pull: Pull, at_once: int = AT_ONCE) -> None:
+        import cupy  # there: `unfit` has looked
+
+        self.at_once = at_once
+        adjacency = problem.adjacency
+        n = adjacency.n
+        self._pull = pull
+        self._n, self._alpha = n, problem.alpha
+        self._weighted = adjacency.weighted
+        self._outflow = outflow(adjacency)
+        self._vectors = vectors(problem)
+        self._ranks: Floats = cupy.empty(n)
+        self._pulled: Floats = cupy.empty(n)
+        self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
+        self._partials = cupy.empty((self._blocks, TOTALS))
+        self._totals = cupy.empty((at_once, TOTALS))
+        self._slots = list(self._totals)
+        """What each of the steps at once measured; `self._latest` is that of the last step, or of the start."""
+        self._chain = step_chain(problem, pull.chain)
+        self.contribute_in("float64")
+
+    def contribute_in(self, dtype: str) -> None:
+        """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
+        import cupy
+
+        self._contributions: Any = None  # makes room
+        self._contributions = cupy.empty(self._n, dtype)
+        self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
+        self._finish = _of_finish("finish", dtype)
+        self._total = _of_finish("total", dtype)
+
+    def start(self, ranks: Floats | float) -> None:
+        import cupy
+
+        self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
+        self._latest = self._slots[0]
+        begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)
+
+    def __call__(self) -> Sums:
+        self._step(self._slots[0])
+        return self._measured(1)[0]
+
+    def many(self, count: int) -> list[Sums]:
+        self._before = self._ranks[:0]  # makes room
+        self._before = self._ranks.copy()
+        for slot in self._slots[:count]:
+            self._step(slot)
+        return self._measured(count)
+
+    def rewind(self, count: int) -> None:
+        # Contributions and D come out of the ranks by the same operations in the same order: the same bits again.
+        self.start(self._before)
+        for slot in self._slots[:count]:
+            self._step(slot)
+
+    def _step(self, slot: Any) -> None:
+        self._pull(self._contributions, self._pulled)
+        self._finish(
+            (self._blocks,),
+            (THREADS,),
+            (
+                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._latest, self._ranks,
+                self._contributions, self._partials,
+            ),
+        )  # fmt: skip
+        self._add_up(slot)
+
+    def _add_up(self, slot: Any) -> None:
+        self._total((1,), (BLOCKS,), (self._blocks, self._partials, slot))
+        self._latest = slot
+
+    def _measured(self, count: int) -> list[Sums]:
+        return [Sums(change, largest) for change, largest, _ in self._totals[:count].get().tolist()]
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+
+# --- the equation -------------------------------------------------------------------------------------------------
+
+
+def outflow(adjacency: Adjacency) -> Floats:
+    """Give what each rank is multiplied by on its way out.
+
+    That is 1 / W; 1 where the edge has its share w / W, since 1 / W overflows for denormal weights; and 0 where the
+    vertex is dangling.
+    """
+    import cupy
+
+    out_weight = cupy.asarray(adjacency.out_weight)
+    flow: Floats = cupy.empty(adjacency.n)
+    grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
+    launch = _of_finish("outflow", "float64")
+    launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
+    return flow
+
+
+def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
+    """Give w and (1 - alpha) * v as kernels take them.
+
+    Each is n entries, or one that stands for all; then how far apart neighbours' values lie: 1, or 0.
+    """
+    import cupy
+
+    n, rest = problem.adjacency.n, 1 - problem.alpha
+    if problem.personalization is None and problem.dangling is None:
+        both = cupy.asarray(np.array([1.0 / n, rest * (1.0 / n)]))
+        target, teleport = both[:1], both[1:]
+    else:
+        v = cupy.full(1, 1.0 / n) if problem.personalization is None else cupy.asarray(problem.personalization)
+        target, teleport = v if problem.dangling is None else cupy.asarray(problem.dangling), rest * v
+    return target, target.size // n, teleport, teleport.size // n
+
+
+def step_chain(problem: Problem, row: int) -> StepChain:
+    """Give the roundings of a step around row sums of so many."""
+    adjacency = problem.adjacency
+    sums = 2 * TOTALS_CHAIN  # in a block, and of the blocks
+    return StepChain(
+        row=row,
+        # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
+        edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
+        dangling=sums,
+        vectors=problem.vector_chain,
+        norm=sums + 1,
+    )
+
+
+def chain_in(chain: StepChain, dtype: str, *, weighted: bool) -> StepChain:
+    """Add the roundings of contributions, and of the shares of weighted edges, to a type."""
+    return replace(chain, single=0 if dtype == "float64" else 1 + weighted)
+
+
+def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
+    """Give contributions and D of the ranks to start from; `partials` has a row for each block of the grid."""
+    blocks = len(partials)
+    launch = _of_finish("begin", contributions.dtype)
+    launch((blocks,), (THREADS,), (ranks.size, ranks, outflow, contributions, partials))
+    _of_finish("total", contributions.dtype)((1,), (BLOCKS,), (blocks, partials, totals))
+
+
+def _of_finish(name: str, dtype: Any) -> Any:
+    return runtime.kernel("gpu/finish.cu", name, real_t=runtime.ctype(dtype))
+
+
+# --- edges in runs ------------------------------------------------------------------------------------------------
+
+
+class Shares:
+    """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
+
+    def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
+        self._weights, self._adjacency, self._sources = weights, adjacency, sources
+        self._held: Any = None
+
+    def of(self, dtype: Any) -> Any:
+        """Give the shares in a type, 0 where the source is dangling; None where every edge counts 1."""
+        if self._weights is None:
+            return None
+        if self._held is None or self._held.dtype != dtype:
+            import cupy  # there, since the edges are on the GPU
+
+            self._held = None  # makes room
+            m = self._sources.size
+            held = cupy.empty(m, dtype)
+            if m:
+                launch = runtime.kernel(
+                    "gpu/shares.cu", "shares", index_t=runtime.ctype(self._sources.dtype), real_t=runtime.ctype(dtype)
+                )
+                launch(
+                    (blocks_for_each(m),),
+                    (EACH_THREADS,),
+                    (m, self._sources, self._weights, self._adjacency.out_weight, held),
+                )
+            self._held = held
+        return self._held
+
+
+class Layout(NamedTuple):
+    """Runs of in-edges, one a row.
+
+    Attributes
+    ----------
+    rows : array of positions, or None
+        The row of each run; None: run k is that of row k.
+    begins, ends : arrays of offsets
+        Run k is ``sources[begins[k]:ends[k]]``.
+    sources : array of positions
+    shares : Shares
+    """
+
+    rows: Integers | None
+    begins: Integers
+    ends: Integers
+    sources: Integers
+    shares: Shares
+
+
+def csc_layout(adjacency: Adjacency) -> Layout:
+    """Lay out the in-edges of a graph on the GPU row by row."""
+    offsets, sources, weights = adjacency.csc
+    return Layout(None, offsets[:-1], offsets[1:], sources, Shares(weights, adjacency, sources))
+
+
+def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
+    """Give the macros of a kernel that pulls over a layout, with contributions of this type."""
+    return {
+        "index_t": runtime.ctype(layout.sources.dtype),
+        "offset_t": runtime.ctype(layout.begins.dtype),
+        "real_t": runtime.ctype(dtype),
+        "WEIGHTED": int(layout.shares.of(dtype) is not None),
+    }
+
+
+class RunsPull:
+    """Sums some of the runs of a layout in one launch: what the kernels of `node`, `warp` and `block` have in common.
+
+    Parameters
+    ----------
+    layout : Layout
+    first, last : int
+        Which runs; up to the end of the layout where `last` is None.
+    threads, threads_a_run : int
+        Threads of a block, and how many of them share a run.
+    blocks : int, optional
+        Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its threads
+        if not given.
+    **macros : int
+        More than `pull_types` for the kernel.
+    """
+
+    kernel: tuple[str, str]
+    """The .cu file and the function in it."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        first: int,
+        last: int | None,
+        threads: int,
+        threads_a_run: int,
+        blocks: int | None,
+        **macros: int,
+    ) -> None:
+        self._layout, self._macros = layout, macros
+        self.chain = compensated_chain(layout.sources.size)
+        self._first, self._last = first, layout.begins.size if last is None else last
+        self.threads = threads
+        self.blocks = blocks_option(blocks, (self._last - first) * threads_a_run, threads)
+
+    def __call__(self, contributions: Floats, pulled: Any) -> None:
+        if self._first == self._last:
+            return
+        layout = self._layout
+        launch = runtime.kernel(*self.kernel, **pull_types(layout, contributions.dtype), **self._macros)
+        launch(
+            (self.blocks,),
+            (self.threads,),
+            (
+                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
+                layout.shares.of(contributions.dtype), contributions, pulled,
+            ),
+        )  # fmt: skip
+
+
+def blocks_option(blocks: int | None, threads: int, block: int) -> int:
+    """Take the blocks of a grid that a user gave, or as many as so many threads need."""
+    return runtime.blocks_for(threads, block) if blocks is None else whole("blocks", blocks, at_most=MOST_BLOCKS)
+
+
+# --- what methods check -------------------------------------------------------------------------------------------
+
+
+def unfit(
+    adjacency: Adjacency | Counts | None,
+    machine: Machine,
+    footprint: Callable[[Counts, Machine], Footprint],
+    remedy: str = runtime.REMEDY,
+) -> str | None:
+    """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
+    if reason := runtime.missing():
+        return reason
+    if adjacency is None:
+        return None
+    needed = footprint(Counts.of(adjacency).in_float64, machine).device.peak  # should it take over
+    if runtime.holds(needed):
+        return None
+    return (
+        f"it needs about {needed:,} bytes of GPU memory for this graph, and {runtime.bytes_free():,} are free. {remedy}"
+    )
+
+
+def csc_footprint(graph: Counts) -> tuple[Counts, Footprint]:
+    """Count the bytes of a graph on the GPU, its in-edges by target, and their shares."""
+    there, so_far = brought(graph, "device", NOTHING)
+    there, so_far = csc(there, so_far)
+    return there, shares_footprint(there, so_far)
+
+
+def shares_footprint(there: Counts, so_far: Footprint) -> Footprint:
+    """Add the shares of a graph's edges, and what they are made of."""
+    if not there.weighted:
+        return so_far
+    _, so_far = out_weight(there, so_far)
+    return so_far.then("device", there.m * there.share)
+
+
+def step_footprint(graph: Counts, so_far: Footprint, *, at_once: int = AT_ONCE) -> Footprint:
+    """Add what a `DeviceStep` and the loop hold; `graph` is that of the problem, on whichever side.
+
+    That is outflow, sums, contributions and ranks; where steps are taken at once, the ranks before them; and where
+    float64 takes over, the ranks that it begins from.
+    """
+    _, so_far = out_weight(graph, so_far)
+    vector = 8 * graph.n
+    so_far = so_far.then("device", vector, vector * (graph.place == "host"))
+    vectors = 2 + (at_once > 1) + (graph.real == 8)
+    return returned(graph, so_far.then("device", vectors * vector + graph.real * graph.n))
+
+
+def returned(graph: Counts, so_far: Footprint) -> Footprint:
+    """Add the ranks that go back to where the edges lie."""
+    return so_far if graph.place == "device" else so_far.then("host", 8 * graph.n)

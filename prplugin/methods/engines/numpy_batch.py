@@ -1,0 +1,89 @@
+"""Many seeds side by side in NumPy: whole matrices at a time, a column a seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu.sums import totals
+from prplugin.graph.problem import Problem
+from prplugin.methods.engines.host_batch import HostBatch, width_for
+from prplugin.numerics.rounding import FAN, StepChain, chain
+from prplugin.types.edges import Floats, Integers
+
+__all__ = ["NumpyBatch"]
+
+
+class NumpyBatch(HostBatch):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once."""
+
+    def __init__(self, problem: Problem, seeds: int) -> None:
+        adjacency = problem.adjacency
+        n = adjacency.n
+        # The terms of all edges are in memory.
+        super().__init__(problem, width_for(seeds, n + adjacency.m, 2 * 8))
+        offsets, self._sources, weights = adjacency.csc
+        self._row_sums = _RowSums(offsets)
+        out_weight = adjacency.out_weight
+        self._dangling = out_weight == 0
+        self._shares: Floats | None = None
+        if weights is None:
+            self._divisor = np.maximum(out_weight, 1.0)[:, None]
+        else:
+            of = out_weight[self._sources]
+            self._shares = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
+        self.chain = StepChain(
+            row=self._row_sums.chain,
+            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            dangling=chain(n),
+            vectors=problem.vector_chain,
+            norm=chain(n) + 1,
+        )
+
+    def _begun(self) -> Floats:
+        return totals(self._ranks[self._dangling])
+
+    def _step(self) -> tuple[Floats, Floats, Floats]:
+        x = self._ranks
+        if self._shares is None:
+            terms = (x / self._divisor)[self._sources]
+        else:
+            terms = x[self._sources] * self._shares
+        y = self._row_sums(terms)
+        y *= self._alpha
+        if self._target is not None:
+            y += self._mass * self._target[:, None]
+        rows, columns, values = self._entries
+        y[rows, columns] += self._pour[columns] * values
+        y[:, ~self._live] = x[:, ~self._live]
+        self._ranks = y
+        moves = np.abs(y - x)
+        return totals(moves), moves.max(axis=0), totals(y[self._dangling])
+
+
+class _RowSums:
+    """Sums of consecutive runs of a matrix's rows: as `prplugin.cpu.sums.RowSums`, which adds up vectors."""
+
+    def __init__(self, offsets: Integers) -> None:
+        self._n = offsets.size - 1
+        starts, lengths = offsets[:-1], np.diff(offsets)
+        self.chain = chain(int(lengths.max(initial=0)))
+        self._levels: list[Any] = []
+        self._rows = np.flatnonzero(lengths)
+        starts, lengths = starts[self._rows], lengths[self._rows]
+        while lengths.max(initial=0) > FAN:
+            groups = -(-lengths // FAN)
+            first = np.cumsum(groups) - groups
+            within = np.arange(int(groups.sum())) - np.repeat(first, groups)
+            self._levels.append(np.repeat(starts, groups) + FAN * within)
+            starts, lengths = first, groups
+        self._levels.append(starts)
+
+    def __call__(self, terms: Floats) -> Floats:
+        sums = np.zeros((self._n, terms.shape[1]))
+        if self._rows.size:
+            for starts in self._levels:
+                terms = np.add.reduceat(terms, starts, axis=0)
+            sums[self._rows] = terms
+        return sums

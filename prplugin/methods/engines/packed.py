@@ -1,0 +1,186 @@
+"""Edges packed on the host for the way to the GPU, some at a time: what `streamed` copies. See streamed.cu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from prplugin.cpu.sorting import offsets_of
+from prplugin.cpu.threads import Threads
+from prplugin.types.edges import Floats, Integers, index_dtype
+
+__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "packed", "shares", "smaller_order"]
+
+PIECE = 2048
+"""Edges of a piece, as streamed.cu has it; the last before another part may have fewer."""
+
+GROUP = 8
+"""Numbers of a group, as streamed.cu has it."""
+
+PART = 1 << 18
+"""Edges that a thread sorts and packs at a time, or those of one row."""
+
+WORST = 10
+"""Bytes that an edge takes at the most, of a piece or of less."""
+
+SAMPLED, SAMPLES = 1 << 14, 64
+"""Edges of a sample by which orders are compared, and how many samples there are."""
+
+
+class Rows(NamedTuple):
+    """In-edges by target, and in what order vertices are numbered.
+
+    Attributes
+    ----------
+    offsets, sources, weights : arrays
+        As those of `Compressed`, on the host.
+    order : array of positions, or None
+        The vertex of each number; None: vertices keep their positions.
+    position : array of positions, or None
+        The number of each vertex.
+    """
+
+    offsets: Integers
+    sources: Integers
+    weights: Floats | None
+    order: Integers | None = None
+    position: Integers | None = None
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+        return self.offsets.size - 1
+
+    def some(self, first: int, last: int) -> tuple[Any, Integers]:
+        """Give the rows numbered first..last, and where each begins among their edges."""
+        rows = np.arange(first, last) if self.order is None else self.order[first:last].astype(np.int64)
+        return rows, offsets_of(self.offsets[rows + 1] - self.offsets[rows])
+
+    def by_out_degree(self, out_degree: Integers) -> Rows:
+        """Number the vertices of most out-edges first: then most sources, and what they differ by, are small."""
+        order = np.argsort(-out_degree, kind="stable").astype(index_dtype(self.n))
+        position = np.empty_like(order)
+        position[order] = np.arange(order.size, dtype=order.dtype)
+        return self._replace(order=order, position=position)
+
+
+class Packed(NamedTuple):
+    """Pieces one after the other.
+
+    Attributes
+    ----------
+    data : array of uint8
+    begins : array of int64
+        Where each piece begins in `data`, and where the last one ends.
+    rows : array of int64
+        The row of each one's first edge.
+    goes_on : array of bool
+        Whether that row began in an earlier piece.
+    edges : array of int64
+        How many each piece has.
+    """
+
+    data: Any
+    begins: Integers
+    rows: Integers
+    goes_on: Any
+    edges: Integers
+
+
+def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
+    """Pack all edges in their order, some rows at a time; at once twice as many parts as there are threads."""
+    bounds = _parts(rows)
+    for group in range(0, len(bounds), 2 * threads.count):
+        found: dict[int, list[Packed]] = {}
+
+        def pack(part: int, found: dict[int, list[Packed]] = found) -> None:
+            found[part] = _packed(rows, *bounds[part])
+
+        parts = range(group, min(group + 2 * threads.count, len(bounds)))
+        threads.share([(part,) for part in parts], pack)
+        for part in parts:
+            yield from found.pop(part)
+
+
+def shares(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
+    """Give the edges' shares w / W in the order in which edges are packed: 0 where W is 0, a dangling source.
+
+    `out_weight` is that of the vertices as they are numbered.
+    """
+    for first, last in _parts(rows):
+        sources, weights, _ = _sorted(rows, first, last)
+        whole = out_weight[sources]
+        exact = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
+        yield exact.astype(dtype, copy=False)
+
+
+def bits_of(n: int) -> int:
+    """Give the bits that hold a position among n vertices."""
+    return max(1, (n - 1).bit_length())
+
+
+def smaller_order(rows: Rows, threads: Threads) -> Rows:
+    """Take the order that packs a sample of the rows into fewer bytes: the one that they have, or by out-degree."""
+    from prplugin.cpu.group import counted  # imports Numba
+
+    if not rows.sources.size:
+        return rows
+    other = rows.by_out_degree(counted(rows.sources, rows.n, threads))
+    firsts = np.unique(np.linspace(0, rows.n, SAMPLES, endpoint=False).astype(np.int64)).tolist()
+
+    def size(ordered: Rows) -> int:
+        # The same rows of the graph, whatever their numbers, are sampled for both.
+        whole = 0
+        for first in firsts:
+            last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLED, "right")) - 1)
+            sample = Rows(rows.offsets, rows.sources, None, None, ordered.position)
+            whole += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
+        return whole
+
+    return other if size(other) < size(rows) else rows
+
+
+def _parts(rows: Rows) -> list[tuple[int, int]]:
+    """Cut rows into parts of about as many edges: the first of each and the one after its last."""
+    counts = np.diff(rows.offsets)
+    ends = offsets_of(counts if rows.order is None else counts[rows.order])
+    cuts = np.searchsorted(ends, np.arange(0, ends[-1], PART), "left")
+    bounds = np.unique(np.append(cuts, rows.n)).tolist()
+    return [(first, last) for first, last in pairwise(bounds) if ends[first] < ends[last]]
+
+
+def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
+    """Give sources and weights of the rows numbered first..last, in rising order of source, and where rows begin."""
+    from prplugin.cpu import packed_kernels as kernels
+    from prplugin.cpu.memory import read_only  # imports Numba
+
+    chosen, starts = rows.some(first, last)
+    offsets, given = read_only(rows.offsets), read_only(rows.sources)
+    position = None if rows.position is None else read_only(rows.position)
+    sources = np.empty(int(starts[-1]), rows.sources.dtype)
+    if rows.weights is None:
+        kernels.sort_rows(offsets, given, position, chosen, sources)
+        return sources, None, starts
+    weights = np.empty(sources.size)
+    kernels.sort_weighted_rows(offsets, given, position, read_only(rows.weights), chosen, sources, weights)
+    return sources, weights, starts
+
+
+def _packed(rows: Rows, first: int, last: int) -> list[Packed]:
+    """Pack the rows numbered first..last."""
+    from prplugin.cpu import packed_kernels as kernels  # imports Numba
+
+    sources, _, starts = _sorted(rows, first, last)
+    parts = []
+    for begin in range(0, sources.size, PART):
+        end = min(begin + PART, sources.size)
+        count = -(-(end - begin) // PIECE)
+        data, table = np.zeros(WORST * (end - begin) + 128 * count, np.uint8), np.empty((count, 2), np.int64)
+        size = kernels.pack(starts, sources, bits_of(rows.n), PIECE, begin, end, first, data, table)
+        cuts = np.minimum(begin + PIECE * np.arange(count + 1), end)
+        goes_on = starts[table[:, 1] - first] < cuts[:-1]
+        parts.append(Packed(data[:size].copy(), np.append(table[:, 0], size), table[:, 1], goes_on, np.diff(cuts)))
+    return parts

@@ -1,0 +1,107 @@
+"""Three bins of rows by in-degree, with a thread, 16 lanes or a warp a row (Wu and others 2010); `thresholds=`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+
+from prplugin.errors import InvalidOptionError
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull
+from prplugin.methods.papers.node import NodePull
+from prplugin.methods.papers.warp import WarpPull
+from prplugin.numerics.rounding import compensated_chain
+from prplugin.types.arrays import namespace
+from prplugin.types.edges import Floats
+
+name = "binned"
+runs_on = "gpu"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges and the bins."""
+    return gpu_pull.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of every row's begin, end and index, and of the vectors."""
+    there, so_far = gpu_pull.csc_footprint(graph)
+    binning = there.offset + 8 + 8  # in-degrees, the positions in a bin, and those put together
+    so_far = so_far.then("device", (there.index + 2 * there.offset) * there.n, binning * there.n)
+    return gpu_pull.step_footprint(graph, so_far)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
+    return gpu_pull.ITERATIONS * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
+
+
+def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:
+    """Sort the edges by target, and the rows into bins.
+
+    Parameters
+    ----------
+    thresholds : (int, int), default (6, 96)
+        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 do; a warp sums the others.
+        The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
+    """
+    return gpu_pull.DeviceStep(problem, BinnedPull(problem.adjacency.on("device"), thresholds))
+
+
+class BinnedPull:
+    """The modified CSR: begin, end and original index of every row, rows in order of their bins.
+
+    Columns and values stay as they are. The paper keeps size for end: the same bytes. Inside a bin rows keep their
+    order, so that neighbouring threads still read neighbouring edges: a stable partition, in O(n).
+    """
+
+    def __init__(self, adjacency: Adjacency, thresholds: Sequence[int] = (6, 96)) -> None:
+        at_most = [min(threshold, adjacency.m) for threshold in _checked(thresholds)]
+        offsets, sources, weights = adjacency.csc
+        xp = namespace(offsets)
+        degrees = offsets[1:] - offsets[:-1]
+        bin_of_row = (degrees > at_most[0]).astype(np.int8) + (degrees > at_most[1])
+        bins = [xp.flatnonzero(bin_of_row == which) for which in range(3)]
+        rows = xp.concatenate(bins).astype(sources.dtype)
+        self.layout = gpu_pull.csc_layout(adjacency)._replace(
+            rows=rows, begins=offsets[:-1][rows], ends=offsets[1:][rows]
+        )
+        self.chain = compensated_chain(adjacency.m)
+        self.sizes = tuple(part.size for part in bins)
+        """How many rows are tiny, small and normal."""
+        bounds = np.cumsum([0, *self.sizes]).tolist()
+        tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
+        self._pulls = (
+            NodePull(self.layout, **tiny),
+            WarpPull(self.layout, lanes=16, **small),
+            WarpPull(self.layout, lanes=32, **normal),
+        )
+        matrix = sources.nbytes + (0 if weights is None else weights.nbytes)
+        self.csr_nbytes = offsets.nbytes + matrix
+        """Bytes of the plain CSR matrix of in-edges, as in the paper's Table I."""
+        self.nbytes = sum(array.nbytes for array in (rows, self.layout.begins, self.layout.ends)) + matrix
+        """Bytes of the modified one."""
+
+    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+        for pull in self._pulls:
+            pull(contributions, pulled)
+
+
+def _checked(thresholds: Sequence[int]) -> list[int]:
+    """Take two whole numbers, 0 <= a <= b."""
+    good = (
+        isinstance(thresholds, Sequence)
+        and len(thresholds) == 2
+        and all(isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) for value in thresholds)
+    )
+    if not good or not 0 <= thresholds[0] <= thresholds[1]:
+        raise InvalidOptionError(f"thresholds must be two whole numbers (a, b) with 0 <= a <= b, not {thresholds!r}.")
+    return [int(value) for value in thresholds]

@@ -1,0 +1,106 @@
+"""The dense power method: all n * n pairs as a matrix on the GPU (Swaroop 2021); `threads=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, out_weight, rows
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull
+from prplugin.numerics.rounding import compensated_chain
+from prplugin.options import whole
+from prplugin.types.edges import Floats
+
+name = "dense"
+runs_on = "gpu"
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for n * n entries."""
+    return gpu_pull.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the matrix, of contributions' type where edges have weights, else of int32; and of sorting.
+
+    The matrix is there while the pairs, their order and their entries are made, 8 bytes each, with room to sort in.
+    """
+    there, so_far = brought(graph, "device", NOTHING)
+    there, so_far = rows(there, so_far)
+    so_far = gpu_pull.step_footprint(graph, so_far)
+    if there.weighted:
+        _, so_far = out_weight(there, so_far)
+    entry = there.real if there.weighted else 4
+    return so_far.then("device", entry * there.n**2, (40 + there.weight) * there.m)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return gpu_pull.ITERATIONS * (56e-6 + 1.9e-12 * adjacency.n**2)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:
+    """Write down the matrix.
+
+    The paper's matrix holds 1/n in dangling columns, and alpha and the teleport in every entry. Here it holds the edges
+    alone, and dangling rank and teleport are added to the product, which is the same and loses nothing to rounding.
+
+    Parameters
+    ----------
+    threads : int, default 256
+        Threads a block, a multiple of 32, 1024 at most.
+    """
+    return gpu_pull.DeviceStep(problem, DensePull(problem.adjacency.on("device"), threads))
+
+
+class DensePull:
+    """Multiplies contributions by the matrix whose row i holds what each vertex sends to i."""
+
+    def __init__(self, adjacency: Adjacency, threads: int) -> None:
+        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
+        self._adjacency = adjacency
+        self._matrix: Any = None
+        # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
+        self.chain = gpu_pull.ROW_CHAIN + (compensated_chain(adjacency.m) if adjacency.weighted else 1)
+
+    def __call__(self, contributions: Floats, pulled: Any) -> None:
+        entry = contributions.dtype if self._adjacency.weighted else "int32"
+        if self._matrix is None or self._matrix.dtype != entry:
+            self._matrix = None  # makes room
+            self._matrix = _matrix(self._adjacency, entry)
+        launch = runtime.kernel(
+            "methods/papers/dense.cu",
+            "dense_pull",
+            real_t=runtime.ctype(contributions.dtype),
+            entry_t=runtime.ctype(entry),
+        )
+        n = self._adjacency.n
+        launch((runtime.blocks_for(n, 1),), (self.threads,), (n, self._matrix, contributions, pulled))
+
+
+def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
+    """Add up the edges of each pair in the order of the frame, without atomic additions, which have none."""
+    import cupy
+
+    from prplugin.gpu import group
+
+    n, edges = adjacency.n, adjacency.edges
+    matrix = cupy.zeros((n, n), dtype)
+    if not edges.m:
+        return matrix
+    pairs = edges.destination.astype("int64") * n + edges.source
+    order = cupy.argsort(pairs)
+    pairs = pairs[order]
+    starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
+    bounds = cupy.append(starts, edges.m)
+    if adjacency.weighted:
+        shares = gpu_pull.Shares(edges.weights, adjacency, edges.source).of("float64")
+        entries = group.run_sums(shares[order], bounds)
+    else:
+        entries = cupy.diff(bounds)
+    matrix.ravel()[pairs[starts]] = entries.astype(dtype)
+    return matrix

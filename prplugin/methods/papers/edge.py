@@ -1,0 +1,74 @@
+"""Edge-centric: a GPU thread an edge, atomic additions (Kim 2013, Algorithms 1 and 2); `threads=`, `blocks=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts, Footprint, rows
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull
+from prplugin.options import whole
+from prplugin.types.edges import Floats
+
+name = "edge"
+runs_on = "gpu"
+varies = True  # atomic additions come in any order
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges, of which the longest row bounds the roundings."""
+    return gpu_pull.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the edges by row as well as by target, and of the vectors."""
+    there, so_far = gpu_pull.csc_footprint(graph)
+    _, so_far = rows(there, so_far)
+    return gpu_pull.step_footprint(graph, so_far, at_once=1)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return gpu_pull.ITERATIONS * (61e-6 + 2.4e-11 * adjacency.m + 4.3e-11 * adjacency.n)
+
+
+def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
+    """Take the edges in the order of the frame, or of their targets, as the graph has them.
+
+    Parameters
+    ----------
+    threads : int, default 256
+        Threads a block, 1024 at most.
+    blocks : int, optional
+        Blocks of the grid; as many as give each edge a thread if not given. Kim's are 1000 of 1000 threads.
+    """
+    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks), at_once=1)
+
+
+class EdgePush:
+    """Adds each edge's term to its target's sum."""
+
+    def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
+        self.threads = whole("threads", threads, at_most=1024)
+        self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
+        # A term may be added first and go through all additions that follow.
+        self.chain = adjacency.largest_in_degree
+        self._edges = adjacency.edges
+        self._shares = gpu_pull.Shares(self._edges.weights, adjacency, self._edges.source)
+
+    def __call__(self, contributions: Floats, pulled: Any) -> None:
+        edges, shares = self._edges, self._shares.of(contributions.dtype)
+        launch = runtime.kernel(
+            "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
+            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(shares is not None),
+        )  # fmt: skip
+        pulled.fill(0.0)
+        launch(
+            (self.blocks,),
+            (self.threads,),
+            (edges.m, edges.source, edges.destination, shares, contributions, pulled),
+        )

@@ -1,0 +1,109 @@
+"""Contributions copied into edge order and summed in equal shares (Kumar 2012, Cell); `piece_bytes=`, `threads=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import gpu_pull, pieces
+from prplugin.options import whole
+from prplugin.types.edges import Floats
+
+name = "expanded"
+runs_on = "gpu"
+
+TERM = 8
+"""Bytes of a term in shared memory, a double whatever the type of contributions."""
+
+LEAST = 32 * TERM
+"""A piece has whole warps of edges."""
+
+MOST = 32_768
+"""Every GPU gives a block 48 KB of shared memory unasked."""
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges and as many contributions."""
+    return gpu_pull.unfit(adjacency, machine, footprint)
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of a contribution for each, of their runs, and of the vectors."""
+    there, so_far = gpu_pull.csc_footprint(graph)
+    n, m = there.n, there.m
+    so_far = so_far.then("device", (there.index + there.offset) * n, 8 * n)
+    so_far = so_far.then("device", pieces.BYTES * (m // pieces.SIZE + 1) + there.real * m)
+    return gpu_pull.step_footprint(graph, so_far)
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    return gpu_pull.ITERATIONS * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
+
+
+def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> Step:
+    """Sort the edges by target and cut them into pieces.
+
+    Parameters
+    ----------
+    piece_bytes : int, default 16384
+        Shared memory for the terms of a piece, 8 bytes an edge: a multiple of 256, 32768 at most. 16 KB was the most
+        that one transfer brought to a local store of Kumar's Cell processor.
+    threads : int, default 128
+        Threads a block, a multiple of 32, 1024 at most.
+    """
+    pull = ExpandedPull(problem.adjacency.on("device"), piece_bytes=piece_bytes, threads=threads)
+    return gpu_pull.DeviceStep(problem, pull)
+
+
+class ExpandedPull:
+    """Copies contributions into the order of the edges, and sums runs of them without a gather."""
+
+    # A term goes through 128 additions and a warp's, and a partial sum through one for each 128 of its row's and a
+    # block's, all compensated: far fewer than the 2**26 that this holds for, up to 2**37 edges in the least pieces.
+    chain = gpu_pull.ROW_CHAIN
+
+    def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
+        size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
+        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
+        import cupy  # there: `unfit` has looked
+
+        self._layout = gpu_pull.csc_layout(adjacency)
+        self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
+        self._partials = cupy.empty((self._pieces.count, 4))
+        self._expanded: Any = None
+
+    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+        pulled.fill(0.0)  # rows without edges are in no piece
+        cut = self._pieces
+        if not cut.count:
+            return
+        size, rows, starts, heads = cut.size, cut.rows, cut.starts, cut.heads
+        expanded = self._room_for(contributions.dtype)
+        m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
+        expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
+        expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
+        shares = layout.shares.of(contributions.dtype)
+        sum_pieces = runtime.kernel("methods/papers/expanded.cu", "sum_expanded", **types)
+        sum_pieces(
+            (cut.count,),
+            (self.threads,),
+            (m, size, rows, starts, heads, expanded, shares, pulled, self._partials),
+            shared_mem=size * TERM,
+        )
+        collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)
+        collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, pulled))
+
+    def _room_for(self, dtype: Any) -> Any:
+        """Give the array of a contribution an edge; one type is held at a time."""
+        import cupy
+
+        if self._expanded is None or self._expanded.dtype != dtype:
+            self._expanded = None  # before the next is allocated
+            self._expanded = cupy.empty(self._layout.sources.size, dtype)
+        return self._expanded

@@ -1,0 +1,20 @@
+// Node-centric pull: Kim 2013, Algorithm 3; one-to-one in Bowen 2022; 1T1R in Wu and others 2010.
+//
+// Mapping: one thread a row, in a loop that strides over the grid, so that any grid does for any count of rows.
+// Memory: an index an edge (and a share), read by neighbouring threads from places a row apart, and a gathered
+// contribution; two offsets and a sum a row.
+// Wins: on short rows of like lengths (road networks, uniform graphs): a warp takes as long as its longest row.
+
+#include "../../gpu/edge_term.cuh"
+
+// Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
+extern "C" __global__ void GATHERING node_pull(long long first, long long last, const index_t *rows,
+                                               const offset_t *begins, const offset_t *ends, const index_t *sources,
+                                               const real_t *shares, const real_t *contributions, double *pulled) {
+    long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long k = first + static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; k < last; k += stride) {
+        Sum sum = NOTHING;
+        add_edges(sum, begins[k], ends[k], 1, sources, shares, contributions);
+        pulled[rows == nullptr ? k : rows[k]] = sum.value();
+    }
+}

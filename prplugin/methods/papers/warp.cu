@@ -1,0 +1,28 @@
+// Lanes of a warp a row: warp sum in Bowen 2022; 16T1R and 1W1R in Wu and others 2010.
+//
+// Mapping: LANES neighbouring threads (4, 8, 16 or 32) a row, in a loop that strides over the grid; they read the row's
+// indices side by side and add up their sums by shuffles.
+// Memory: an index an edge (and a share), coalesced within a row, and a gathered contribution; two offsets and a sum a
+// row.
+// Wins: where rows are about as long as there are lanes, or longer; lanes beyond a row's length idle.
+//
+//   LANES  4 8 16 32
+
+#include "../../gpu/edge_term.cuh"
+
+// Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
+extern "C" __global__ void GATHERING warp_pull(long long first, long long last, const index_t *rows,
+                                               const offset_t *begins, const offset_t *ends, const index_t *sources,
+                                               const real_t *shares, const real_t *contributions, double *pulled) {
+    int lane = threadIdx.x % LANES;
+    long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
+    long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
+    long long rounds = (last - first + groups - 1) / groups;  // the same for all: shuffles need every lane
+    for (long long round = 0; round < rounds; ++round) {
+        long long k = first + round * groups + group;
+        Sum sum = NOTHING;
+        if (k < last) add_edges(sum, begins[k] + lane, ends[k], LANES, sources, shares, contributions);
+        sum = lanes_sum<LANES>(sum);
+        if (k < last && lane == 0) pulled[rows == nullptr ? k : rows[k]] = sum.value();
+    }
+}

@@ -1,0 +1,218 @@
+// All iterations in one launch, without a gather from memory: contributions go to their rows by way of shared memory,
+// twice; see blocks.cuh.
+//
+// Mapping: first a block a span of a tile's edges, the next span for whoever is ready: it brings the tile's
+// contributions to shared memory, and its warps send those of a group of chunks at a time to `values`, by piece, while
+// the indices of the next are on their way. Then a block a piece of rows: it brings the piece's values to the places of
+// their edges in shared memory, and sums and ends the rows (merge.cuh).
+// Memory: 4.5 bytes of indices an edge (and a share), and a value written and read, all of it in whole sectors. A
+// contribution is read once for each span of its tile, mostly from the L2 cache. 28 bytes read and 12 or 16 written a
+// vertex; two barriers of the grid an iteration.
+// Wins: on large graphs whose contributions outgrow the L2 cache, where a gathered one moves a sector of 32 bytes.
+//
+//   WEIGHTED  0 or 1
+
+#include "../gpu/blocks.cuh"
+#include "../gpu/merge.cuh"
+
+#define AT_ONCE 8   // contributions of a tile that a thread has under way at a time
+#define GROUP 32    // chunks that a warp sends at once
+#define WIDE (16 / sizeof(real_t))  // values that a lane moves at once
+#define WIDTHS (GROUP * CHUNK / (WARP * WIDE))
+
+struct Blocks {
+    long long columns;        // vertices that have contributions
+    int tile;                 // vertices of a tile
+    unsigned spans;           // how many there are
+    const long long *bounds;  // of a span: its tile, and its first chunk and end by tile
+    const unsigned short *locals;
+    const unsigned *goals, *begins;
+    const unsigned short *spots;
+    const real_t *shares;  // by piece
+    real_t *values;        // by piece
+    unsigned *next;        // the span that nobody has taken; `early` between the iterations
+    unsigned early;        // spans, the first ones, that have been sent before: see send_early
+};
+
+// Neighbours, the first of them at a multiple of what they take.
+struct alignas(16) Values {
+    real_t of[WIDE];
+};
+
+struct alignas(2 * WIDE) Shorts {
+    unsigned short of[WIDE];
+};
+
+__device__ inline Values bring_values(const real_t *from) {
+    uint4 words = __ldcs(reinterpret_cast<const uint4 *>(from));
+    Values values;
+    memcpy(&values, &words, sizeof(values));
+    return values;
+}
+
+__device__ inline Shorts bring_shorts(const unsigned short *from) {
+    Shorts shorts;
+    if (sizeof(real_t) == 4) {
+        uint2 words = __ldcs(reinterpret_cast<const uint2 *>(from));
+        memcpy(&shorts, &words, sizeof(shorts));
+    } else {
+        unsigned words = __ldcs(reinterpret_cast<const unsigned *>(from));
+        memcpy(&shorts, &words, sizeof(shorts));
+    }
+    return shorts;
+}
+
+// Brings contributions first..first + count to shared memory.
+__device__ inline void bring_tile(const real_t *from, long long first, int count, real_t *tile) {
+    int step = blockDim.x;
+    for (int base = threadIdx.x; base < count; base += AT_ONCE * step) {
+        real_t brought[AT_ONCE];
+        // Past the last it is brought again: no load waits for a condition. Other blocks wrote these in the same
+        // launch: they come from the L2 cache.
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) brought[k] = __ldcg(from + first + min(base + k * step, count - 1));
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            if (base + k * step < count) tile[base + k * step] = brought[k];
+        }
+    }
+}
+
+// What a lane sends of a group of chunks: WIDE edges at a time, and the lanes beside it the others of their chunks.
+struct Group {
+    Shorts locals[WIDTHS];
+    unsigned goals[WIDTHS];
+
+    // Those from chunk `first` on, of `count` that begin where the pointers do.
+    __device__ Group(const unsigned short *at, const unsigned *goal, int first, int count) {
+#pragma unroll
+        for (int k = 0; k < WIDTHS; ++k) {
+            int edge = min(first * CHUNK + edge_of(k), count * CHUNK - static_cast<int>(WIDE));
+            locals[k] = bring_shorts(at + edge);
+            goals[k] = __ldcs(goal + edge / CHUNK);
+        }
+    }
+
+    __device__ static int edge_of(int k) { return (k * WARP + threadIdx.x % WARP) * static_cast<int>(WIDE); }
+};
+
+// Writes the contributions of chunks begin..end by tile to their places by piece; when the tile is there, which all
+// threads of the block wait for.
+__device__ inline void send(long long begin, long long end, const real_t *tile, const Blocks &blocks) {
+    const unsigned short *locals = blocks.locals + begin * CHUNK;
+    const unsigned *goals = blocks.goals + begin;
+    int count = static_cast<int>(end - begin), step = blockDim.x / WARP * GROUP;
+    int first = threadIdx.x / WARP * GROUP;
+    Group next(locals, goals, first, count);
+    __syncthreads();  // the tile is there
+    for (; first < count; first += step) {
+        Group group = next;
+        next = Group(locals, goals, first + step, count);  // on its way while this one is sent
+#pragma unroll
+        for (int k = 0; k < WIDTHS; ++k) {
+            Values values;
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) values.of[j] = tile[group.locals[k].of[j]];
+            int edge = first * CHUNK + Group::edge_of(k);
+            if (edge < count * CHUNK) {
+                real_t *to = blocks.values + static_cast<long long>(group.goals[k]) * CHUNK + edge % CHUNK;
+                *reinterpret_cast<Values *>(to) = values;
+            }
+        }
+    }
+}
+
+// Sends all contributions; ends with a barrier of the grid.
+__device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t *tile, unsigned *arrived) {
+    __shared__ unsigned taken;
+    unsigned upcoming = 0;
+    if (threadIdx.x == 0) taken = atomicAdd(blocks.next, 1u);
+    __syncthreads();
+    while (taken < blocks.spans) {
+        const long long *bounds = blocks.bounds + 3 * static_cast<long long>(taken);
+        if (threadIdx.x == 0) upcoming = atomicAdd(blocks.next, 1u);
+        long long first = bounds[0] * blocks.tile;
+        long long left = blocks.columns - first;
+        bring_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), left)), tile);
+        send(bounds[1], bounds[2], tile, blocks);
+        if (threadIdx.x == 0) taken = upcoming;
+        __syncthreads();  // the tile is read
+    }
+    grid_barrier(arrived);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = blocks.early;  // a barrier before it is needed again
+}
+
+// Sends the first spans alone, while contributions of other tiles are still on their way to this GPU: `from` is not
+// read beyond the tiles of these spans. `*next` begins at their number then.
+extern "C" __global__ void __launch_bounds__(512, 2)
+    send_early(long long columns, int tile, unsigned early, const long long *bounds, const unsigned short *locals,
+               const unsigned *goals, real_t *values, const real_t *from) {
+    extern __shared__ double room[];
+    real_t *contributions = reinterpret_cast<real_t *>(room);
+    Blocks blocks = {columns, tile, early, bounds, locals, goals, nullptr, nullptr, nullptr, values, nullptr, early};
+    for (unsigned span = blockIdx.x; span < early; span += gridDim.x) {
+        const long long *ends = bounds + 3 * static_cast<long long>(span);
+        long long first = ends[0] * tile, left = columns - first;
+        bring_tile(from, first, static_cast<int>(min(static_cast<long long>(tile), left)), contributions);
+        send(ends[1], ends[2], contributions, blocks);
+        __syncthreads();  // the tile is read
+    }
+}
+
+// Brings the values of piece p to where its rows have them.
+__device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *terms) {
+    const int widths = 4, step = blockDim.x * WIDE;
+    unsigned begin = blocks.begins[p];
+    int count = static_cast<int>(blocks.begins[p + 1] - begin) * CHUNK;
+    long long from = static_cast<long long>(begin) * CHUNK;
+    for (int base = threadIdx.x * WIDE; base < count; base += widths * step) {
+        Shorts spots[widths];
+        Values values[widths];
+#if WEIGHTED
+        Values shares[widths];
+#endif
+        // Past the last it is brought again, and put in its place again: no load waits for a condition.
+#pragma unroll
+        for (int k = 0; k < widths; ++k) {
+            long long at = from + min(base + k * step, count - static_cast<int>(WIDE));
+            spots[k] = bring_shorts(blocks.spots + at);
+            values[k] = bring_values(blocks.values + at);
+#if WEIGHTED
+            shares[k] = bring_values(blocks.shares + at);
+#endif
+        }
+#pragma unroll
+        for (int k = 0; k < widths; ++k) {
+#pragma unroll
+            for (int j = 0; j < WIDE; ++j) {
+#if WEIGHTED
+                terms[spots[k].of[j]] = __dmul_rn(values[k].of[j], shares[k].of[j]);
+#else
+                terms[spots[k].of[j]] = values[k].of[j];
+#endif
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2)
+    propagate(int count, double goal, double stall, double before, int look, double many, long long n, long long m,
+              long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
+              double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
+              const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
+              const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
+              const double *target, long long target_step, const double *teleport,
+              long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to, float *moves,
+              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived) {
+    extern __shared__ double room[];  // for a tile first, for the terms of a piece then
+    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next, early};
+    auto spread = [&](const real_t *contributions) {
+        send_all(contributions, blocks, reinterpret_cast<real_t *>(room), arrived);
+    };
+    auto terms_of = [&](const Piece &piece, const real_t *, term_t *terms) {
+        bring_terms((piece.begin + piece.first) / size, blocks, terms);
+    };
+    iterate(count, {goal, stall, before, look, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
+            {alpha, target, target_step, teleport, teleport_step, outflow}, {ranks, from, to, moves}, parts, latest,
+            totals, partials, arrived, reinterpret_cast<term_t *>(room), spread, terms_of);
+}

@@ -1,0 +1,182 @@
+"""Propagation blocking: contributions reach their rows by way of shared memory (Beamer 2017); `tile=`, `piece=`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc
+from prplugin.graph.problem import Problem
+from prplugin.machine import Machine
+from prplugin.methods.base import Step
+from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
+from prplugin.options import whole
+from prplugin.types.edges import index_dtype
+
+name = "blocked"
+runs_on = "gpu"
+
+MOST = 24_000
+"""Vertices of a tile, and rows and edges of a piece.
+
+As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, which leave 60 KB of L1 cache.
+"""
+
+LEAST = 2048
+"""Rows and edges of a piece: from here on more blocks cost more than they save."""
+
+BLOCKS = 2
+"""On a multiprocessor at once, as the launch bounds of the kernel have it."""
+
+
+def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+    """Need a GPU, and room for the in-edges twice and a contribution for each."""
+    reason = gpu_pull.unfit(adjacency, machine, footprint)
+    if reason or adjacency is None:
+        return reason
+    most = _most()
+    if blocks.room_for(most, -(-adjacency.n // most)) <= blocks.shared_memory():
+        return None
+    return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
+
+
+def footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Count the bytes of the in-edges, of the blocks, of the edges' contributions, and of the vectors.
+
+    An edge has two 16-bit indices, a value and perhaps a share, and an eighth of a 32-bit index. A run, from a tile to
+    a piece, has three and a half edges that are none, on average, if it has one at all; a length and an end while it
+    is laid out.
+    """
+    there, so_far = csc(*brought(graph, "device", NOTHING))
+    n, m = there.n, there.m
+    pieces = (n + m) // MOST + 1
+    runs = (n // MOST + 1) * pieces
+    edges = m + 7 * min(m, runs) // 2
+    so_far = so_far.then("device", (2 + 2) * edges + edges // 2 + there.index * pieces, 6 * runs)
+    so_far = so_far.then("device", there.real * edges)
+    so_far = gpu_merge.step_footprint(graph, there, so_far, pieces, takes_over=there.real == 8)
+    if there.weighted:  # in the order of the rows first, which goes once they are in that of the pieces
+        so_far = so_far.then("device", there.share * edges, there.share * m)
+    return so_far
+
+
+def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
+    """Add the window of what steps changed, which is only had where there is room."""
+    return gpu_merge.leaping(graph, footprint(graph.in_float64, machine))
+
+
+def cost(adjacency: Adjacency, machine: Machine) -> float:
+    """Estimate the layout and a ranking, as fitted to benchmarks/results/kernels.md."""
+    n, m = adjacency.n, adjacency.m
+    an_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
+    layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
+    return layout + gpu_pull.ITERATIONS * (35e-6 + an_edge * m + 2.4e-11 * n)
+
+
+def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
+    """Sort the edges by target, cut rows and edges into pieces, and sort each by tile.
+
+    Parameters
+    ----------
+    tile : int, optional
+        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 24000 at most, and on some GPUs
+        less. As many as that if not given.
+    piece : int, optional
+        Rows and edges whose terms a block keeps in shared memory, likewise. If not given, as many for each block of the
+        largest grid as for the others.
+    """
+    problem = problem.on("device")
+    return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
+
+
+class BlockedPlan:
+    """Reads contributions by tile, and terms by piece.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Only the first so many vertices have in-edges, and are rows; all if not given.
+    """
+
+    threads = 512
+    narrow_pays = True
+
+    def __init__(
+        self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
+    ) -> None:
+        offsets = gpu_merge.first_rows(adjacency, rows)
+        most, items = _most(), offsets.size - 1 + adjacency.m
+        tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
+        size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
+        import cupy  # there: `unfit` has looked
+
+        self._adjacency = adjacency
+        csc = adjacency.csc
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
+        grid = runtime.multiprocessors() * BLOCKS
+        self._blocks = blocks.lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
+        self._values: Any = None
+        self._early = 0 if rows is None else self._blocks.early
+        self._next = cupy.full(1, self._early, np.uint32)
+
+    def kernel(self, dtype: Any) -> Any:
+        return runtime.roomy(self._kernel("propagate", dtype), self.room(dtype))
+
+    def _kernel(self, name: str, dtype: Any) -> Any:
+        return runtime.kernel(
+            "methods/propagation_blocking.cu",
+            name,
+            index_t=runtime.ctype(self.pieces.cuts.dtype),
+            offset_t=runtime.ctype(self.pieces.offsets.dtype),
+            real_t=runtime.ctype(dtype),
+            WEIGHTED=int(self._adjacency.weighted),
+        )
+
+    def room(self, dtype: Any) -> int:
+        real = int(np.dtype(dtype).itemsize)
+        # With the place of edges that are none.
+        return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
+
+    def edges(self, dtype: Any) -> tuple[Any, ...]:
+        import cupy
+
+        blocks, shares = self._blocks, None
+        self._values = None  # makes room
+        self._values = cupy.empty(blocks.spots.size, dtype)
+        if self._adjacency.weighted:
+            shares = blocks.arranged(gpu_pull.csc_layout(self._adjacency).shares.of(dtype))
+        return (
+            self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
+            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next, np.uint32(self._early),
+        )  # fmt: skip
+
+    def begin(self, contributions: Any) -> None:
+        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+        if not self._early:
+            return
+        blocks = self._blocks
+        launch = self._kernel("send_early", contributions.dtype)
+        room = blocks.tile * contributions.itemsize
+        runtime.roomy(launch, room)(
+            (min(self._early, BLOCKS * runtime.multiprocessors()),),
+            (self.threads,),
+            (
+                self._adjacency.n, np.int32(blocks.tile), np.uint32(self._early), blocks.bounds, blocks.locals,
+                blocks.goals, self._values, contributions,
+            ),
+            shared_mem=room,
+        )  # fmt: skip
+
+
+def _most() -> int:
+    """Give the doubles that a block's shared memory holds, a multiple of 32, up to MOST."""
+    return min(MOST, blocks.shared_memory() // 8 // 32 * 32)
+
+
+def _even(items: int, most: int) -> int:
+    """Give the size of pieces, a multiple of 32, of which each block of the largest grid has as many as the others."""
+    size = gpu_merge.even_size(items, runtime.multiprocessors() * BLOCKS, LEAST, most)
+    return min(most, -(-size // 32) * 32)

@@ -1,0 +1,119 @@
+// Edges laid out in blocks, once a graph; see blocks.cuh. A counting sort in which the edges of a run come in any order:
+// their terms find their places all the same, and no sum depends on it.
+//
+// Mapping: a block a piece. `count` counts the piece's edges by tile, in shared memory. `arrange` puts them in their
+// places there, and then 8 lanes a tile write the chunks of its run.
+// Memory: both read the sources; `arrange` writes 4 bytes an edge and 4 a chunk, in chunks; some 10 bytes a tile and
+// piece.
+// Wins: always: it reads the edges that are sorted by row already, and sorts nothing in global memory.
+//
+//   index_t  int or long long: the type of positions
+//   real_t   float or double: the type of shares
+//   TILE     32 24576
+
+#include "../gpu/block_scan.cuh"
+#include "../gpu/blocks.cuh"
+
+#define AT_ONCE 8
+#define LANES 8  // that write the chunks of a run
+
+struct Piece {
+    long long begin;  // its first edge, as the rows have them
+    int edges;
+};
+
+__device__ inline Piece piece_of(long long p, long long items, long long size, const index_t *cuts) {
+    long long begin = p * size - cuts[p];
+    return {begin, static_cast<int>(min((p + 1) * size, items) - cuts[p + 1] - begin)};
+}
+
+// Calls use(edge, source) for all edges of a piece.
+template <typename Use>
+__device__ inline void each_edge(const Piece &piece, const index_t *sources, Use use) {
+    int step = blockDim.x;
+    sources += piece.begin;
+    for (int base = threadIdx.x; base < piece.edges; base += AT_ONCE * step) {
+        unsigned brought[AT_ONCE];
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            brought[k] = static_cast<unsigned>(sources[min(base + k * step, piece.edges - 1)]);
+        }
+#pragma unroll
+        for (int k = 0; k < AT_ONCE; ++k) {
+            if (base + k * step < piece.edges) use(base + k * step, brought[k]);
+        }
+    }
+}
+
+// Writes how many chunks the run from each tile to piece p has, to column p of `chunks`.
+extern "C" __global__ void __launch_bounds__(1024)
+    count(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
+          unsigned short *chunks) {
+    extern __shared__ uint4 room[];
+    unsigned *counts = reinterpret_cast<unsigned *>(room);
+    long long p = blockIdx.x;
+    for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) counts[tile] = 0;
+    __syncthreads();
+    each_edge(piece_of(p, items, size, cuts), sources,
+              [&](int, unsigned source) { atomicAdd(counts + source / TILE, 1u); });
+    __syncthreads();
+    for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) {
+        chunks[tile * pieces + p] = static_cast<unsigned short>((counts[tile] + CHUNK - 1) / CHUNK);
+    }
+}
+
+// Writes `locals`, `goals` and `spots`. ends[t, p] is how many chunks by tile there are up to the run from tile t to
+// piece p, and with it.
+extern "C" __global__ void __launch_bounds__(1024)
+    arrange(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
+            const unsigned short *chunks, const unsigned *ends, const unsigned *begins, unsigned short *locals,
+            unsigned *goals, unsigned short *spots) {
+    extern __shared__ uint4 room[];
+    long long p = blockIdx.x;
+    unsigned first = begins[p];
+    int count = static_cast<int>(begins[p + 1] - first);
+    unsigned *arranged = reinterpret_cast<unsigned *>(room);  // the edge, and its source above it
+    unsigned *places = arranged + count * CHUNK;              // of the next edge from a tile
+
+    int start = 0;
+    for (int base = 0; base < tiles; base += blockDim.x) {
+        int tile = base + threadIdx.x, all;
+        int length = tile < tiles ? chunks[tile * pieces + p] : 0;
+        int before = start + block_scan(length, &all);
+        start += all;
+        if (tile < tiles) places[tile] = before * CHUNK;
+    }
+    for (int at = threadIdx.x; at < count * CHUNK; at += blockDim.x) arranged[at] = static_cast<unsigned>(size);
+    __syncthreads();
+    each_edge(piece_of(p, items, size, cuts), sources, [&](int edge, unsigned source) {
+        arranged[atomicAdd(places + source / TILE, 1u)] = edge | (source % TILE) << 16;
+    });
+    __syncthreads();
+
+    for (int tile = threadIdx.x / LANES; tile < tiles; tile += blockDim.x / LANES) {
+        int length = chunks[tile * pieces + p];
+        int past = (places[tile] + CHUNK - 1) / CHUNK;  // of the run in the piece
+        unsigned end = ends[tile * pieces + p];
+        for (int left = length - threadIdx.x % LANES; left > 0; left -= LANES) {
+            uint4 low = room[2 * (past - left)], high = room[2 * (past - left) + 1];
+            unsigned by_tile = end - left, by_piece = first + past - left;
+            goals[by_tile] = by_piece;
+            reinterpret_cast<uint4 *>(spots)[by_piece] = {
+                (low.x & 0xffff) | low.y << 16, (low.z & 0xffff) | low.w << 16,
+                (high.x & 0xffff) | high.y << 16, (high.z & 0xffff) | high.w << 16};
+            reinterpret_cast<uint4 *>(locals)[by_tile] = {
+                low.x >> 16 | (low.y & 0xffff0000), low.z >> 16 | (low.w & 0xffff0000),
+                high.x >> 16 | (high.y & 0xffff0000), high.z >> 16 | (high.w & 0xffff0000)};
+        }
+    }
+}
+
+// Brings shares from the order of the rows to that by piece; that of an edge that is none is 0.
+extern "C" __global__ void arrange_shares(long long items, long long size, const index_t *cuts, const unsigned *begins,
+                                          const unsigned short *spots, const real_t *shares, real_t *arranged) {
+    long long p = blockIdx.x, end = static_cast<long long>(begins[p + 1]) * CHUNK;
+    Piece piece = piece_of(p, items, size, cuts);
+    for (long long at = static_cast<long long>(begins[p]) * CHUNK + threadIdx.x; at < end; at += blockDim.x) {
+        arranged[at] = spots[at] < piece.edges ? shares[piece.begin + spots[at]] : real_t(0);
+    }
+}

@@ -1,0 +1,215 @@
+"""Listing of the methods, and the choice among them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from prplugin.errors import InvalidOptionError, MethodUnavailableError
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.machine import Machine
+from prplugin.methods.base import Method, Step
+
+__all__ = [
+    "candidates",
+    "check_options",
+    "choose",
+    "choose_batch",
+    "compile_ahead",
+    "contenders",
+    "methods",
+    "options_of",
+]
+
+logger = logging.getLogger(__name__)
+
+PACKAGES = "prplugin.methods", "prplugin.methods.papers"
+"""Whose modules are methods if they define `prepare`."""
+
+SIDE = {"host": "cpu", "device": "gpu"}
+"""What runs on edges that lie where they lie."""
+
+
+@cache
+def methods() -> Mapping[str, Any]:
+    """Give every method by name: the modules of this folder."""
+    modules = [
+        importlib.import_module(f"{package}.{info.name}")
+        for package in PACKAGES
+        for info in pkgutil.iter_modules(importlib.import_module(package).__path__)
+        if not info.name.startswith("_")
+    ]
+    found = [module for module in modules if hasattr(module, "prepare")]
+    return {module.name: module for module in sorted(found, key=lambda module: str(module.name))}
+
+
+def compile_ahead(weighted: bool) -> None:
+    """Let the methods of the GPU begin to compile what most graphs need."""
+    for method in methods().values():
+        if hasattr(method, "ahead"):
+            method.ahead(weighted)
+
+
+def check_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Raise InvalidOptionError if an option is not one of the method's."""
+    known = options_of(method)
+    for name in options:
+        if name not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
+            raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
+
+
+def options_of(method: Method) -> tuple[str, ...]:
+    """Name the options of a method."""
+    return _keywords_of(method.prepare)
+
+
+@cache
+def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
+    return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
+
+
+def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
+    """Find the method of that name, or with "auto" the one of least cost among the fit that take these options.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no method of that name, or the options are not its.
+    MethodUnavailableError
+        If the named method cannot run here, with the reason; a named method is never replaced by another.
+    """
+    if name != "auto":
+        if name not in methods():
+            raise InvalidOptionError(
+                f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {name!r}."
+            )
+        method: Method = methods()[name]
+        if reason := method.unfit(adjacency, machine):
+            raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
+        check_options(method, options)
+        return method
+    able = contenders(adjacency, machine, options)
+    chosen = next(able)
+    if logger.isEnabledFor(logging.INFO):
+        logger.info(
+            "%s for %d vertices and %d edges: %s",
+            chosen.name, adjacency.n, adjacency.m,
+            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *able)),
+        )  # fmt: skip
+    return chosen
+
+
+def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
+    """Give the methods that "auto" may choose, fit to run and taking these options, by rising cost; one at least.
+
+    Raises
+    ------
+    InvalidOptionError
+        If none takes the options.
+    MethodUnavailableError
+        If none can run here, with the reason of each.
+    """
+    for option in options:
+        if not any(option in options_of(method) for method in methods().values()):
+            raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
+    able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
+    if not able:
+        raise InvalidOptionError(
+            f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
+            "name the method."
+        )
+    reasons: dict[str, str] = {}
+    for method in _by_cost(able, adjacency, machine):
+        # Asked of no more than are wanted: it looks at the GPU.
+        if reason := method.unfit(adjacency, machine):
+            reasons[method.name] = reason
+        else:
+            yield method
+    if len(reasons) == len(able):
+        raise MethodUnavailableError(
+            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in able)
+        )
+
+
+def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
+    """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
+
+    Raises
+    ------
+    InvalidOptionError
+        If there is no method of that name, or none takes the options; "measured" times one seed at a time.
+    MethodUnavailableError
+        If the method cannot run here, or ranks one seed at a time.
+    """
+    able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
+    if name == "measured":
+        raise InvalidOptionError(
+            "method='measured' times rankings of one personalization. For many at once name a method, "
+            f"{', '.join(map(repr, able))}, or leave it to 'auto'."
+        )
+    if name != "auto":
+        method = choose(name, adjacency, machine, options)
+        if name not in able:
+            raise MethodUnavailableError(
+                f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
+                f"at once: {', '.join(map(repr, able))}."
+            )
+        return method
+    ours = [method for method in candidates(adjacency).values() if method.name in able]
+    ours = [method for method in ours if set(options) <= set(options_of(method))]
+    if not ours:
+        raise InvalidOptionError(
+            f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
+            f"there are {', '.join(map(repr, able))}."
+        )
+    chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
+    if reason := chosen.unfit(adjacency, machine):
+        raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
+    return chosen
+
+
+class _ShortRows:
+    """A graph with rows as short as they can be: the longest takes a pass over the edges to find."""
+
+    def __init__(self, adjacency: Adjacency) -> None:
+        self._adjacency = adjacency
+        self.largest_in_degree = -(-adjacency.m // max(1, adjacency.n))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._adjacency, name)
+
+
+def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
+    """Give methods by rising cost. None costs less for a longer row, so it is looked for only where it may decide."""
+    short: Any = _ShortRows(adjacency)
+    queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
+    heapify(queue)
+    while queue:
+        _, exact, place = heappop(queue)
+        if exact:
+            yield able[place]
+        else:
+            heappush(queue, (able[place].cost(adjacency, machine), True, place))
+
+
+def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
+    """Give the methods that "auto" chooses among: of the side where the frame lies, and the same bits in every run.
+
+    Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
+    """
+    side = SIDE[adjacency.place]
+    if side == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
+        side = "gpu"
+    return {
+        name: method
+        for name, method in methods().items()
+        if method.runs_on == side and not getattr(method, "varies", False)
+    }

@@ -1,0 +1,1 @@
+"""Small formulas without arrays of the graph: rounding depths and extrapolation weights."""

@@ -1,0 +1,1 @@
+"""What a ranking returns: ranks, error bound, explanation and plots."""

@@ -1,0 +1,1 @@
+"""The iteration: loop, certificate, acceleration and top-k order."""

@@ -1,0 +1,98 @@
+"""Which vertices rank highest and in what order, proved vertex by vertex.
+
+If no computed rank is further than `margin` from the exact one, two vertices whose computed ranks are more than twice
+that apart are in the order that they seem to be in. `Certificate.of_vertex` gives the margin. Vertices that are nearer
+than that are a tie: some of them can be proved equal (`prplugin.graph.equal_ranks`), which no margin could do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prplugin.types.arrays import moved, namespace
+from prplugin.types.edges import Floats, Integers
+from prplugin.types.order import Order, TieRows
+
+__all__ = ["Equal", "least_gap", "order_of"]
+
+MOST = 1000
+"""Vertices beyond the k highest that are tried for equality with them."""
+
+NEAR = 1e-6
+"""Of a rank: computed ones that are no further apart seem to be equal."""
+
+Equal: TypeAlias = Callable[[int, int, Floats], bool]
+
+
+def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
+    """Find the order of the k highest, as far as a margin proves it.
+
+    Parameters
+    ----------
+    ranks : array of n float64
+    margin : float
+        No rank is further from the exact one.
+    equal : function
+        Says whether the exact ranks of two vertices are proved equal, given their positions and computed ranks.
+    """
+    rows, values = _hopefuls(ranks, k, 2 * margin)
+    k = min(k, rows.size)
+    gaps = values[:-1] - values[1:]
+    same = np.zeros(gaps.size, bool)
+    for place in np.flatnonzero(_near(gaps, values)[: k + MOST]):
+        if place >= k and not same[place - 1]:
+            break  # what is not equal to the k-th need not be told apart
+        same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
+    ends = np.flatnonzero(gaps > 2 * margin) + 1
+    ties = []
+    for first, end in pairwise([0, *ends.tolist(), rows.size]):
+        if end - first > 1 and first < k:
+            alike = bool(same[first : end - 1].all())
+            if alike:
+                rows[first:end].sort()
+            ties.append(TieRows(first, rows[first:end].copy(), alike))
+    return Order(rows[:k].copy(), tuple(ties), margin)
+
+
+def least_gap(ranks: Floats, k: int, margin: float) -> float:
+    """Give the least distance of computed ranks that a margin has to tell from 0 to prove the order of the k highest.
+
+    Of vertices that seem to be equal it is taken for granted that they can be proved to be. If nothing is left to be
+    told apart, or nothing with this margin, it is infinite.
+    """
+    _, values = _hopefuls(ranks, k, 2 * margin)
+    gaps = values[:-1] - values[1:]
+    near = _near(gaps, values)
+    last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # of those that seem to be equal to the k-th
+    return float(gaps[: last + 1][~near[: last + 1]].min(initial=np.inf))
+
+
+def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
+    return gaps <= NEAR * values[:-1]
+
+
+def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
+    """Give all that may be among the k highest, and the one after them: positions and ranks, falling."""
+    xp = namespace(ranks)
+    if k < ranks.size:
+        highest = np.sort(moved(ranks[ranks >= _reached_by(ranks, k + 1)], "host"))[-k - 1 :]
+        lowest = float(highest[1]) * (1 - 2.0**-50) - width  # lower than the difference rounds to
+        rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
+    else:
+        rows = xp.arange(ranks.size)
+    rows, values = moved(rows, "host"), moved(ranks[rows], "host")
+    falling = np.argsort(-values, kind="stable")
+    return rows[falling].astype(np.int64), values[falling]
+
+
+def _reached_by(ranks: Floats, count: int) -> float:
+    """Give a high value that as many ranks reach: that as many maxima of equal pieces do."""
+    pieces = min(4 * count, ranks.size)
+    width = ranks.size // pieces
+    maxima = moved(ranks[: pieces * width].reshape(pieces, width).max(axis=1), "host")
+    return float(np.sort(maxima)[pieces - count])

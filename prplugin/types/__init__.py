@@ -1,0 +1,1 @@
+"""Data types without operations on graphs: arrays, edges, compressed rows, orders."""

@@ -1,0 +1,160 @@
+"""Edges by position: what every frame library's reader hands on, and all that the graph is built from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prplugin.types.arrays import Place, gpu_of, place_of, settle
+
+__all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[Any]
+"""Of an integer type: `index_dtype(n)` for positions, int64 for offsets, on the GPU `offset_dtype(m)`.
+
+Both may be CuPy arrays: the edges of a cuDF frame, and all that is built from them, stay on the GPU.
+"""
+
+
+ANY = 5e-324, sys.float_info.max
+"""Between these are all weights above 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """The rows of an edge frame, with each vertex replaced by its position in the result.
+
+    Attributes
+    ----------
+    source, destination : arrays of m positions
+        Of type `index_dtype(n)`.
+    weights : array of m float64, or None
+        Finite and at least 0. None: every edge counts 1.
+    n : int
+        How many vertices there are; those that no edge names are isolated.
+    extent : tuple of float
+        No weight above 0 is less than the first, and none greater than the second.
+    spilled : bool
+        Whether they are on the host because the GPU, where their frame lies, had no room for them.
+    """
+
+    source: Integers
+    destination: Integers
+    weights: Floats | None
+    n: int
+    extent: tuple[float, float] = ANY
+    spilled: bool = False
+
+    @property
+    def m(self) -> int:
+        """How many edges there are."""
+        return self.source.size
+
+    @property
+    def place(self) -> Place:
+        """Where they lie."""
+        return place_of(self.source)
+
+    @property
+    def gpu(self) -> Any:
+        """The GPU that they lie on, a context manager; None on the host."""
+        return gpu_of(self.source)
+
+    def as_spilled(self) -> Edges:
+        """Give the same edges, which the GPU had no room for."""
+        return replace(self, spilled=True)
+
+
+class GroupedEdges:
+    """Edges that were brought together by target before anyone asked for them by row.
+
+    They stand in for `Edges`; `source` and `destination` are made when one of them is first asked for. On the GPU they
+    come by target, and for each target in the order of the frame.
+
+    Parameters
+    ----------
+    in_edges : tuple of arrays
+        Offsets, sources and weights of the edges by target; None where every edge counts 1.
+    out_weight : array of n float64, or of n counts
+    by_row : function
+        Gives the source and the destination of each row.
+    out_weight_chain : int
+        How many roundings an out-weight carries at most.
+    extent : tuple of float
+        As that of `Edges`.
+
+    Attributes
+    ----------
+    spilled : bool
+        As that of `Edges`.
+    """
+
+    def __init__(
+        self,
+        in_edges: tuple[Integers, Integers, Floats | None],
+        out_weight: Floats,
+        by_row: Callable[[], tuple[Integers, ...]],
+        out_weight_chain: int = 0,
+        extent: tuple[float, float] = ANY,
+    ) -> None:
+        self.in_edges = in_edges
+        self.out_weight = out_weight
+        self.out_weight_chain = out_weight_chain
+        self.extent = extent
+        self.spilled = False
+        self.weights = in_edges[2]
+        self.n = out_weight.size
+        self.m = in_edges[1].size
+        self.place: Place = place_of(out_weight)
+        self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
+        self._lock = Lock()
+
+    @property
+    def gpu(self) -> Any:
+        """The GPU that they lie on, a context manager; None on the host."""
+        return gpu_of(self.out_weight)
+
+    def as_spilled(self) -> GroupedEdges:
+        """As that of `Edges`."""
+        self.spilled = True
+        return self
+
+    @property
+    def by_row_is_there(self) -> bool:
+        """Whether `source` and `destination` have been made."""
+        return self._by_row is None
+
+    @property
+    def source(self) -> Integers:
+        """As that of `Edges`."""
+        return self._ends()[0]
+
+    @property
+    def destination(self) -> Integers:
+        """As that of `Edges`."""
+        return self._ends()[1]
+
+    def _ends(self) -> tuple[Integers, ...]:
+        with self._lock:
+            if self._by_row is not None:
+                self._rows = self._by_row()
+                settle(self.place)
+                self._by_row = None
+        return self._rows
+
+
+def index_dtype(n: int) -> np.dtype[Any]:
+    """Give the narrowest signed type that counts n vertices."""
+    return np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+
+
+def offset_dtype(m: int) -> np.dtype[Any]:
+    """Give the narrowest signed type that counts m edges."""
+    return index_dtype(m)
