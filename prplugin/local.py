@@ -166,6 +166,11 @@ class LocalGraph:
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
         """Rank from each of many seeds, some of them side by side; keep the ranks that are asked for alone."""
+        if options.certified:
+            raise InvalidOptionError(
+                "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, or "
+                "leave certified out."
+            )
         began = time.perf_counter()
         adjacency = self.adjacency
         with self._allocating():

@@ -101,7 +101,7 @@ def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
     edges = random_edges(40, 900)
     packed = ranks_of(edges, duplicates="last", weight="w")
     monkeypatch.setattr("prplugin.graph.dedup.packs", lambda largest, count: False)
-    monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
+    monkeypatch.setattr("prplugin.cpu.sorting.packs", lambda largest, count: False)
     assert ranks_of(edges, duplicates="last", weight="w").tolist() == packed.tolist()
 
 
