@@ -168,8 +168,8 @@ class LocalGraph:
         """Rank from each of many seeds, some of them side by side; keep the ranks that are asked for alone."""
         if options.certified:
             raise InvalidOptionError(
-                "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, or "
-                "leave certified out."
+                "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, "
+                "or leave certified out."
             )
         began = time.perf_counter()
         adjacency = self.adjacency
