@@ -22,7 +22,7 @@ from prplugin.errors import (
     listed,
 )
 from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
-from prplugin.frames import adapter_for, cugraph, dask, matrices
+from prplugin.frames import adapter_for, dask, matrices
 from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import SeedValues
 from prplugin.graph.adjacency import Adjacency, Compressed
@@ -319,6 +319,8 @@ class Graph:
         InvalidEdgesError
             If it is something else, or spread over several GPUs.
         """
+        from prplugin.integrations import cugraph  # for its graphs alone
+
         return cls(**cugraph.edges_of(graph))
 
     def _hold(self, adapter: ModuleType, adjacency: Adjacency, vertices: Any, weights: str) -> None:

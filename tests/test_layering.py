@@ -24,7 +24,7 @@ LAYERS = [
     {"cluster"},
     {"api", "accessor"},
     {"__init__"},
-    {"files", "verify", "demo", "networkx"},
+    {"files", "verify", "demo", "integrations"},
     {"cli"},
     {"__main__"},
 ]
@@ -32,6 +32,7 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # `graph.pairs` takes the names of the choices from `options`; both stand on the ground floor otherwise.
 # The place of an array, which `cuda` allocates for, is a name of `graph`, and graphs are built by kernels.
 # A method that iterates by itself weighs its iterates as the loop does, by a function of a few numbers.
+# The constructors of `Graph` for graphs of another library load the module of that library when they are called.
 ALLOWED_SIDEWAYS = {
     ("graph", "options"),
     ("graph", "cuda"),
@@ -40,6 +41,7 @@ ALLOWED_SIDEWAYS = {
     ("frames", "certificate"),
     ("demo", "files"),
     ("verify", "files"),
+    ("api", "integrations"),
 }
 
 

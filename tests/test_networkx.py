@@ -198,7 +198,7 @@ def test_options_of_a_method():
 
 class TestTheCache:
     def test_a_graph_is_converted_once_for_each_attribute_and_again_when_it_has_changed(self, monkeypatch):
-        from prplugin import networkx as ours
+        from prplugin.integrations import networkx as ours
 
         read = []
         convert = ours.convert_from_nx
@@ -231,7 +231,7 @@ class TestTheCache:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
-    from prplugin.networkx import convert_from_nx, convert_to_nx, pagerank
+    from prplugin.integrations.networkx import convert_from_nx, convert_to_nx, pagerank
 
     graph = sample(kind)
     converted = convert_from_nx(graph, edge_attrs={"weight": 1})
@@ -248,7 +248,7 @@ def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
 
 
 def test_large_graphs_go_to_the_gpu_where_cupy_is_loaded(monkeypatch):
-    from prplugin import networkx as ours
+    from prplugin.integrations import networkx as ours
 
     monkeypatch.setattr("prplugin.cuda.missing", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -268,7 +268,7 @@ def test_a_graph_on_the_gpu(monkeypatch, weight):
         pytest.skip(reason)
     import cupy  # noqa: F401
 
-    monkeypatch.setattr("prplugin.networkx.ON_GPU_FROM", 1)
+    monkeypatch.setattr("prplugin.integrations.networkx.ON_GPU_FROM", 1)
     for kind in KINDS:
         graph = sample(kind)
         assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})

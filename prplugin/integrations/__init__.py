@@ -1,0 +1,1 @@
+"""Graphs of other graph libraries: one module per library."""
