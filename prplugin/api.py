@@ -119,7 +119,7 @@ def pagerank(
         Budget of steps. Not given: as many as the contraction by `alpha` needs for `tol`.
     stop : {"error", "delta", "vertex", "networkx"}
         "error": the L1 distance to the exact PageRank is proved to be at most `tol`. "delta": a step's L1 change is at
-        most `tol`. "vertex": no vertex moved by more than `tol`. "networkx": a step's L1 change is at most n * `tol`.
+        most `tol`. "vertex": no vertex moved by more than `tol`. "networkx": a step's L1 change is less than n * `tol`.
     scale : {1, "n"}
         What the ranks sum to. `tol` and the error bound stay those of ranks that sum to 1.
     dtype : {"float64", "float32"}
@@ -647,7 +647,7 @@ def _shortfall(ranking: Ranking, options: Options) -> str:
         "error": f"a proved error of {options.tol:g}",
         "delta": f"an L1 change of {options.tol:g}",
         "vertex": f"no vertex moving by more than {options.tol:g}",
-        "networkx": f"an L1 change of n * {options.tol:g}",
+        "networkx": f"an L1 change below n * {options.tol:g}",
     }[options.stop]
     more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
     return (
