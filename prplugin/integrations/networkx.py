@@ -1,7 +1,7 @@
 """prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``. Only NetworkX imports this module.
 
 Reading a graph out of NetworkX's dicts takes far longer than ranking it. NetworkX keeps what `convert_from_nx` makes in
-``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight.
+``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight. Views are read each time.
 """
 
 from __future__ import annotations
@@ -198,7 +198,10 @@ def convert_from_nx(
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
-    if not graph.is_directed() and not isinstance(graph._adj, dict):
+    if hasattr(graph, "_graph"):
+        # A view changes with its graph, which does not clear the cache of the view: without one, each call reads it.
+        graph.__networkx_cache__ = None
+    if not isinstance(graph._adj, dict):
         graph = _plain(graph)
     adjacency, nodes = graph._adj, list(graph)
     rows = [adjacency[node] for node in nodes]
@@ -227,9 +230,7 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     """Make a graph of NetworkX of a converted one, with the attributes that were asked for; others are given back."""
     if not isinstance(obj, ConvertedGraph):
         return obj
-    graph = (nx.MultiDiGraph if obj.is_multigraph() else nx.DiGraph)()
-    if not obj.is_directed():
-        graph = (nx.MultiGraph if obj.is_multigraph() else nx.Graph)()
+    graph = _empty(obj)
     graph.add_nodes_from(obj.nodes)
     sources = np.repeat(np.arange(len(obj.nodes)), np.diff(obj.offsets))
     once = np.flatnonzero(sources <= obj.indices) if not obj.is_directed() else np.arange(sources.size)
@@ -241,11 +242,22 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
 
 
 def _plain(view: nx.Graph) -> nx.Graph:
-    """Copy an undirected view: of a directed graph with edges both ways it may show another one from each end."""
-    graph = nx.MultiGraph() if view.is_multigraph() else nx.Graph()
+    """Copy what a view shows when iterated, as NetworkX's PageRank reads it.
+
+    The length of a filtered row counts entries that iteration skips. An undirected view, of a directed graph or with a
+    filter that depends on the order of its arguments, may show another edge from each end.
+    """
+    graph = _empty(view)
     graph.add_nodes_from(view)
     graph.add_edges_from(view.edges(data=True))
     return graph
+
+
+def _empty(like: Any) -> nx.Graph:
+    """Return an empty graph of NetworkX of the same of its four kinds."""
+    if like.is_directed():
+        return nx.MultiDiGraph() if like.is_multigraph() else nx.DiGraph()
+    return nx.MultiGraph() if like.is_multigraph() else nx.Graph()
 
 
 def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
