@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ from prplugin.errors import (
     listed,
 )
 from prplugin.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
-from prplugin.frames import adapter_for, dask, matrices
+from prplugin.frames import adapter_for, dask, matrices, nodes, pandas
 from prplugin.frames.columns import resolve
 from prplugin.frames.seeds import SeedValues
 from prplugin.graph.adjacency import Adjacency, Compressed
@@ -322,6 +322,86 @@ class Graph:
         from prplugin.integrations import cugraph  # for its graphs alone
 
         return cls(**cugraph.edges_of(graph))
+
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Graph:
+        """Make a graph of a graph of NetworkX, of any of its four kinds or a view of one.
+
+        It has all nodes, isolated ones too, and each edge of a multigraph. Edges of an undirected graph go both ways; a
+        self-loop counts once.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            It is not altered.
+        weight : attribute name, default "weight"
+            Of the edges; those without it count 1, as in NetworkX. None: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames: nodes that are integers ascend, others come in the order of the graph.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If it is something else; for nodes of mixed kinds, of which a frame has no column (``nx.pagerank(graph,
+            backend="prplugin")`` takes them); and for weights that are not finite numbers of at least 0.
+
+        Examples
+        --------
+        >>> import networkx as nx, prplugin
+        >>> graph = prplugin.Graph.from_networkx(nx.DiGraph([("a", "b"), ("b", "a"), ("c", "a")]))
+        >>> graph.rank(top=1).frame
+          vertex  pagerank
+        0      a  0.486486
+        """
+        nodes.check_type(graph, "networkx", "from_networkx")
+        from prplugin.integrations import networkx  # imports NetworkX, which has the graph
+
+        return cls._of_nodes(partial(networkx.read, graph, weight))
+
+    @classmethod
+    def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Graph:
+        """Make a graph of an `igraph.Graph`.
+
+        It has all vertices, isolated ones too, and each of several edges between two. Edges of an undirected graph go
+        both ways; a self-loop counts once.
+
+        Parameters
+        ----------
+        graph : igraph.Graph
+            It is not altered.
+        weights : attribute name, default "weight"
+            Of the edges. None, or the default where the edges have no such attribute: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames. The ids are the attribute "name" of the vertices, if each has one and no
+            two have the same, else igraph's own, 0..n-1. Integers ascend; other names come in igraph's order.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If it is something else; for names of mixed kinds; and for weights that are not finite numbers of at least
+            0.
+        ColumnNotFoundError
+            If the edges do not have an attribute that is asked for by another name than the default.
+        """
+        from prplugin.integrations import igraph  # for its graphs alone
+
+        return cls._of_nodes(partial(igraph.read, graph, weights))
+
+    @classmethod
+    def _of_nodes(cls, read: Callable[[], nodes.NodeGraph]) -> Graph:
+        began = time.perf_counter()
+        graph = cls.__new__(cls)
+        found = read()
+        adjacency, vertices = nodes.adjacency(found)
+        graph._hold(pandas, adjacency, vertices, found.label)
+        graph._reading = time.perf_counter() - began
+        return graph
 
     def _hold(self, adapter: ModuleType, adjacency: Adjacency, vertices: Any, weights: str) -> None:
         self._adapter, self._adjacency, self._vertices = adapter, adjacency, vertices

@@ -225,7 +225,7 @@ def edges_of(graph):
     return graph.edges(keys=True) if graph.is_multigraph() else graph.edges()
 
 
-@settings(deadline=None, max_examples=examples(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(views(), st.sampled_from(["weight", None]))
 def test_any_view(graph, weight):
     assert_alike(graph, weight=weight)

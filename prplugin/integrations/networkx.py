@@ -1,4 +1,4 @@
-"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``. Only NetworkX imports this module.
+"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``; and the reader of NetworkX's graphs.
 
 Reading a graph out of NetworkX's dicts takes far longer than ranking it. NetworkX keeps what `convert_from_nx` makes in
 ``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight. Views are read each time.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from itertools import chain
+from itertools import chain, compress
 from numbers import Real
 from typing import Any
 
@@ -18,11 +18,12 @@ import numpy as np
 
 from prplugin import cuda
 from prplugin.api import Graph
-from prplugin.errors import InvalidEdgesError, NotConvergedError
-from prplugin.graph.adjacency import offsets_of
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, NotConvergedError
+from prplugin.frames.nodes import NodeGraph
+from prplugin.graph.adjacency import offsets_of, rows_of
 from prplugin.graph.edges import Floats, Integers, index_dtype
 
-__all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
+__all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank", "read"]
 
 ON_GPU_FROM = 1 << 16
 """Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h200.md."""
@@ -198,6 +199,31 @@ def convert_from_nx(
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
+    nodes, offsets, indices, edges = _compressed(graph)
+    weights = {name: _values(edges, name, default) for name, default in (edge_attrs or {}).items()}
+    return ConvertedGraph(
+        nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=graph.is_multigraph()
+    )
+
+
+def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
+    """Read a graph of NetworkX for `prplugin.Graph`; edges come in the order of ``graph.edges``."""
+    if callable(weight) or not isinstance(weight, Hashable):
+        raise InvalidOptionError(f"weight must be the name of an attribute of the edges, or None, not {weight!r}.")
+    nodes, offsets, targets, edges = _compressed(graph)
+    sources = rows_of(offsets, targets.size)
+    weights = None
+    if weight is not None and any(edges()):
+        weights = [attributes.get(weight, 1) for attributes in edges()]
+    if not graph.is_directed():
+        once = sources <= targets
+        sources, targets = sources[once], targets[once]
+        weights = None if weights is None else list(compress(weights, once))
+    return NodeGraph(nodes, sources, targets, weights, f"attribute {weight!r} of the edges", graph.is_directed())
+
+
+def _compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
+    """Return the nodes, offsets and indices of the edges by source, and what iterates the attributes of these."""
     if hasattr(graph, "_graph"):
         # A view changes with its graph, which does not clear the cache of the view: without one, each call reads it.
         graph.__networkx_cache__ = None
@@ -207,9 +233,8 @@ def convert_from_nx(
     rows = [adjacency[node] for node in nodes]
     offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
     indices = _positions(nodes, rows, int(offsets[-1]))
-    multigraph = graph.is_multigraph()
-    edges: Callable[[], Iterable[Any]]  # the dict of each edge's attributes, in the order of `indices`
-    if multigraph:
+    edges: Callable[[], Iterable[Any]]
+    if graph.is_multigraph():
         # An entry of a row is a dict of parallel edges.
         parallel = list(chain.from_iterable(row.values() for row in rows))
         counts = np.fromiter(map(len, parallel), np.int64, len(parallel))
@@ -222,8 +247,7 @@ def convert_from_nx(
         def edges() -> Iterable[Any]:
             return chain.from_iterable(row.values() for row in rows)
 
-    weights = {name: _values(edges, name, default) for name, default in (edge_attrs or {}).items()}
-    return ConvertedGraph(nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=multigraph)
+    return nodes, offsets, indices, edges
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
