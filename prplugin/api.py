@@ -249,6 +249,54 @@ class Graph:
 
         return cls(**edges_of(graph))
 
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Graph:
+        """Make a graph from a NetworkX graph of any kind, or a view; undirected edges count both ways, self-loops once.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            All nodes, isolated ones included, and each edge of a multigraph.
+        weight : edge attribute, default "weight"
+            Edges without it count 1, as in NetworkX. None: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames: nodes that are integers ascend, others are in the order of the graph.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If it is something else; for nodes of mixed kinds, which no column holds (``nx.pagerank(graph,
+            backend="prplugin")`` takes them); for weights that are not finite non-negative numbers.
+        """
+        return cls._of(LocalGraph.from_networkx(graph, weight))
+
+    @classmethod
+    def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Graph:
+        """Make a graph from an `igraph.Graph`; undirected edges count both ways, self-loops once.
+
+        Parameters
+        ----------
+        weights : edge attribute, default "weight"
+            None, or the default where the edges have no such attribute: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames. The ids are the vertex attribute "name" if all have different ones, else
+            igraph's own, 0..n-1. Integers ascend; other names are in igraph's order.
+
+        Raises
+        ------
+        InvalidEdgesError
+            As `from_networkx`.
+        ColumnNotFoundError
+            If the edges lack an attribute that is asked for.
+        """
+        return cls._of(LocalGraph.from_igraph(graph, weights))
+
     @property
     def number_of_vertices(self) -> int:
         """Number of vertices, isolated ones included."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from prplugin.errors import (
     counted,
     listed,
 )
-from prplugin.frames import adapter_for, matrices
+from prplugin.frames import adapter_for, igraph, matrices, nodes, pandas
 from prplugin.frames.base import SeedValues, VertexAdapter
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
@@ -94,6 +95,26 @@ class LocalGraph:
         with runtime.allocating(matrix.place, gpu_of(matrix.rows)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(matrices, adjacency, vertices, matrix.names[2], began, lasting=True)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: Hashable) -> LocalGraph:
+        """Read a graph of NetworkX."""
+        began = time.perf_counter()
+        nodes.check_type(graph, "networkx", "from_networkx")
+        from prplugin.frames import networkx  # imports NetworkX, which has the graph
+
+        return cls._of_nodes(networkx.read(graph, weight), began)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, weights: str | None) -> LocalGraph:
+        """Read a graph of igraph."""
+        began = time.perf_counter()
+        return cls._of_nodes(igraph.read(graph, weights), began)
+
+    @classmethod
+    def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
+        adjacency, vertices = nodes.adjacency(graph)
+        return cls(pandas, adjacency, vertices, graph.label, began, lasting=True)
 
     @property
     def n(self) -> int:

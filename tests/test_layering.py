@@ -120,6 +120,7 @@ def test_importing_prplugin_imports_no_library_that_the_user_has_not():
         "rich",
         "click",
         "networkx",
+        "igraph",
         "narwhals",
         "polars",
         "duckdb",

@@ -103,6 +103,16 @@ def test_other_rules_are_those_of_one_seed(method, stop, dtype):
 
 
 @in_each_method
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
+def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(method, stop, tol, iterations, dtype):
+    graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
+    uniform = {0: 1.0, 1: 1.0}  # from which the first step changes 1/4, exactly
+    many = graph.rank(personalization=[uniform] * 3, alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype)
+    assert many.each_iterations.tolist() == [iterations] * 3
+
+
+@in_each_method
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("nstart", [None, {4: 1.0, 5: 1.0}])
 def test_no_tolerance_gives_the_iterate_that_is_asked_for(method, steps, nstart):
