@@ -52,7 +52,7 @@ class File:
 
     def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
         if pa.types.is_dictionary(column.type):  # of which each row group has its own
-            column = column.cast(column.type.value_type)
+            column = _pandas_ids.arrow_plainly(column, "")
         if field is None or column.type == field.type:
             return column
         try:

@@ -224,40 +224,27 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     import pandas as pd
 
     columns = zip(table.columns, table.column_names, strict=True)
-    return pd.DataFrame({place: series(*column) for place, column in enumerate(columns)}, copy=False)
+    held = {place: series(column, f"column {name!r}") for place, (column, name) in enumerate(columns)}
+    return pd.DataFrame(held, copy=False)
 
 
-def series(column: pa.ChunkedArray, name: str) -> pd.Series:
-    """Hold a column in pandas: without a copy, but for views of strings, for runs, and for dictionaries (categories).
-
-    `name` is for messages, which call the column so.
-    """
+def series(column: pa.ChunkedArray, label: str) -> pd.Series:
+    """Hold a column in pandas: without a copy, but for dictionaries, which become categories, and other encodings."""
     import pandas as pd
     import pyarrow as pa
-    import pyarrow.compute as pc
+
+    from prplugin.frames._pandas_ids import arrow_plainly  # imports pandas
 
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return series(column.cast(kind.storage_type), name)
-    if pa.types.is_run_end_encoded(kind):
-        return series(pc.run_end_decode(column), name)
     if pa.types.is_dictionary(kind):
         signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
         try:
             return pd.Series(column.cast(signed).to_pandas())
         except (ValueError, pa.ArrowException):  # repeated or null categories
-            return series(column.cast(kind.value_type), name)
+            pass
     if pa.types.is_null(kind) and not len(column):
         return pd.Series([], dtype=object)
-    if pa.types.is_string_view(kind):
-        column = column.cast(pa.large_string())
-    elif pa.types.is_binary_view(kind):
-        column = column.cast(pa.large_binary())
-    try:
-        _ = pd.ArrowDtype(column.type).type
-    except NotImplementedError as error:
-        raise InvalidEdgesError(f"column {name!r} holds {kind}, which pandas does not have. Cast it.") from error
-    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+    return pd.Series(pd.arrays.ArrowExtensionArray(arrow_plainly(column, label)))
 
 
 def common_field(fields: list[pa.Field | None]) -> pa.Field | None:
