@@ -16,9 +16,9 @@ import numpy as np
 import prplugin
 from prplugin.certificate import Certificate, StepChain
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, NotConvergedError, PageRankError
-from prplugin.files.selection import EdgeFile
 from prplugin.graph.edges import Floats, Integers
 from prplugin.graph.sums import chain, total
+from prplugin.io.selection import EdgeFile
 from prplugin.methods import methods
 from prplugin.options import Duplicates
 from prplugin.ranking import Ranking

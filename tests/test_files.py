@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError
-from prplugin.files import check_output, columnar, read_edges, write_frame
+from prplugin.io import check_output, columnar, read_edges, write_frame
 
 BANNER = "%%MatrixMarket matrix coordinate"
 

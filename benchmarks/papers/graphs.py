@@ -11,11 +11,11 @@ from typing import Any
 import prplugin
 from benchmarks.memory import require
 from prplugin import cuda
-from prplugin.files import read_edges
-from prplugin.files.formats import COMPRESSIONS, INPUT_FORMATS
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.arrays import Place
 from prplugin.graph.edges import Edges, index_dtype
+from prplugin.io import read_edges
+from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
 
 __all__ = ["Named", "found", "generated", "place", "real"]
 

@@ -207,7 +207,7 @@ def _tweets(data: Path | None) -> Iterator[Row]:
 
 def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
     import prplugin
-    from prplugin.files import read_edges
+    from prplugin.io import read_edges
 
     if (path := found(data, ("retweets",))) is not None:
         name, frame = path.name, read_edges(str(path), weight="retweets").frame

@@ -23,7 +23,7 @@ from prplugin.options import Options
 from prplugin.progress import watching
 
 if TYPE_CHECKING:
-    from prplugin.files import EdgeFile
+    from prplugin.io import EdgeFile
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), with .gz or .zst after it or not.
     """
     from prplugin.cli.tables import print_line, print_ranks, summary
-    from prplugin.files import check_output, is_standard_output, write_frame
+    from prplugin.io import check_output, is_standard_output, write_frame
     from prplugin.ranking import highest
 
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
@@ -131,8 +131,8 @@ def methods(edges: str | None, as_json: bool) -> None:
     --method auto chooses among those that it may, and its choice.
     """
     from prplugin.cli.tables import print_line, print_table
-    from prplugin.files import read_edges
     from prplugin.graph.adjacency import Adjacency
+    from prplugin.io import read_edges
     from prplugin.machine import this_machine
     from prplugin.methods import candidates, choose
     from prplugin.methods import methods as known
@@ -180,7 +180,7 @@ def demo(top: int, edges: str | None) -> None:
     """
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.demo import installed_imports
-    from prplugin.files import check_output, write_frame
+    from prplugin.io import check_output, write_frame
 
     if edges is not None:
         check_output(edges)
@@ -221,7 +221,7 @@ def _check(options: Options) -> None:
 
 
 def _read(path: str, given: dict[str, Any]) -> EdgeFile:
-    from prplugin.files import read_edges
+    from prplugin.io import read_edges
 
     how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
     return read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
@@ -229,7 +229,7 @@ def _read(path: str, given: dict[str, Any]) -> EdgeFile:
 
 def _graph(file: EdgeFile, path: str, given: dict[str, Any]) -> prplugin.Graph:
     """Build the graph; errors name the file."""
-    from prplugin.files.formats import described
+    from prplugin.io.formats import described
 
     arguments = file.graph_arguments()
     if given["undirected"]:

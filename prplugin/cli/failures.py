@@ -13,7 +13,7 @@ import click
 
 from prplugin.cli.figures import upward
 from prplugin.errors import NotConvergedError, PageRankError
-from prplugin.files.formats import STANDARD_OUTPUT, errors_named
+from prplugin.io.formats import STANDARD_OUTPUT, errors_named
 
 __all__ = ["Failure", "OneLineErrors"]
 

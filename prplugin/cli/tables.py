@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from prplugin.cli.figures import per_second, upward
-from prplugin.files.formats import STANDARD_OUTPUT, errors_named
+from prplugin.io.formats import STANDARD_OUTPUT, errors_named
 
 if TYPE_CHECKING:
     import pandas as pd

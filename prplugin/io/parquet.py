@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.files.content import content
-from prplugin.files.formats import STANDARD_STREAM, described
-from prplugin.files.selection import EdgeFile, Selection
+from prplugin.io.content import content
+from prplugin.io.formats import STANDARD_STREAM, described
+from prplugin.io.selection import EdgeFile, Selection
 
 __all__ = ["read"]
 
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read the columns of the edges; see `prplugin.files.read_edges`."""
+    """Read the columns of the edges; see `prplugin.io.read_edges`."""
     path = selection.path
     if compression or path == STANDARD_STREAM:
         return _read(selection, pa.BufferReader(content(path, compression)))

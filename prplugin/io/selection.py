@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.errors import ColumnNotFoundError, InvalidOptionError, PageRankError, listed
-from prplugin.files.formats import described
 from prplugin.frames.columns import KNOWN_PAIRS, Columns, resolve
+from prplugin.io.formats import described
 
 if TYPE_CHECKING:
     import pandas as pd

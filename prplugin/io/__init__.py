@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from prplugin.files.formats import input_format
-from prplugin.files.selection import EdgeFile, Ids, Selection
-from prplugin.files.write import check_output, is_standard_output, write_frame
+from prplugin.io.formats import input_format
+from prplugin.io.selection import EdgeFile, Ids, Selection
+from prplugin.io.write import check_output, is_standard_output, write_frame
 
 __all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "write_frame"]
 
@@ -58,15 +58,15 @@ def read_edges(
     # Each reader imports pyarrow, so only the one that is needed.
     match name:
         case "parquet":
-            from prplugin.files.parquet import read
+            from prplugin.io.parquet import read
 
             return read(selection, compression)
         case "mtx":
-            from prplugin.files.matrix_market import read
+            from prplugin.io.matrix_market import read
         case "csv":
-            from prplugin.files.text import read_csv as read
+            from prplugin.io.text import read_csv as read
         case "tsv":
-            from prplugin.files.text import read_tsv as read
+            from prplugin.io.text import read_tsv as read
         case _:
-            from prplugin.files.text import read_snap as read
+            from prplugin.io.text import read_snap as read
     return read(selection, compression)

@@ -7,11 +7,11 @@ from itertools import chain, islice
 import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.files.columnar import columns
-from prplugin.files.content import text_content
-from prplugin.files.records import CSV, INTEGER, NUMBER, TSV, WHITESPACE, Dialect, Field, Record, records
-from prplugin.files.selection import EdgeFile, Selection
 from prplugin.frames.columns import KNOWN_PAIRS, Columns
+from prplugin.io.columnar import columns
+from prplugin.io.content import text_content
+from prplugin.io.records import CSV, INTEGER, NUMBER, TSV, WHITESPACE, Dialect, Field, Record, records
+from prplugin.io.selection import EdgeFile, Selection
 
 __all__ = ["read_csv", "read_snap", "read_tsv"]
 
@@ -22,17 +22,17 @@ POSITIONAL = ("source", "destination", "weight")
 
 
 def read_csv(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between commas; see `prplugin.files.read_edges`."""
+    """Read fields between commas; see `prplugin.io.read_edges`."""
     return _read(selection, compression, CSV)
 
 
 def read_tsv(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between tabs; see `prplugin.files.read_edges`."""
+    """Read fields between tabs; see `prplugin.io.read_edges`."""
     return _read(selection, compression, TSV)
 
 
 def read_snap(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between spaces or tabs, with comments; see `prplugin.files.read_edges`."""
+    """Read fields between spaces or tabs, with comments; see `prplugin.io.read_edges`."""
     return _read(selection, compression, WHITESPACE)
 
 

@@ -6,7 +6,7 @@ import errno
 import sys
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.files.formats import STANDARD_INPUT, STANDARD_STREAM, described, errors_named
+from prplugin.io.formats import STANDARD_INPUT, STANDARD_STREAM, described, errors_named
 
 __all__ = ["content", "text_content"]
 

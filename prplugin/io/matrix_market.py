@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.files.columnar import columns
-from prplugin.files.content import text_content
-from prplugin.files.records import WHITESPACE, Field, fault
-from prplugin.files.selection import EdgeFile, Selection
+from prplugin.io.columnar import columns
+from prplugin.io.content import text_content
+from prplugin.io.records import WHITESPACE, Field, fault
+from prplugin.io.selection import EdgeFile, Selection
 
 __all__ = ["read"]
 
@@ -33,7 +33,7 @@ class _Head(NamedTuple):
 
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read a square matrix; see `prplugin.files.read_edges`."""
+    """Read a square matrix; see `prplugin.io.read_edges`."""
     data = text_content(selection.path, compression)
     path = selection.name
     head = _head(path, data)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
-from prplugin.files.formats import STANDARD_OUTPUT, STANDARD_STREAM, errors_named, output_format
+from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, errors_named, output_format
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.files.records import Dialect, Field, raise_fault, records
+from prplugin.io.records import Dialect, Field, raise_fault, records
 
 __all__ = ["columns"]
 
