@@ -94,11 +94,11 @@ class Block:
         """Refuse text between a closing quote and the delimiter; of the last block, also a quote that is not closed."""
         if len(self.parts) == 1:
             return
-        allowed = {b"", b"\n", b"\r", str(self.delimiter).encode()}
-        stray = {part[:1] for part in self.parts[2::2]} - allowed
+        outside = b"\0".join(self.parts[::2])
+        stray = re.search(b"\0[^\0\n\r%b]" % str(self.delimiter).encode(), outside)
         if stray or (last and not self.parts[-1] and self.parts[-2].count(b'"') % 2):
-            number = next((i for i in range(2, len(self.parts), 2) if self.parts[i][:1] in stray), len(self.parts) - 1)
-            self.fault(sum(map(len, self.parts[: number - 1])), "its quotes do not go together.")
+            quoted = outside.count(b"\0", 0, stray.start()) if stray else len(self.parts) // 2 - 1
+            self.fault(sum(map(len, self.parts[: 2 * quoted + 1])), "its quotes do not go together.")
 
     def records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the start and the text of each record, without empty lines and comments."""

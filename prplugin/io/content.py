@@ -17,7 +17,9 @@ from prplugin.io.formats import STANDARD_INPUT, STANDARD_STREAM, described, erro
 
 __all__ = ["check_memory", "content", "pieces"]
 
-PIECE_BYTES = 4 << 20
+FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
+"""Of the first piece, which is looked at more closely, and of the others."""
+
 WORKING_BYTES = 16 * PIECE_BYTES
 """What a piece takes at most while it is parsed: its text several times, and its columns as text and as numbers."""
 
@@ -32,14 +34,14 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     OSError
         If it cannot be opened or read.
     """
-    name, size = described(path), PIECE_BYTES
+    name = described(path)
     with errors_named(name):
         if path == STANDARD_STREAM and sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         empty = True
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
             stream = pa.CompressedInputStream(file, compression) if compression else file
-            while piece := _read(stream, size, name, compression):
+            while piece := _read(stream, min(FIRST_BYTES, PIECE_BYTES) if empty else PIECE_BYTES, name, compression):
                 empty = False
                 yield piece
         if empty:

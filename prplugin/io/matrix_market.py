@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block, blocks
@@ -44,8 +45,8 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         columns.append(Column(2, "weight", "weight"))
     symmetric = symmetry == "symmetric"
 
-    def check(block: Block, values: list[pa.Array]) -> None:
-        rows, columns, *weights = (array.to_numpy() for array in values)
+    def check(block: Block, values: list[NDArray[Any]]) -> None:
+        rows, columns, *weights = values
         if symmetric and (upper := np.flatnonzero(rows < columns)).size:
             row, column = rows[upper[0]], columns[upper[0]]
             block.fault_of(
