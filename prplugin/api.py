@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Hashable
 from functools import partial
@@ -295,6 +296,60 @@ class Graph:
             graph._hold(matrices, adjacency, vertices, matrix.names[2])
         graph._reading = time.perf_counter() - began
         return graph
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        source: Hashable | list[Hashable] = None,
+        destination: Hashable | list[Hashable] = None,
+        weight: Hashable = None,
+        *,
+        directed: bool = True,
+        duplicates: Duplicates = "sum",
+        format: Literal["parquet", "csv", "tsv", "snap", "mtx"] | None = None,  # noqa: A002 - as on the command line
+        header: bool | None = None,
+        ids: Literal["auto", "integer", "string"] = "auto",
+    ) -> Graph:
+        """Make a graph of a file of edges, as ``prplugin rank`` does.
+
+        Parameters
+        ----------
+        path : path
+            Parquet, CSV, TSV, SNAP text or Matrix Market, with .gz or .zst after it or not.
+        source, destination, weight, directed, duplicates
+            As for `pagerank`. Text without a header has the columns source, destination and weight. The values of a
+            Matrix Market file are weights, and a symmetric one is undirected.
+        format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
+            Not given: by the end of the name.
+        header : bool, optional
+            Whether the first line of text names the columns. Not given: it does unless it is all numbers.
+        ids : {"auto", "integer", "string"}
+            What the ids in text are. "auto": integers where most of the first hundred lines have integers.
+
+        Returns
+        -------
+        Graph
+            Its rankings have pandas frames.
+
+        Raises
+        ------
+        InvalidEdgesError, ColumnNotFoundError
+            If the file cannot be read as edges: the message names the file, and of text the line.
+        OutOfMemoryError
+            Before reading text takes more memory than is free.
+        OSError
+            If the file cannot be opened.
+        """
+        from prplugin.io import read_edges  # imports pyarrow
+
+        sources, destinations = (
+            None if end is None else end if isinstance(end, list) else [end] for end in (source, destination)
+        )
+        file = read_edges(os.fspath(path), sources, destinations, weight, format=format, header=header, ids=ids)
+        arguments = file.graph_arguments()
+        arguments["directed"] &= directed
+        return cls(file.frame, **arguments, duplicates=duplicates)
 
     @classmethod
     def from_cugraph(cls, graph: Any) -> Graph:

@@ -17,14 +17,14 @@ LAYERS = [
     {"order", "history"},
     {"explain", "plot"},
     {"problem", "certificate", "frames", "ranking", "progress"},
-    {"methods"},
+    {"methods", "io"},
     {"extrapolate"},
     {"iterate"},
     {"measure", "estimates", "batch"},
     {"cluster"},
     {"api", "accessor"},
     {"__init__"},
-    {"io", "verify", "demo", "networkx"},
+    {"verify", "demo", "networkx"},
     {"cli"},
     {"__main__"},
 ]
@@ -38,8 +38,6 @@ ALLOWED_SIDEWAYS = {
     ("methods", "extrapolate"),
     ("cuda", "graph"),
     ("frames", "certificate"),
-    ("demo", "io"),
-    ("verify", "io"),
 }
 
 

@@ -133,6 +133,7 @@ def methods(edges: str | None, as_json: bool) -> None:
     from prplugin.cli.tables import print_line, print_table
     from prplugin.graph.adjacency import Adjacency
     from prplugin.io import read_edges
+    from prplugin.io.formats import check_standard_output
     from prplugin.machine import this_machine
     from prplugin.methods import candidates, choose
     from prplugin.methods import methods as known
@@ -151,6 +152,7 @@ def methods(edges: str | None, as_json: bool) -> None:
             entry["chosen"] = choose("auto", adjacency, machine, {}).name == name
         found.append(entry)
     if as_json:
+        check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
     estimates = [] if adjacency is None else ["estimate s"]

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from itertools import islice
+from typing import NoReturn
 
 import pyarrow as pa
 from pyarrow import csv
 
-from prplugin.errors import InvalidEdgesError
+from prplugin.errors import InvalidEdgesError, counted
 from prplugin.io.content import pieces
 from prplugin.io.formats import described
 
@@ -70,7 +71,7 @@ class Block:
 
     def fault_of(self, row: int, what: str) -> NoReturn:
         """Raise InvalidEdgesError about a record, counted from 0."""
-        self.fault(next(start for number, (start, _) in enumerate(self.records()) if number == row), what)
+        self.fault(next(islice(self.records(), row, None))[0], what)
 
     @cached_property
     def parts(self) -> list[bytes]:
@@ -114,8 +115,8 @@ class Block:
     def labels(self, start: int, record: bytes) -> list[str]:
         """Return the fields of a record as text."""
         try:
-            first = Block(self.name, self.delimiter, 1, record.rstrip(b"\r\n") + b"\n")
-            names: list[str] = first._parsed(csv.ReadOptions(use_threads=False, block_size=len(record) + 2)).column_names
+            one = Block(self.name, self.delimiter, 1, record.rstrip(b"\r\n") + b"\n")
+            names: list[str] = one._parsed(csv.ReadOptions(block_size=len(one.text) + 1), {}).column_names
         except UnicodeDecodeError as error:
             self.fault(start, f"it is not UTF-8 text ({error.reason}). Convert the file to UTF-8.")
         return names
@@ -133,20 +134,22 @@ class Block:
         try:
             return self._parsed(csv.ReadOptions(column_names=names, block_size=CHUNK_BYTES), types)
         except pa.ArrowInvalid:  # once more on one thread, which counts rows and takes a record of any length
-            ragged: list[csv.InvalidRow] = []
             options = csv.ReadOptions(column_names=names, block_size=len(self.text) + 1, use_threads=False)
             try:
-                return self._parsed(options, types, lambda row: ragged.append(row) or "error")
+                return self._parsed(options, types)
             except pa.ArrowInvalid as error:
-                if not ragged:
+                ragged = re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", str(error))
+                if ragged is None:
                     self.fault(0, f"the text from here on cannot be parsed: {error}.")
-                fields = "1 field" if ragged[0].actual_columns == 1 else f"{ragged[0].actual_columns} fields"
-                shown = ragged[0].text[:60].replace(self.delimiter or " ", " ")
-                self.fault_of(ragged[0].number - 1, f"it has {fields} where the first has {width}: {shown!r}.")
+                row, count = int(ragged[1]) - 1, int(ragged[2])
+                start, record = next(islice(self.records(), row, None))
+                shown = record[:60].decode(errors="backslashreplace").replace(self.delimiter or " ", " ")
+                fields = counted(count, "field")
+                self.fault(start, f"it has {fields} where the first has {width}: {shown.strip()!r}.")
 
-    def _parsed(self, read: csv.ReadOptions, types: dict[str, pa.DataType] | None = None, on_ragged: Any = None) -> pa.Table:
+    def _parsed(self, read: csv.ReadOptions, types: dict[str, pa.DataType]) -> pa.Table:
         text = self.text if self.delimiter is not None else _evened(self.text)
-        if types is not None and not text.strip(b"\r\n"):
+        if not text.strip(b"\r\n"):  # which pyarrow refuses
             return pa.schema(types).empty_table()
         return csv.read_csv(
             pa.BufferReader(text),
@@ -155,10 +158,9 @@ class Block:
                 delimiter=self.delimiter or " ",
                 quote_char=False if self.delimiter is None else '"',
                 newlines_in_values=b'"' in text,
-                invalid_row_handler=on_ragged,
             ),
             # Nothing is inferred, and no text is null.
-            csv.ConvertOptions(column_types=types, include_columns=list(types or []), null_values=[]),
+            csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
         )
 
 

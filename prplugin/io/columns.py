@@ -19,7 +19,7 @@ from prplugin.io.content import WORKING_BYTES, check_memory
 
 __all__ = ["INTEGER", "NUMBER", "Column", "read_columns"]
 
-INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 LEAST, MOST_SIGNED, MOST = -(2**63), 2**63 - 1, 2**64 - 1
 TINY = np.finfo(np.float64).tiny
@@ -56,7 +56,7 @@ class Column:
     @property
     def nbytes(self) -> int:
         """The bytes of the values so far."""
-        return self.numbers.nbytes + sum(part.nbytes for part in self.strings)
+        return self.numbers.nbytes + sum(int(part.nbytes) for part in self.strings)
 
     def append(self, text: pa.Array) -> NDArray[Any]:
         """Convert values from bytes, keep them, and return those that are numbers.
@@ -73,7 +73,7 @@ class Column:
             self.strings.append(text)
             return self.numbers
         text = pc.ascii_trim(text, " \t")
-        values = (self._weights if self.kind == "weight" else self._integers)(text).to_numpy()
+        values: NDArray[Any] = (self._weights if self.kind == "weight" else self._integers)(text).to_numpy()
         end = self.rows + values.size
         if end > self.numbers.size:  # in place, where the system can move pages
             self.numbers.resize(end + end // 8, refcheck=False)
@@ -192,7 +192,9 @@ def read_columns(
         # What is still to come: the growth of the columns, the copy of one of strings, and the graph.
         held = [column.nbytes for column in columns]
         check_memory(
-            WORKING_BYTES + max(sum(held) // 8, *held, GRAPH_BYTES * rows), f"{block.name}, line {block.line:,}"
+            WORKING_BYTES + max(sum(held) // 8, *held, GRAPH_BYTES * rows),
+            f"{block.name}, line {block.line:,}: {rows:,} edges have been read",
+            "Convert the file to Parquet: prplugin.pagerank(path) reads that one row group at a time.",
         )
     dtype = np.uint64 if past_signed else np.int64
     return pd.DataFrame({column.name: column.taken(dtype) for column in columns}, copy=False)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from prplugin import machine
 from prplugin.errors import InvalidEdgesError, OutOfMemoryError
-from prplugin.io.formats import STANDARD_INPUT, STANDARD_STREAM, described, errors_named
+from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
 __all__ = ["check_memory", "content", "pieces"]
 
@@ -65,15 +65,14 @@ def content(path: str, compression: str | None) -> bytes:
     for piece in pieces(path, compression):
         read.append(piece)
         size += len(piece)
-        check_memory(size, described(path))  # as many once more, to join them
+        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # as many once more, to join them
     return b"".join(read)
 
 
-def check_memory(needed: int, what: str) -> None:
+def check_memory(needed: int, what: str, remedy: str = "") -> None:
     """Raise OutOfMemoryError if fewer than `needed` bytes are free: the kernel ends a process that takes more."""
-    free = machine.bytes_available()
-    if needed > free:
+    if needed > (free := machine.bytes_available()):
         raise OutOfMemoryError(
-            f"{what}: this machine's memory does not suffice: {needed:,} more bytes are needed, and {int(free):,} are "
-            "free. Convert the file to Parquet: prplugin.pagerank(path) reads that one row group at a time."
+            f"{what}, and {needed:,} more bytes of this machine's memory are needed, of which {int(free):,} are free. "
+            f"{remedy}".rstrip()
         )

@@ -56,7 +56,8 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
             )
         if field == "integer" and weights and (broken := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
             block.fault_of(
-                broken[0], f"{weights[0][broken[0]]} is no integer, though the banner says so. Write 'real' in the banner."
+                broken[0],
+                f"column 'weight' has {weights[0][broken[0]]}, and the banner announces integers. Write 'real' in it.",
             )
 
     frame = read_columns(chain([block.after(end)], text), width, columns, check)
@@ -75,14 +76,14 @@ def _banner(block: Block) -> tuple[str, str]:
         block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
     kind, layout, field, symmetry = banner[1:]
     if kind != "matrix" or layout != "coordinate":
-        what, known = f"a {kind} in {layout} format", "only 'matrix coordinate' is read"
-    elif field not in WIDTHS:
-        what, known = f"a matrix of {field} values", "they must be pattern, real or integer"
-    elif symmetry not in ("general", "symmetric"):
-        what, known = f"a {symmetry} matrix", "it must be general or symmetric, for no weight may be negative or complex"
-    else:
-        return field, symmetry
-    block.fault(0, f"{what} cannot be ranked as a graph: {known}.")
+        block.fault(0, f"a {kind} in {layout} format cannot be ranked: only 'matrix coordinate' is read.")
+    if field not in WIDTHS:
+        block.fault(0, f"a matrix of {field} values cannot be ranked: they must be pattern, real or integer.")
+    if symmetry not in ("general", "symmetric"):
+        block.fault(
+            0, f"a {symmetry} matrix cannot be ranked: it must be general or symmetric, of weights of at least 0."
+        )
+    return field, symmetry
 
 
 def _size_line(block: Block, text: Iterator[Block]) -> tuple[Block, int]:
@@ -104,5 +105,5 @@ def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
     rows, columns, entries = map(int, numbers)
     if rows != columns:
         block.fault(start, f"the matrix is {rows:,} x {columns:,}; that of a graph is square.")
-    check_memory(VERTEX_BYTES * rows, f"{block.name}, line {block.line_at(start):,}: {rows:,} vertices")
+    check_memory(VERTEX_BYTES * rows, f"{block.name}, line {block.line_at(start):,}: it announces {rows:,} vertices")
     return rows, entries

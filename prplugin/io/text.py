@@ -31,10 +31,11 @@ def read(selection: Selection, compression: str | None, delimiter: str | None) -
     hint = _hint(selection, labels, first.line_at(start), delimiter) if headed else ""
     found = selection.resolved(names, hint=hint)
 
-    first = first.after(start + len(record) if headed else start)
+    body = chain([first.after(start + len(record) if headed else start)], text)
+    first = next((block for block in body if any(block.records())), first.after(len(first.text)))
     table = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
     columns = _columns(found, table, selection)
-    frame = read_columns(chain([first], text), len(names), columns)
+    frame = read_columns(chain([first], body), len(names), columns)
     return EdgeFile(frame, found.source_names, found.destination_names, found.weight_name)
 
 
