@@ -158,7 +158,7 @@ def test_prepared_once_ranked_often(client):
     with pytest.raises(prplugin.MethodUnavailableError, match="several workers"):
         graph.csr()
     for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
-        with pytest.raises(prplugin.MethodUnavailableError, match="one personalization at a time"):
+        with pytest.raises(prplugin.MethodUnavailableError, match="which seeds needs"):
             graph.rank(seeds=many)
 
 

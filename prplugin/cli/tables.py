@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from prplugin.cli.figures import per_second, upward
-from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,6 +71,6 @@ def _name(value: object) -> str:
 def _print(what: RenderableType) -> None:
     from rich.console import Console
 
-    terminal = sys.stdout is not None and sys.stdout.isatty()
     with errors_named(STANDARD_OUTPUT):
-        Console(width=None if terminal else UNLIMITED, highlight=False).print(what)
+        check_standard_output()
+        Console(width=None if sys.stdout.isatty() else UNLIMITED, highlight=False).print(what)
