@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from prplugin.errors import InvalidOptionError, listed
-from prplugin.methods.engines.gpu_pull import MOST_BLOCKS
-from prplugin.methods.papers.warp import LANES
+from prplugin.methods.papers._rows import check_launch
 from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers
@@ -47,20 +46,12 @@ class Segment:
     def __post_init__(self) -> None:
         if self.method not in ("node", "warp", "block", "host"):
             raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
-        if self.method == "host":
+        if self.method != "host":
+            check_launch(self.method, self.threads, self.lanes, self.blocks)
+        else:
             whole("threads", self.threads)
-        else:
-            whole("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
-        if self.blocks is not None:
-            whole("blocks", self.blocks, at_most=MOST_BLOCKS)
-        if self.method == "warp":
-            lanes_fit = isinstance(self.lanes, Integral) and self.lanes in LANES
-        else:
-            lanes_fit = self.lanes is None
-        if not lanes_fit:
-            raise InvalidOptionError(
-                f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {self.lanes!r}."
-            )
+            if self.lanes is not None or self.blocks is not None:
+                raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
         if not _is_duration(self.ms):
             raise InvalidOptionError(f"ms must be a number of at least 0, not {self.ms!r}.")
 
