@@ -33,19 +33,14 @@ def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None
 
 
 class HostRows(NamedTuple):
-    """Rows that the host sums, longest first.
+    """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``.
 
     Attributes
     ----------
-    rows : array of positions
-        In the result; on the side of the graph.
-    sources : array of positions
-        The distinct sources that these rows read; on the side of the graph.
-    bounds : array of offsets, on the host
-        Row k is ``places[bounds[k]:bounds[k + 1]]``.
-    places : array of positions in `sources`, on the host
-    weights : array of float64, or None, on the host
-        Normalized edge weights.
+    rows, sources : arrays of positions in the result, on the side of the graph
+        The rows, and the distinct sources that they read.
+    bounds, places, weights : arrays on the host
+        `places` are positions in `sources`; `weights` are normalized, in float64, or None.
     """
 
     rows: Integers
@@ -148,7 +143,6 @@ class HostPull:
         self.vertices, self.edges, self.sources = self._rows.size, places.size, self._sources.size
         self._sum = ThreadedSums(bounds, places, threads)
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._gather_done, self._down_done, self._up_done = (cupy.cuda.Event(disable_timing=True) for _ in range(3))
         self._sums, self._arrived = cupyx.empty_pinned(self.vertices), cupy.empty(self.vertices)
         self._dtype: Any = None
         # No memory may go while a copy, of an iteration that was interrupted, is under way.
@@ -176,24 +170,21 @@ class HostPull:
         with span("gather", "GPU", main):
             grid = runtime.blocks_for(self.sources, THREADS)
             self._gather((grid,), (THREADS,), (self.sources, self._sources, contributions, self._gathered))
-        self._gather_done.record(main)
-        self._stream.wait_event(self._gather_done)
+        self._stream.wait_event(main.record())
         with span("down", "copy", self._stream):
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
-        self._down_done.record(self._stream)
 
     def add_to(self, pulled: Any, span: Recorder = unrecorded) -> None:
         """Sum the rows, once the contributions are here, and have the sums copied and added to `pulled`."""
         import cupy
 
         main = cupy.cuda.get_current_stream()
-        self._down_done.synchronize()
+        self._stream.synchronize()  # the copy down
         with span("tails", "host", None):
             self._sum(self._contributions, self._weights, self._sums)
         with span("up", "copy", self._stream):
             self._arrived.set(self._sums, stream=self._stream)
-        self._up_done.record(self._stream)
-        main.wait_event(self._up_done)
+        main.wait_event(self._stream.record())
         with span("add", "GPU", main):
             grid = runtime.blocks_for(self.vertices, THREADS)
             self._add((grid,), (THREADS,), (self.vertices, self._rows, self._arrived, pulled))

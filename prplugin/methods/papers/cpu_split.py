@@ -13,6 +13,7 @@ where `copy` is a stream of its own, so that neither the copies nor the host wai
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -169,17 +170,7 @@ def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
 
 
 class Tally(NamedTuple):
-    """What the host has to do in an iteration, and what is copied for it.
-
-    Attributes
-    ----------
-    vertices, edges : int
-        Vertices with tails, and the edges in those.
-    sources : int
-        Distinct vertices that tails read.
-    bytes_down, bytes_up : int
-        Contributions of those sources, from the GPU; sums of the tails, to it.
-    """
+    """What the host does in an iteration: vertices with tails, their edges, distinct sources of those, and copies."""
 
     vertices: int
     edges: int
@@ -268,13 +259,14 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
 
 
 class Span(NamedTuple):
-    """Something that took place in an iteration, in seconds on the clock of `time.perf_counter`."""
+    """Something that took place in an iteration, in seconds on the clock of `time.perf_counter`.
+
+    `what` is "gather", "heads", "add", "down", "up" or "tails"; `lane` is "GPU", "copy" or "host".
+    """
 
     iteration: int
     what: str
-    """"gather", "heads", "add", "down", "up" or "tails"."""
     lane: str
-    """"GPU", "copy" or "host"."""
     begin: float
     end: float
 
@@ -292,16 +284,13 @@ class Timeline:
         self._cuda = cupy.cuda
         self._cuda.Device().synchronize()
         self._marks: list[tuple[str, str, Any, Any]] = []
-        _, self._zero, self._reference = min((self._pair() for _ in range(10)), key=lambda pair: pair[0])
-
-    def _pair(self) -> tuple[float, float, Any]:
-        """Return how far apart two readings of the clock are, their middle, and an event between them."""
-        event = self._cuda.Event()
-        before = time.perf_counter()
-        event.record(self._cuda.get_current_stream())
-        event.synchronize()
-        after = time.perf_counter()
-        return after - before, (before + after) / 2, event
+        nearest = math.inf
+        for _ in range(10):
+            before, event = time.perf_counter(), self._mark(self._cuda.get_current_stream())
+            event.synchronize()
+            after = time.perf_counter()
+            if after - before < nearest:
+                nearest, self._zero, self._reference = after - before, (before + after) / 2, event
 
     @contextmanager
     def span(self, what: str, lane: str, stream: Any) -> Iterator[None]:

@@ -101,11 +101,13 @@ def prepare(
     segments = whole("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
         raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
-    chosen = _given(schedule)
+    if not isinstance(schedule, (str, PathLike, Schedule)):
+        raise InvalidOptionError(f"schedule must be 'measured', a path or a Schedule, not {schedule!r}.")
+    if not isinstance(schedule, Schedule) and schedule != "measured":
+        schedule = Schedule.load(schedule)
     adjacency = problem.adjacency.on("device")
     rows = SortedRows(adjacency, segments)
-    if chosen is None:
-        chosen = _measured(rows, machine.threads if cpu else 0)
+    chosen = schedule if isinstance(schedule, Schedule) else _measured(rows, machine.threads if cpu else 0)
     chosen.check(adjacency.n, adjacency.m, len(rows.spans), cpu=bool(cpu))
     logger.info("schedule for %d vertices and %d edges\n%s", adjacency.n, adjacency.m, chosen)
     if save is not None:
@@ -113,29 +115,12 @@ def prepare(
     return gpu_pull.DeviceStep(problem, SegmentedPull(rows, chosen))
 
 
-def _given(schedule: object) -> Schedule | None:
-    if isinstance(schedule, Schedule):
-        return schedule
-    if not isinstance(schedule, (str, PathLike)):
-        raise InvalidOptionError(f"schedule must be 'measured', a path or a Schedule, not {schedule!r}.")
-    return None if schedule == "measured" else Schedule.load(schedule)
-
-
 class SortedRows:
-    """The in-edges row by row, in falling order of in-degree, and where they are cut.
+    """The in-edges row by row, in falling order of in-degree; segment k is the rows of ``spans[k]``.
 
     The paper sorts by out-degree; what a pull costs is the in-degree. The edges themselves are put in that order too,
-    so that a segment reads one stretch of memory.
-
-    Attributes
-    ----------
-    layout : Layout
-    order : array of n positions
-        Of the rows, by falling in-degree; equal ones keep the order of the result.
-    offsets : array of n + 1
-        Where each row's edges begin, and where the last one's end.
-    spans : list of (int, int)
-        The first row of each segment, and the one after its last.
+    so that a segment reads one stretch of memory. `order` holds the rows' positions in the result, `offsets` where each
+    row's edges begin in the layout.
     """
 
     def __init__(self, adjacency: Adjacency, segments: int) -> None:
