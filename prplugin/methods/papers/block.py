@@ -1,4 +1,4 @@
-"""A GPU block a vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
+"""A GPU block per vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; one a vertex if not given.
+        Blocks of the grid; one per vertex if not given.
     """
     return step(problem, name, threads=threads, blocks=blocks)

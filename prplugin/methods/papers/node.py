@@ -1,4 +1,4 @@
-"""Node-centric pull: one GPU thread a vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
+"""Node-centric pull: one GPU thread per vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, 1024 at most.
+        Threads per block, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each vertex a thread if not given. Kim's are 1000 of 1000 threads.
     """

@@ -1,4 +1,4 @@
-"""Lanes of a GPU warp a vertex (warp sum in Bowen 2022; 16T1R and 1W1R in Wu 2010); `lanes=`, `threads=`, `blocks=`."""
+"""Lanes of a warp per vertex (Bowen 2022: warp sum; Wu 2010: 16T1R and 1W1R); `lanes=`, `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def prepare(
     Parameters
     ----------
     lanes : {32, 16, 8, 4}
-        Threads a vertex. Wu's 16T1R has 16, their 1W1R a warp.
+        Threads per vertex. Wu's 16T1R has 16, their 1W1R a warp.
     threads : int, default 256
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each vertex its lanes if not given.
     """
