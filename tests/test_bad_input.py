@@ -154,6 +154,16 @@ def test_an_overflowing_sum_is_found_on_large_graphs_too(monkeypatch):
     test_edges_that_cannot_be_ranked("weights that overflow when summed")
 
 
+def test_labels_that_are_missing_values_are_names():
+    named = EDGES.set_axis(pd.Index([float("nan"), "dst", pd.NA], dtype=object), axis="columns")
+    expected = EDGES.pagerank(weight="w")
+    pd.testing.assert_frame_equal(named.pagerank(float("nan"), "dst", weight=pd.NA), expected)
+    ends = EDGES[["w", "src", "dst"]].set_axis(pd.Index([pd.NA, "src", "dst"], dtype=object), axis="columns")
+    pd.testing.assert_frame_equal(ends.pagerank(), EDGES.pagerank())
+    with pytest.raises(prplugin.InvalidEdgesError, match="column nan is in the frame 2 times"):
+        EDGES.set_axis([float("nan"), "dst", float("nan")], axis="columns").pagerank(float("nan"), "dst")
+
+
 MISSING = {
     "no known pair": (
         pd.DataFrame({"a": [1], "b": [2]}),
@@ -291,7 +301,7 @@ def test_options_that_mean_nothing(name):
 def test_a_source_column_named_pagerank():
     edges = pd.DataFrame([[1, 2, 3, 4]], columns=["pagerank", "a", "b", "c"])
     with pytest.raises(prplugin.InvalidOptionError, match="a source column is named 'pagerank'"):
-        edges.pagerank(["pagerank", "a"], ["b", "c"])
+        prplugin.pagerank(edges, ["pagerank", "a"], ["b", "c"])
 
 
 def test_a_named_method_that_cannot_run_says_why(monkeypatch):

@@ -60,7 +60,7 @@ def test_stages_add_up():
 
 
 def test_what_is_built_is_not_counted_again():
-    graph = prplugin.Graph(rmat(12))._adjacency
+    graph = prplugin.Graph(rmat(12))._graph.adjacency
     before = Counts.of(graph)
     assert before.built == {"rows"}
     _ = graph.csc, graph.out_weight

@@ -9,15 +9,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
+from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import Labels, SeedValues
+from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "partitions",
     "parts",
     "parts_name",
+    "refuse_absent_columns",
     "shares",
     "shares_of_values",
 ]
@@ -60,6 +62,18 @@ def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     used, columns = columns.alone()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
+
+def refuse_absent_columns(frame: Any, columns: Columns) -> None:
+    """Raise if a column in use is absent from a partition: its own names may differ from those that Dask has for it."""
+    import dask
+
+    for partition, labels in enumerate(dask.compute(*map(dask.delayed(_labels), frame.to_delayed()))):
+        columns.within(labels, f"partition {partition}")
+
+
+def _labels(partition: Any) -> list[Hashable]:
+    return list(partition.columns)
 
 
 # --- with a cluster -------------------------------------------------------------------------------------------------
@@ -119,10 +133,14 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
     """Take values that the caller gave by vertex: columns of ids, checked, and float64."""
-    from prplugin.frames._pandas_numbers import numbers  # imports pandas, as Dask's frames have
-
-    columns, values = pandas.ids_and_values(_local(given), names, what)
-    return _checked(columns, what), numbers(values, what, "entry", InvalidOptionError)
+    given = _local(given)
+    if isinstance(given, np.ndarray):
+        raise InvalidOptionError(
+            f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
+            "vertex."
+        )
+    columns, values = pandas.ids_and_numbers(given, names, what)
+    return _checked(columns, what), values
 
 
 def _checked(columns: list[Any], what: str) -> list[Any]:
@@ -195,7 +213,7 @@ class Collected:
     """The adapter of frames that are brought into this process, around that of their partitions."""
 
     def __init__(self, frame: Any) -> None:
-        parts_name(frame)
+        self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
         self.place = self._adapter.place
 
@@ -205,29 +223,68 @@ class Collected:
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
         """Bring the columns in use into this process, and read them as one frame."""
-        frame, columns = _in_use(frame, columns)
-        edges, known = self._adapter.read(frame.compute(), columns, _collected(vertices), **how)
+        import dask
+
+        used, columns_in_use = _in_use(frame, columns)
+        try:
+            frames = list(dask.compute(*used.to_delayed()))
+        except KeyError:
+            refuse_absent_columns(frame, columns)
+            raise
+        edges, known = self._adapter.read(*self._joined(frames, columns_in_use), _collected(vertices), **how)
         return edges, _Vertices(known)
+
+    def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
+        """Join partitions into one frame, of the columns in use alone; also say where these are."""
+        handled = parts(self._parts)
+        partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
+        pieces, placed = ends_of_partitions(handled, frames, partitions, columns)
+        labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
+        facts = facts_of_partitions(handled, pieces, partitions, starts, labels)
+        shared = [
+            handled.as_shared(
+                [[one[end][column] for one in facts] for end in range(2)], [label[column] for label in labels]
+            )
+            for column in range(len(columns.source))
+        ]
+        source, destination = joined_ends(handled, pieces, shared, labels)
+        weights = weights_of_partitions(handled, frames, partitions, placed, starts)
+        width = len(shared)
+        return handled.framed([*source, *destination, *([] if weights is None else [weights])]), replace(
+            columns,
+            source=list(range(width)),
+            destination=list(range(width, 2 * width)),
+            weight=None if weights is None else 2 * width,
+        )
 
     def read_values(self, given: Any, vertices: _Vertices, what: str) -> Floats:
         """Spread values given for some vertices over all of them."""
         values: Floats = self._adapter.read_values(_collected(given), vertices.vertices, what)
         return values
 
-    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues | None:
-        """Take apart the values of many seeds; None if they are those of one."""
-        of_each = isinstance(given, (list, tuple))
-        given = [_collected(one) for one in given] if of_each else _collected(given)
-        seeds: SeedValues | None = self._adapter.read_seeds(given, vertices.vertices, what)
+    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues:
+        """Return the distributions of many seeds."""
+        seeds: SeedValues = self._adapter.read_seeds(converted(given, _collected), vertices.vertices, what)
         return seeds
+
+    def read_positions(self, given: Any, vertices: _Vertices, what: str) -> Integers:
+        """Return the positions of the vertices asked for, in the order given."""
+        rows: Integers = self._adapter.read_positions(_collected(given), vertices.vertices, what)
+        return rows
+
+    def write_ids(self, vertices: _Vertices) -> Any:
+        """Return the vertices as a column or a frame of one partition."""
+        import dask.dataframe
+
+        return dask.dataframe.from_pandas(self._adapter.write_ids(vertices.vertices), npartitions=1, sort=False)
 
     def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Put the ranks in a frame of one partition."""
         import dask.dataframe
 
-        return dask.dataframe.from_pandas(
-            self._adapter.write(vertices.vertices, ranks, rows, labels), npartitions=1, sort=False
-        )
+        written = self._adapter.write(vertices.vertices, ranks, rows, labels)
+        with dask.config.set({"dataframe.convert-string": False}):  # it has the types that it is to have
+            return dask.dataframe.from_pandas(written, npartitions=1, sort=False)
 
 
 def _collected(given: Any) -> Any:

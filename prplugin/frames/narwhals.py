@@ -15,8 +15,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
+from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import SEED, Labels, SeedValues
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -32,9 +32,12 @@ __all__ = [
     "opened",
     "place",
     "read",
+    "read_positions",
     "read_seeds",
     "read_values",
+    "series",
     "write",
+    "write_ids",
 ]
 
 place = "host"
@@ -120,25 +123,15 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     return pandas.read_values(_values_as_pandas(given, vertices, what), vertices.vertices, what)
 
 
-def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one."""
-    if isinstance(given, (list, tuple)):
-        given = [_values_as_pandas(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
-    elif SEED in _names_of(given):
-        given = as_pandas(given, what)
+def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds, as the pandas adapter does."""
+    given = converted(given, lambda one: _values_as_pandas(one, vertices, what))
     return pandas.read_seeds(given, vertices.vertices, what)
 
 
-def _names_of(given: Any) -> list[Hashable]:
-    """Name the columns of a frame, if it is one; without a look at its rows, which a stream gives but once."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    known = nw.from_native(given, pass_through=True, allow_series=True)
-    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
-        return list(known.collect_schema().names())
-    schema = getattr(given, "schema", None)
-    return list(schema.names) if isinstance(schema, pa.Schema) else []
+def read_positions(given: Any, vertices: Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, in the order given."""
+    return pandas.read_positions(as_pandas(given, what), vertices.vertices, what)
 
 
 def _values_as_pandas(given: Any, vertices: Vertices, what: str) -> Any:
@@ -178,6 +171,20 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: 
     return table if vertices.backend.is_pyarrow() else nw.from_arrow(table, backend=vertices.backend).to_native()
 
 
+def write_ids(vertices: Vertices) -> Any:
+    """Return the vertices as a column of the library, or as a frame where they have several columns."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    known = vertices.vertices
+    columns = [_like(column, field) for column, field in zip(known.columns, vertices.fields, strict=True)]
+    table = pa.table(columns, names=known.names)
+    if vertices.backend.is_pyarrow():
+        return table if len(columns) > 1 else table[0]
+    frame = nw.from_arrow(table, backend=vertices.backend)
+    return frame.to_native() if len(columns) > 1 else frame[str(known.names[0])].to_native()
+
+
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
     """Take some columns of a frame as Arrow has them; also say in which library the result is to come."""
     import narwhals as nw
@@ -207,11 +214,11 @@ def as_pandas(given: Any, what: str) -> Any:
     import pyarrow as pa
 
     if isinstance(given, pa.Array):
-        return _series(pa.chunked_array([given]), what)
+        return series(pa.chunked_array([given]), what)
     known = nw.from_native(given, pass_through=True, allow_series=True)
     if isinstance(known, nw.Series) and not known.implementation.is_pandas():
         array = known.to_arrow()
-        return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+        return series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
     if not pandas.accepts(given) and accepts(given):
         frame, names = opened(given)
         return as_frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
@@ -223,41 +230,38 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     import pandas as pd
 
     columns = zip(table.columns, table.column_names, strict=True)
-    return pd.DataFrame({place: _series(*column) for place, column in enumerate(columns)}, copy=False)
+    held = {place: series(column, f"column {name!r}") for place, (column, name) in enumerate(columns)}
+    return pd.DataFrame(held, copy=False)
 
 
-def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
-    """Hold a column in pandas: without a copy, but for views of strings, and for dictionaries, which become categories.
-
-    `name` is for messages.
-    """
+def series(column: pa.ChunkedArray, label: str) -> pd.Series:
+    """Hold a column in pandas: without a copy, but for dictionaries, which become categories, and other encodings."""
     import pandas as pd
     import pyarrow as pa
 
+    from prplugin.frames._pandas_ids import arrow_plainly  # imports pandas
+
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _series(column.cast(kind.storage_type), name)
-    if pa.types.is_interval(kind):
-        raise InvalidEdgesError(f"column {name!r} holds {kind}, which pandas does not have. Cast it.")
     if pa.types.is_dictionary(kind):
         signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
         try:
             return pd.Series(column.cast(signed).to_pandas())
         except (ValueError, pa.ArrowException):  # repeated or null categories
-            return _series(column.cast(kind.value_type), name)
+            pass
     if pa.types.is_null(kind) and not len(column):
         return pd.Series([], dtype=object)
-    if pa.types.is_string_view(kind):
-        column = column.cast(pa.large_string())
-    elif pa.types.is_binary_view(kind):
-        column = column.cast(pa.large_binary())
-    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+    return pd.Series(pd.arrays.ArrowExtensionArray(arrow_plainly(column, label)))
 
 
-def common_field(fields: list[pa.Field]) -> pa.Field | None:
-    """Give the field that all are; None where they differ."""
-    first = fields[0]
-    return first if all(field.type == first.type and field.metadata == first.metadata for field in fields) else None
+def common_field(fields: list[pa.Field | None]) -> pa.Field | None:
+    """Give the field that all are, without run-end encoding; None where they differ, or one is None."""
+    import pyarrow as pa
+
+    known = [field for field in fields if field is not None]
+    first = known[0] if len(known) == len(fields) else None
+    if first is None or any(field.type != first.type or field.metadata != first.metadata for field in known):
+        return None
+    return first.with_type(first.type.value_type) if pa.types.is_run_end_encoded(first.type) else first
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
