@@ -157,7 +157,7 @@ def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
     monkeypatch.setattr(runtime, "missing", lambda: None if gpu else "there is none")
     monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
-    assert set(candidates(graph._adjacency)) == (STEADY if gpu else {"numpy", "numba"})
+    assert set(candidates(graph._graph.adjacency)) == (STEADY if gpu else {"numpy", "numba"})
 
 
 @pytest.mark.parametrize("spilled", [False, True])

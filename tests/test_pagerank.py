@@ -101,7 +101,7 @@ def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
     edges = random_edges(40, 900)
     packed = ranks_of(edges, duplicates="last", weight="w")
     monkeypatch.setattr("prplugin.graph.dedup.packs", lambda largest, count: False)
-    monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
+    monkeypatch.setattr("prplugin.cpu.sorting.packs", lambda largest, count: False)
     assert ranks_of(edges, duplicates="last", weight="w").tolist() == packed.tolist()
 
 
@@ -157,6 +157,15 @@ class TestStopping:
             assert ranking.converged
             assert measure(self.change(edges, ranking.iterations, method)) <= tol
             assert measure(self.change(edges, ranking.iterations - 1, method)) > tol
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize(("stop", "iterations"), [("delta", 1), ("networkx", 2)])
+    def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(
+        self, method, stop, iterations, dtype
+    ):
+        graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
+        tol = 0.25 if stop == "delta" else 0.125  # the first step changes 1/4, exactly
+        assert graph.rank(alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype).iterations == iterations
 
     def test_error_stops_as_soon_as_it_is_proved(self, method):
         ranking = prplugin.Graph(random_edges()).rank(tol=1e-8, method=method)

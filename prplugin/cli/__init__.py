@@ -133,15 +133,18 @@ def methods(edges: str | None, as_json: bool) -> None:
     from prplugin.cli.tables import print_line, print_table
     from prplugin.graph.adjacency import Adjacency
     from prplugin.io import read_edges
+    from prplugin.local import LocalGraph
     from prplugin.machine import this_machine
     from prplugin.methods.registry import candidates, choose
     from prplugin.methods.registry import methods as known
+    from prplugin.options import EdgeOptions
 
     machine = this_machine()
     adjacency: Adjacency | None = None
     if edges is not None:
         file = read_edges(edges, None, None)
-        adjacency = prplugin.Graph(file.frame, **file.graph_arguments())._adjacency
+        how = EdgeOptions(**file.graph_arguments())
+        adjacency = LocalGraph.read(file.frame, how, lasting=True).adjacency
     found = []
     for name, module in known().items():
         reason = module.unfit(adjacency, machine)
