@@ -58,11 +58,9 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
     While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
 
-    Returns
-    -------
-    offsets : array of n + 1
-        Where each group begins, and where the last one ends; int32 where that holds the count.
-    members, weights : arrays, or None
+    Returns `offsets` (array of n + 1): Where each group begins, and where the last one ends; int32 where that holds the
+    count.
+    Returns `members, weights` (arrays, or None).
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_few(groups, members, weights, n)
@@ -128,20 +126,12 @@ def sums_by(
 
     While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
 
-    Parameters
-    ----------
-    groups : array, or Column
-        Of positions below n.
-    extent : tuple of float
-        The least term above 0 and the greatest, or numbers below and above them.
-    absent : float
-        What stands for the sum of a group of no terms.
+    `groups` (array, or Column): Of positions below n.
+    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
+    `absent`: What stands for the sum of a group of no terms.
 
-    Returns
-    -------
-    sums : array of n float64
-    chain : int
-        How many roundings a sum is worth at most.
+    Returns `sums` (array of n float64).
+    Returns `chain` (int): How many roundings a sum is worth at most.
     """
     m = terms.size
     if words := words_of_sums(m, n, groups.dtype.itemsize, extent):

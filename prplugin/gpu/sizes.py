@@ -52,12 +52,8 @@ DIGITS = 53
 def words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
     """Give the words of an exact sum of m terms by n groups; 0 where they are better sorted.
 
-    Parameters
-    ----------
-    itemsize : int
-        Bytes of a group's number.
-    extent : tuple of float
-        The least term above 0 and the greatest, or numbers below and above them.
+    `itemsize`: Bytes of a group's number.
+    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
     """
     least, most = (exponent(term) for term in extent)
     words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)

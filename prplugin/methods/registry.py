@@ -79,12 +79,9 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
     """Find the method of that name, or with "auto" the one of least cost among the fit that take these options.
 
-    Raises
-    ------
-    InvalidOptionError
-        If there is no method of that name, or the options are not its.
-    MethodUnavailableError
-        If the named method cannot run here, with the reason; a named method is never replaced by another.
+    Raises InvalidOptionError: if there is no method of that name, or the options are not its.
+    Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
+    replaced by another.
     """
     if name != "auto":
         if name not in methods():
@@ -110,12 +107,8 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
 def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
     """Give the methods that "auto" may choose, fit to run and taking these options, by rising cost; one at least.
 
-    Raises
-    ------
-    InvalidOptionError
-        If none takes the options.
-    MethodUnavailableError
-        If none can run here, with the reason of each.
+    Raises InvalidOptionError: if none takes the options.
+    Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
     for option in options:
         if not any(option in options_of(method) for method in methods().values()):
@@ -142,12 +135,9 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
     """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
 
-    Raises
-    ------
-    InvalidOptionError
-        If there is no method of that name, or none takes the options; "measured" times one seed at a time.
-    MethodUnavailableError
-        If the method cannot run here, or ranks one seed at a time.
+    Raises InvalidOptionError: if there is no method of that name, or none takes the options; "measured" times one seed
+    at a time.
+    Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
     able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
     if name == "measured":
