@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable
 from typing import Any, Literal
 
@@ -232,6 +233,46 @@ class Graph:
         [0, 1, 2]
         """
         return cls._of(LocalGraph.from_csr(offsets, indices, weights))
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        source: Hashable | list[Hashable] = None,
+        destination: Hashable | list[Hashable] = None,
+        weight: Hashable = None,
+        *,
+        directed: bool = True,
+        duplicates: Duplicates = "sum",
+        **text: Any,
+    ) -> Graph:
+        """Make a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, with .gz or .zst after it or not.
+
+        Parameters
+        ----------
+        source, destination, weight, directed, duplicates
+            As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
+            Market file are weights, and a symmetric one is undirected.
+        **text
+            `format` ("parquet", "csv", "tsv", "snap" or "mtx"; default: by the end of the name), `header` (whether the
+            first line names the columns; default: unless it is all numbers) and `ids` ("auto", "integer", "string").
+
+        Raises
+        ------
+        InvalidEdgesError, ColumnNotFoundError
+            If the file cannot be read as edges: the message names the file, and of text the line.
+        OutOfMemoryError
+            Before reading text takes more memory than is available.
+        """
+        from prplugin.io import read_edges  # imports pyarrow
+
+        sources, destinations = (
+            end if end is None or isinstance(end, list) else [end] for end in (source, destination)
+        )
+        file = read_edges(os.fspath(path), sources, destinations, weight, **text)
+        arguments = file.graph_arguments()
+        arguments["directed"] &= directed
+        return cls(file.frame, **arguments, duplicates=duplicates)
 
     @classmethod
     def from_cugraph(cls, graph: Any) -> Graph:

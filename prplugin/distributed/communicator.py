@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from prplugin.errors import PageRankError, RefusedRows, refusal
+from prplugin.errors import PageRankError, merged
 
 __all__ = ["Communicator", "agreed", "all_agreed", "largest", "offsets_of_ranks", "summed"]
 
@@ -75,7 +75,7 @@ def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
     everyone = communicator.gather((done, error))
     errors = [error for _, error in everyone if error is not None]
     if errors:
-        raise _joined(errors)
+        raise merged(errors)
     return [done for done, _ in everyone]
 
 
@@ -84,26 +84,3 @@ def agreed(communicator: Communicator, do: Callable[[], T]) -> T:
     done: list[T] = []
     all_agreed(communicator, lambda: done.append(do()))
     return done[0]
-
-
-def _joined(errors: list[PageRankError]) -> PageRankError:
-    first = errors[0].refused
-    if first is None:
-        return errors[0]
-    alike = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
-    alike = [refused for refused in alike if _saying(refused) == _saying(first)]
-    held = [refused.held or [""] * len(refused.rows) for refused in alike]
-    rows = sorted(
-        (row, what) for refused, what_each in zip(alike, held, strict=True)
-        for row, what in zip(refused.rows, what_each, strict=True)
-    )  # fmt: skip
-    shown = [row for row, _ in rows[: len(first.rows) if len(alike) == 1 else 5]]
-    whole = RefusedRows(
-        first.say, sum(refused.count for refused in alike), shown, [what for _, what in rows[: len(shown)]]
-    )
-    return refusal(type(errors[0]), whole)
-
-
-def _saying(refused: RefusedRows) -> Any:
-    say: Any = refused.say
-    return getattr(say, "func", say), getattr(say, "args", ())

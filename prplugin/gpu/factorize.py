@@ -12,8 +12,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sizes import ITEMS, SORTING, TILE
-from prplugin.gpu.sort import KEYS, VALUES, sorted_by, state_type, three
+from prplugin.gpu.sort import ITEMS, KEYS, SORTING, TILE, VALUES, sorted_by, state_type, three
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]

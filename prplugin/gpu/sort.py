@@ -8,10 +8,23 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.sizes import BINS, DIGIT_BITS, ITEMS, NARROW, SORTING, TILE
 from prplugin.types.edges import Integers, index_dtype
 
 __all__ = ["Column", "bits_for", "distances", "order_of", "partitioned", "sorted_by", "state_type", "three"]
+
+SORTING = 256
+"""Threads of a block that sorts."""
+
+ITEMS = 16
+TILE = SORTING * ITEMS
+"""Keys that such a block has, 16 a thread."""
+
+DIGIT_BITS = 8
+BINS = 1 << DIGIT_BITS
+"""Of a digit of keys."""
+
+NARROW = 1 << 30
+"""Counts below this fit a 32-bit word of look-back, beside its two flags."""
 
 COUNTING = 512
 """Threads of a block that counts digits; two such blocks at once keep a multiprocessor's memory busy."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ __all__ = [
     "STANDARD_INPUT",
     "STANDARD_OUTPUT",
     "STANDARD_STREAM",
+    "check_standard_output",
     "described",
     "errors_named",
     "input_format",
@@ -54,6 +57,12 @@ def errors_named(name: str) -> Iterator[None]:
         if error.errno is None:
             raise
         raise OSError(error.errno, os.strerror(error.errno), name) from error
+
+
+def check_standard_output() -> None:
+    """Raise OSError if standard output is closed, where printing would say nothing."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
 
 
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:

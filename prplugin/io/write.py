@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, errors_named, output_format
+from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, check_standard_output, errors_named, output_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,8 +124,7 @@ WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "tsv": _write_tsv, "jso
 def _opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file to be replaced when all went well; what is no regular file is written as it stands."""
     if is_standard_output(path):
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "it is closed")
+        check_standard_output()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

@@ -7,6 +7,7 @@ import inspect
 import logging
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 
@@ -26,6 +28,7 @@ __all__ = [
     "contenders",
     "methods",
     "options_of",
+    "with_short_rows",
 ]
 
 logger = logging.getLogger(__name__)
@@ -166,20 +169,14 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     return chosen
 
 
-class _ShortRows:
-    """A graph with rows as short as they can be: the longest takes a pass over the edges to find."""
-
-    def __init__(self, adjacency: Adjacency) -> None:
-        self._adjacency = adjacency
-        self.largest_in_degree = -(-adjacency.m // max(1, adjacency.n))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._adjacency, name)
+def with_short_rows(graph: Adjacency) -> Any:
+    """Return the counts of a graph with rows as short as they can be, for which nothing is built."""
+    return replace(Counts.of(graph), longest=None)
 
 
 def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
     """Give methods by rising cost. None costs less for a longer row, so it is looked for only where it may decide."""
-    short: Any = _ShortRows(adjacency)
+    short = with_short_rows(adjacency)
     queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
     heapify(queue)
     while queue:

@@ -43,9 +43,6 @@ COLUMNS = 5
 A_PIECE = 8 * COLUMNS + 32
 """Bytes that a piece takes on the GPU: that, and two compensated sums."""
 
-BESIDE = 2**16
-"""More bytes than totals and partial sums take, which do not grow with the graph."""
-
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """What to do where even this has no room."""
 
