@@ -24,18 +24,12 @@ __all__ = ["Schedule", "Segment", "cut", "for_the_host"]
 class Segment:
     """What runs one segment.
 
-    Attributes
-    ----------
-    method : {"node", "warp", "block", "host"}
-        A thread, lanes of a warp or a block of the GPU a row; or threads of the host.
-    threads : int
-        Threads of a block; of the host, all that share its segments.
-    lanes : int, optional
-        Of a warp, for "warp" alone.
-    blocks : int, optional
-        Of the grid; as many as give each row its threads if not given.
-    ms : float, default 0
-        What it took when it was measured; of the host with its sums' way up.
+    `method` ({"node", "warp", "block", "host"}): A thread, lanes of a warp or a block of the GPU a row; or threads of
+    the host.
+    `threads`: Threads of a block; of the host, all that share its segments.
+    `lanes`: Of a warp, for "warp" alone.
+    `blocks`: Of the grid; as many as give each row its threads if not given.
+    `ms` (float, default 0): What it took when it was measured; of the host with its sums' way up.
     """
 
     method: str
@@ -74,16 +68,11 @@ class Segment:
 class Schedule:
     """What runs each segment of a graph.
 
-    Attributes
-    ----------
-    n, m : int
-        Vertices and edges of the graph.
-    segments : tuple of Segment
-        In falling order of in-degree.
-    device : str
-        The GPU on which it was measured.
-    copy_ms : float, default 0
-        What the contributions' way down to the host took, once an iteration where the host has segments.
+    `n`, `m`: Vertices and edges of the graph.
+    `segments` (tuple of Segment): In falling order of in-degree.
+    `device`: The GPU on which it was measured.
+    `copy_ms` (float, default 0): What the contributions' way down to the host took, once an iteration where the host
+    has segments.
     """
 
     n: int
@@ -136,10 +125,7 @@ class Schedule:
     def save(self, path: str | PathLike[str]) -> None:
         """Write it as JSON.
 
-        Raises
-        ------
-        InvalidOptionError
-            If nothing can be written there.
+        Raises InvalidOptionError: if nothing can be written there.
         """
         try:
             text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
@@ -151,10 +137,7 @@ class Schedule:
     def load(cls, path: str | PathLike[str]) -> Schedule:
         """Read what `save` wrote.
 
-        Raises
-        ------
-        InvalidOptionError
-            If there is no such file, or no schedule in it.
+        Raises InvalidOptionError: if there is no such file, or no schedule in it.
         """
         try:
             fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -192,17 +175,10 @@ def cut(offsets: Integers, segments: int) -> list[int]:
     others empty. Each has a row with edges, as far as there are as many; rows without are all in the last, which is
     where falling order puts them.
 
-    Parameters
-    ----------
-    offsets : array of n + 1
-        Where each row's edges begin, and where the last one's end; rows with edges come first.
-    segments : int
-        How many, at most.
+    `offsets` (array of n + 1): Where each row's edges begin, and where the last one's end; rows with edges come first.
+    `segments`: How many, at most.
 
-    Returns
-    -------
-    list of int
-        Where each segment begins, and n.
+    Returns `list of int`: Where each segment begins, and n.
     """
     n, m = offsets.size - 1, int(offsets[-1])
     filled = _reached(offsets, m)  # rows that have edges
@@ -227,12 +203,8 @@ def for_the_host(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> l
     Greedy: the segments at which the host is least behind the GPU come first, and each is taken over if that lowers
     max(GPU, copy + host).
 
-    Parameters
-    ----------
-    gpu_ms, host_ms : lists of float
-        What each segment takes on each side.
-    copy_ms : float
-        What the host needs once, for the first segment.
+    `gpu_ms`, `host_ms` (lists of float): What each segment takes on each side.
+    `copy_ms`: What the host needs once, for the first segment.
     """
     chosen: list[int] = []
     gpu, host = sum(gpu_ms), copy_ms

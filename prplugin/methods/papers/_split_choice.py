@@ -44,18 +44,11 @@ class Work(NamedTuple):
 class Rates(NamedTuple):
     """Seconds on this machine, for this graph.
 
-    Attributes
-    ----------
-    edge : float
-        Of the GPU, an edge, with all its threads at work.
-    turn : float
-        Of one GPU thread, a turn of its loop.
-    tail : float
-        Of the host, an edge, with all its threads at work.
-    byte : float
-        Of a copy, a byte.
-    trip : float
-        Of two copies of almost nothing, and of the host with almost nothing to do.
+    `edge`: Of the GPU, an edge, with all its threads at work.
+    `turn`: Of one GPU thread, a turn of its loop.
+    `tail`: Of the host, an edge, with all its threads at work.
+    `byte`: Of a copy, a byte.
+    `trip`: Of two copies of almost nothing, and of the host with almost nothing to do.
     """
 
     edge: float

@@ -18,16 +18,11 @@ __all__ = ["TailSums", "Tails", "cut_tails"]
 class Tails(NamedTuple):
     """The last in-edges of some rows, longest first; t is a tail.
 
-    Attributes
-    ----------
-    rows : array of positions
-        The row of each tail, where the graph lies.
-    sources : array of positions
-        The distinct sources that tails read, where the graph lies.
-    bounds : array of offsets, on the host
-        Tail t is ``places[bounds[t]:bounds[t + 1]]``.
-    places : array of positions in `sources`, on the host
-    shares : array of float64, or None, on the host
+    `rows` (array of positions): The row of each tail, where the graph lies.
+    `sources` (array of positions): The distinct sources that tails read, where the graph lies.
+    `bounds` (array of offsets, on the host): Tail t is ``places[bounds[t]:bounds[t + 1]]``.
+    `places`: array of positions in `sources`, on the host.
+    `shares`: array of float64, or None, on the host.
     """
 
     rows: Integers

@@ -87,10 +87,7 @@ def prepare(
 def split_option(split: object) -> list[N] | None:
     """Take the N of each block of vertices; None stands for "auto".
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
+    Raises InvalidOptionError: if it is something else.
     """
     if isinstance(split, str) and split == "auto":
         return None
@@ -115,14 +112,9 @@ def _is_n(block: Any) -> bool:
 class Tally(NamedTuple):
     """What the processor has to do in an iteration, and what is moved for it.
 
-    Attributes
-    ----------
-    vertices, edges : int
-        Vertices with tails, and the edges in those.
-    sources : int
-        Distinct vertices that tails read.
-    bytes_down, bytes_up : int
-        Contributions of those sources, from the GPU; sums of the tails, to it.
+    `vertices`, `edges`: Vertices with tails, and the edges in those.
+    `sources`: Distinct vertices that tails read.
+    `bytes_down`, `bytes_up`: Contributions of those sources, from the GPU; sums of the tails, to it.
     """
 
     vertices: int
@@ -135,12 +127,9 @@ class Tally(NamedTuple):
 class SplitStep(gpu_pull.DeviceStep):
     """A step whose row sums are shared between GPU and processor.
 
-    Attributes
-    ----------
-    split : list of N
-        For each block of vertices.
-    estimates : dict or None
-        Where N was measured: seconds an iteration of GPU and of host, for every N that was looked at.
+    `split` (list of N): For each block of vertices.
+    `estimates` (dict or None): Where N was measured: seconds an iteration of GPU and of host, for every N that was
+    looked at.
     """
 
     def __init__(

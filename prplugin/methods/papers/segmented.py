@@ -124,15 +124,9 @@ class SortedRows:
     The paper sorts by out-degree; what a pull costs is the in-degree. The edges themselves are put in that order too,
     so that a segment reads one stretch of memory.
 
-    Attributes
-    ----------
-    layout : Layout
-    order : array of n positions
-        Of the rows, by falling in-degree; equal ones keep the order of the result.
-    offsets : array of n + 1
-        Where each row's edges begin, and where the last one's end.
-    spans : list of (int, int)
-        The first row of each segment, and the one after its last.
+    `order` (array of n positions): Of the rows, by falling in-degree; equal ones keep the order of the result.
+    `offsets` (array of n + 1): Where each row's edges begin, and where the last one's end.
+    `spans` (list of (int, int)): The first row of each segment, and the one after its last.
     """
 
     def __init__(self, adjacency: Adjacency, segments: int) -> None:
