@@ -83,8 +83,8 @@ class Memory:
     `arrays_on` ({"host", "device"}, optional): Where; where it iterates if not given.
     `edge`, `vertex`: What it holds itself, where it iterates, once it is prepared.
     `packed_edge`, `packed_vertex`: What it holds on the host, beside that, where it iterates on the device.
-    `preparing_edge`, `preparing_vertex`: What it holds where it iterates while it is prepared; `edge` and `vertex` are
-    there only after that.
+    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: What it holds where it iterates while it is prepared; what
+    `edge` and `vertex` count is there only after that.
     `many_edge`, `many_vertex`: What comes on top where many iterations are left.
     `pair`: Per pair of vertices.
     `float32_from`: Vertices from which contributions begin in float32; fewer have them in float64 from the beginning.
@@ -102,6 +102,7 @@ class Memory:
     packed_vertex: Size = NONE
     preparing_edge: Size = NONE
     preparing_vertex: Size = NONE
+    preparing_bytes: int = 0
     many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
@@ -191,9 +192,8 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
-    so_far = so_far.then(
-        place, passes=memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
-    )
+    passes = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
+    so_far = so_far.then(place, passes=passes + memory.preparing_bytes)
     packed = memory.packed_edge.of(there, real) * edges
     so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
     if memory.chunk_bytes is not None:  # cut so that normalized weights in float64 fit
