@@ -6,44 +6,28 @@ import numpy as np
 
 from prplugin.cpu.sums import RowSums, total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.numerics.extrapolation import host_window_bytes
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
 
 name = "numpy"
 runs_on = "cpu"
+memory = Memory(
+    place="host",
+    arrays=("csc", "row maps", "out_weight"),
+    edge=Size(8, weight=1),  # terms and normalized weights
+    vertex=Size(5 * 8),  # divisors, old and new ranks, and what they differ by
+    many_vertex=Size(40),
+)
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere."""
     return None
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of the maps of their row sums, of a term an edge, and of the vectors."""
-    return _footprint(graph)
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed."""
-    return _footprint(graph, host_window_bytes(graph.n))
-
-
-def _footprint(graph: Counts, window: int = 0) -> Footprint:
-    here, so_far = csc(*brought(graph, "host", NOTHING))
-    n, m = here.n, here.m
-    maps, mapping = levels_of_row_sums(here)
-    so_far = so_far.then("host", maps, mapping)
-    here, so_far = out_weight(here, so_far)
-    # The out-weight of every edge's source, and whether it is more than 0; or one divisor a vertex.
-    so_far = so_far.then("host", 8 * m, 9 * m) if here.weighted else so_far.then("host", 8 * n)
-    so_far = so_far.then("host", 8 * n + window, 8 * m + 4 * 8 * n)  # terms; old and new ranks, and what they differ by
-    return so_far if graph.place == "host" else so_far.then("device", 8 * n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

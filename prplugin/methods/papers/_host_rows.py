@@ -35,12 +35,10 @@ def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None
 class HostRows(NamedTuple):
     """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``.
 
-    Attributes
-    ----------
-    rows, sources : arrays of positions in the result, on the side of the graph
-        The rows, and the distinct sources that they read.
-    bounds, places, weights : arrays on the host
-        `places` are positions in `sources`; `weights` are normalized, in float64, or None.
+    `rows`, `sources` (arrays of positions in the result, on the side of the graph): The rows, and the distinct sources
+    that they read.
+    `bounds`, `places`, `weights` (arrays on the host): `places` are positions in `sources`; `weights` are normalized,
+    in float64, or None.
     """
 
     rows: Integers
@@ -129,10 +127,7 @@ class HostPull:
     - `_sums`, written by the host: the copy up came before this copy down on the stream, and the host waited for that;
     - `_arrived`, written by the next copy up: it comes after the next gather, which comes after the addition.
 
-    Attributes
-    ----------
-    vertices, edges, sources : int
-        Rows, their edges, and the distinct sources of those.
+    `vertices`, `edges`, `sources`: Rows, their edges, and the distinct sources of those.
     """
 
     def __init__(self, runs: Layout, n: int, threads: int) -> None:

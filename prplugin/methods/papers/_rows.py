@@ -7,31 +7,17 @@ from typing import Any
 
 from prplugin.errors import InvalidOptionError
 from prplugin.gpu import runtime
-from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.options import whole
 from prplugin.types.edges import Floats
 
-__all__ = ["LANES", "RowsPull", "check_launch", "footprint", "step", "unfit"]
+__all__ = ["LANES", "RowsPull", "check_launch", "step"]
 
 LANES = (4, 8, 16, 32)
 """Threads per row that `warp` may have."""
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges and of the vectors."""
-    _, so_far = gpu_pull.csc_footprint(graph)
-    return gpu_pull.step_footprint(graph, so_far)
 
 
 def step(problem: Problem, method: str, **launch: Any) -> Step:
@@ -54,20 +40,12 @@ def check_launch(method: str, threads: int, lanes: int | None, blocks: int | Non
 class RowsPull:
     """Sums some of the runs of a layout in one launch.
 
-    Parameters
-    ----------
-    layout : Layout
-    method : {"node", "warp", "block"}
-        Whose kernel.
-    threads : int
-        Per block.
-    lanes : int, optional
-        Threads per run, for "warp" alone.
-    blocks : int, optional
-        Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its threads
-        if not given.
-    first, last : int
-        Which runs; up to the end of the layout where `last` is None.
+    `method` ({"node", "warp", "block"}): Whose kernel.
+    `threads`: Per block.
+    `lanes`: Threads per run, for "warp" alone.
+    `blocks`: Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its
+    threads if not given.
+    `first`, `last`: Which runs; up to the end of the layout where `last` is None.
     """
 
     def __init__(

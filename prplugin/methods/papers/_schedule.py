@@ -22,18 +22,12 @@ __all__ = ["Schedule", "Segment", "cut", "for_the_host"]
 class Segment:
     """What runs one segment.
 
-    Attributes
-    ----------
-    method : {"node", "warp", "block", "host"}
-        A thread, lanes of a warp or a block of the GPU per row; or threads of the host.
-    threads : int
-        Per block; of the host, all that share its segments.
-    lanes : int, optional
-        Of a warp, for "warp" alone.
-    blocks : int, optional
-        Of the grid; as many as give each row its threads if not given.
-    ms : float, default 0
-        What it took when it was measured; of the host with its sums' way up.
+    `method` ({"node", "warp", "block", "host"}): A thread, lanes of a warp or a block of the GPU per row; or threads of
+    the host.
+    `threads`: Per block; of the host, all that share its segments.
+    `lanes`: Of a warp, for "warp" alone.
+    `blocks`: Of the grid; as many as give each row its threads if not given.
+    `ms` (float, default 0): What it took when it was measured; of the host with its sums' way up.
     """
 
     method: str
@@ -61,16 +55,11 @@ class Segment:
 class Schedule:
     """What runs each segment of a graph.
 
-    Attributes
-    ----------
-    n, m : int
-        Vertices and edges of the graph.
-    segments : tuple of Segment
-        In falling order of in-degree.
-    device : str
-        The GPU on which it was measured.
-    copy_ms : float, default 0
-        What the contributions' way down to the host took, once an iteration where the host has segments.
+    `n`, `m`: Vertices and edges of the graph.
+    `segments` (tuple of Segment): In falling order of in-degree.
+    `device`: The GPU on which it was measured.
+    `copy_ms` (float, default 0): What the contributions' way down to the host took, once an iteration where the host
+    has segments.
     """
 
     n: int

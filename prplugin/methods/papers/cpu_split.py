@@ -18,6 +18,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -25,7 +27,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
@@ -49,21 +51,13 @@ N: TypeAlias = int | Literal["all"]
 """In-edges per vertex that the GPU sums, at most."""
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of the begin, end and index of every head, and of the vectors.
-
-    What passes are the order of the vertices, and the tails of each N that is timed on their way to the host.
-    """
-    there, so_far = gpu_pull.csc_footprint(graph)
-    n, m = there.n, there.m
-    tails = 64 * n + min(CHUNK, m) * (24 + 2 * there.weight)
-    so_far = so_far.then("device", (there.index + 2 * there.offset) * n, tails)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = replace(
+    gpu_pull.MEMORY,
+    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
+    preparing_vertex=Size(64, index=1, offset=2),  # the order of the vertices
+    preparing_bytes=32 * CHUNK,  # tails on their way to the host, to be timed
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -105,10 +99,7 @@ def prepare(
 def split_option(split: object) -> list[N] | None:
     """Return the N of each block of vertices; None stands for "auto".
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
+    Raises InvalidOptionError: if it is something else.
     """
     if isinstance(split, str) and split == "auto":
         return None
@@ -182,12 +173,8 @@ class Tally(NamedTuple):
 class SplitStep(gpu_pull.DeviceStep):
     """A step whose row sums are shared between GPU and host.
 
-    Attributes
-    ----------
-    split : list of N
-        For each block of vertices.
-    seconds : dict or None
-        Where N was found by timing: seconds per iteration for every N that was timed.
+    `split` (list of N): For each block of vertices.
+    `seconds` (dict or None): Where N was found by timing: seconds per iteration for every N that was timed.
     """
 
     def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[N, float] | None) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import footprint, step, unfit
-
-__all__ = ["cost", "footprint", "name", "prepare", "runs_on", "unfit"]
+from prplugin.methods.papers._rows import step
 
 name = "warp"
 runs_on = "gpu"
+memory = gpu_pull.MEMORY
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
