@@ -9,9 +9,9 @@ import numpy as np
 
 from prplugin.cpu import sorting
 from prplugin.cpu.sorting import offsets_of, stable_order
-from prplugin.cpu.sums import RowSums
+from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import COMPILED_FROM, compiles, this_machine
 from prplugin.types.arrays import Place, moved, namespace, settle
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
@@ -130,10 +130,8 @@ class Adjacency:
             from prplugin.cpu import compensated  # imports Numba
 
             return compensated.compensated_sums(self.edges.source, self.edges.weights, self.n)
-        offsets, _, weights = self.csr
-        assert weights is not None
-        sums = RowSums(offsets)
-        return sums(weights), sums.chain
+        sums = GroupSums(self.edges.source, self.n)
+        return sums(self.edges.weights), sums.depth
 
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
@@ -144,7 +142,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
         settle("device")
         return compressed
-    if rows.size >= COMPILED_FROM:
+    if compiles(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba
 
         return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads)))

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from prplugin.gpu import sizes
 from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.numerics.rounding import FAN
 from prplugin.types.arrays import Place
 from prplugin.types.edges import ANY, GroupedEdges, index_dtype, offset_dtype
 
-__all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "brought", "csc", "out_weight", "rows"]
+__all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "brought", "csc", "out_weight", "product", "rows"]
 
 FLOAT = 8
 
@@ -221,25 +222,34 @@ def out_weight(graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
             vectors = min(this_machine().threads, max(1, m // max(1, n)))
             so_far = so_far.then(place, sums, n * offset_dtype(m).itemsize * (vectors + (vectors > 1)))
     elif graph.weighted:
-        graph, so_far = _compressed("csr", graph, so_far)
-        so_far = row_sums(graph, so_far).then(place, sums, m * FLOAT)
+        maps, passes = groups(replace(graph, longest=None))
+        so_far = so_far.then(place, maps, passes).then(place, -maps).then(place, sums, m * FLOAT)
     else:
         so_far = so_far.then(place, sums, max(sums, 8 * m))  # the sources, as wide as they are counted
     return graph.having("out_weight"), so_far
 
 
-def row_sums(graph: Counts, so_far: Footprint) -> Footprint:
-    """Map terms to groups of rows and back, as `RowSums` does, and forget it again."""
-    levels, passes = levels_of_row_sums(graph)
-    return so_far.then("host", levels, passes).then("host", -levels)
-
-
-def levels_of_row_sums(graph: Counts) -> tuple[int, int]:
-    """Give the bytes of the maps of `RowSums`, and what it takes beside them to make them."""
+def product(graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
+    """Make the product of the in-edges with a vector on the host: see `prplugin.graph.product`."""
     n, m = graph.n, graph.m
-    if graph.longest is not None and graph.longest <= 32:
+    if compiled := m >= COMPILED_FROM:
+        graph, so_far = csc(graph, so_far)
+    if graph.weighted:
+        graph, so_far = out_weight(graph, so_far)
+        so_far = so_far.then("host", 8 * m, 9 * m)  # the out-weight of every edge's source, and whether it is above 0
+    if compiled:
+        return graph, so_far
+    so_far = so_far.then("host", 8 * m, graph.index * m if "csc" in graph.built else 0)  # sources
+    targets, passes = groups(graph)
+    return graph, so_far.then("host", targets, passes).then("host", 8 * m)  # a term per edge
+
+
+def groups(graph: Counts) -> tuple[int, int]:
+    """Return the bytes of the maps of `GroupSums`, and what it takes beside them to make them."""
+    n, m = graph.n, graph.m
+    if graph.longest is not None and graph.longest <= FAN:
         return 8 * m, 16 * n
-    return 8 * (m + m // 32 + n), 16 * m + 16 * n
+    return 8 * (m + m // FAN + n), 24 * m + 24 * n
 
 
 def _compressed(what: str, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
