@@ -207,6 +207,8 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
         except InvalidEdgesError:
             column = column.column  # for a message that names its rows
     dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        return "integer"  # which has no nulls
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # all of them, so that none is a null
     if isinstance(dtype, pd.CategoricalDtype):

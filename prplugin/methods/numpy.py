@@ -99,8 +99,9 @@ class _Pull:
         y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
         y += self._alpha * self._mass * self._dangling_target + self._teleport
-        self._x, self._mass = y, total(y[self._dangling])
-        moves = np.abs(y - x)
+        self._x, self._mass = y, total(y.take(self._dangling))
+        moves = y - x
+        np.abs(moves, out=moves)
         return Sums(total(moves), float(moves.max()))
 
     def ranks(self) -> Floats:
