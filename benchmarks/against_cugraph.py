@@ -238,7 +238,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
 
     frame = _posed(edges(), case)
     peer = iterations.theirs(iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight))
-    adjacency = prplugin.Graph(frame, weight=case.weight)._adjacency
+    adjacency = prplugin.Graph(frame, weight=case.weight)._graph.adjacency
     auto = choose("auto", adjacency, this_machine(), {}).name
 
     def one(method: str) -> Iterator[dict[str, Any]]:

@@ -71,7 +71,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     for name, make in graphs(data, quick):
         edges = make().astype("int32")
         graph = prplugin.Graph(edges)
-        adjacency = graph._adjacency
+        adjacency = graph._graph.adjacency
         about = {
             "graph": name,
             "vertices": adjacency.n,

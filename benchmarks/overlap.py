@@ -64,7 +64,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
     import prplugin
 
     machine = this_machine()
-    adjacency = prplugin.Graph(make().astype("int32"))._adjacency
+    adjacency = prplugin.Graph(make().astype("int32"))._graph.adjacency
     problem = Problem(adjacency, 0.85)
     auto = cpu_split.prepare(problem, machine)
     chosen, estimates = auto.split[0], auto.estimates or {}

@@ -130,7 +130,7 @@ def cases(edges: Any, every_way: bool) -> Iterator[Case]:
         yield Case("ingest, int64 ids", lambda: partial(_ingested, scattered(edges)))
         yield Case("ingest, weights", lambda: partial(_ingested, weighted(edges), weight="weight"))
         yield Case("ingest, one edge a pair", lambda: partial(_ingested, edges, duplicates="first"))
-    adjacency = prplugin.Graph(edges)._adjacency
+    adjacency = prplugin.Graph(edges)._graph.adjacency
     problem = Problem(adjacency, 0.85)
     for name in ("persistent", "blocked"):
         yield Case(f"{name}, layout", partial(partial, _laid_out, name, problem))
@@ -144,7 +144,7 @@ def cases(edges: Any, every_way: bool) -> Iterator[Case]:
 def _ingested(frame: Any, **options: Any) -> object:
     import prplugin
 
-    adjacency = prplugin.Graph(frame, **options)._adjacency
+    adjacency = prplugin.Graph(frame, **options)._graph.adjacency
     return adjacency.csc, adjacency.out_weight
 
 

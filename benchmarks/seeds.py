@@ -73,7 +73,7 @@ def _on_the_cpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
 
     edges = make("host")
     graph, seeds = prplugin.Graph(edges), _drawn(edges)
-    graph.rank(personalization=seeds, top=10)  # lays out, and compiles, what both have
+    graph.rank(seeds=seeds, top=10)  # lays out, and compiles, what both have
     graph.rank(personalization={seeds[0]: 1})
     for tol in (1e-6, 1e-10):
 
@@ -81,7 +81,7 @@ def _on_the_cpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
             return [graph.rank(personalization={seed: 1}, method="numba", tol=tol, top=10).frame for seed in seeds]
 
         def together(tol: float = tol) -> Any:
-            ranking = graph.rank(personalization=seeds, method="numba", tol=tol, top=10)
+            ranking = graph.rank(seeds=seeds, method="numba", tol=tol, top=10)
             return ranking, ranking.frame
 
         other, own = alternately(apart, together, runs=SLOW_RUNS, warm=True)
@@ -104,7 +104,7 @@ def _on_the_gpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
     graph, seeds = prplugin.Graph(edges), _drawn(edges.to_pandas())
     theirs = iterations.cugraph_graph(edges)
     given = [cudf.DataFrame({"vertex": np.array([seed], np.int32), "values": np.ones(1, np.float32)}) for seed in seeds]
-    exact = graph.rank(personalization=seeds, tol=EXACT).ranks
+    exact = graph.rank(seeds=seeds, tol=EXACT).ranks
     vertices = graph.rank(tol=0, max_iter=0).frame["vertex"].values
 
     def apart(top: int | None) -> Any:
@@ -121,7 +121,7 @@ def _on_the_gpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
         their_error = max(their_error, float(cupy.abs(ranks[places] - frame["pagerank"].values).sum()))
     tol = 1e-5
     while True:
-        ranking = graph.rank(personalization=seeds, tol=tol, dtype="float32")
+        ranking = graph.rank(seeds=seeds, tol=tol, dtype="float32")
         error = float(cupy.abs(ranking.ranks - exact).sum(axis=1).max())
         if error <= their_error or tol < THEIR_TOL / 16:
             break
@@ -129,7 +129,7 @@ def _on_the_gpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
     for what, top in (("all ranks", None), ("ten highest", 10)):
 
         def together(top: int | None = top) -> Any:
-            frame = graph.rank(personalization=seeds, tol=tol, dtype="float32", top=top).frame
+            frame = graph.rank(seeds=seeds, tol=tol, dtype="float32", top=top).frame
             cupy.cuda.runtime.deviceSynchronize()
             return frame
 

@@ -79,7 +79,7 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
     if scale <= WEIGHTED_TO:
         kinds["float64"] = lambda: prplugin.Graph(weighted(edges), weight="weight")
     for weights, make in kinds.items():
-        for row in _iterations(make()._adjacency, budget):
+        for row in _iterations(make()._graph.adjacency, budget):
             yield {"table": ITERATION, "graph": name, "weights": weights, **row}
     yield from ({"table": WHOLE, "graph": name, **row} for row in _whole(edges, budget, there))
 

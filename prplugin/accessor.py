@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import ModuleType
+import operator
+import warnings
+from collections.abc import Callable, Iterable
+from types import MethodType, ModuleType
 from typing import Any
 
 import wrapt
 
 __all__ = ["register"]
 
-FRAME_TYPES = {
-    "pandas": ("DataFrame",),
-    "cudf": ("DataFrame",),
-    "cudf.pandas._wrappers.pandas": ("DataFrame",),
-    "polars": ("DataFrame", "LazyFrame"),
-    "duckdb": ("DuckDBPyRelation",),
-    "dask.dataframe": ("DataFrame",),
+
+def _ignoring_case(relation: Any, name: str) -> bool:
+    """Look a column up as DuckDB does."""
+    return name in map(str.lower, relation.columns)
+
+
+FRAME_TYPES: dict[str, tuple[tuple[str, ...], Callable[[Any, str], bool] | None]] = {
+    "pandas": (("DataFrame",), operator.contains),
+    "cudf": (("DataFrame",), operator.contains),
+    "cudf.pandas._wrappers.pandas": (("DataFrame",), operator.contains),
+    "polars": (("DataFrame", "LazyFrame"), None),
+    "duckdb": (("DuckDBPyRelation",), _ignoring_case),
+    "dask.dataframe": (("DataFrame",), operator.contains),
 }
 """The frame types of each library that has an adapter in `prplugin.frames`, and that take another method.
+
+With them, what says whether a frame has a column; None where columns are no attributes.
 
 `pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
 pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
@@ -27,13 +37,60 @@ raises. The frames of dask_cudf are of a subclass of Dask's.
 """
 
 
-def register(pagerank: Callable[..., Any]) -> None:
-    """Bind the function to every known frame type, as a plain method: its signature and docstring show."""
-    for library, names in FRAME_TYPES.items():
+class _Method:
+    """A method that a column of the same name hides, as if the method were not there.
 
-        def bind(module: ModuleType, names: tuple[str, ...] = names) -> None:
+    Where there is such a column, reading raises AttributeError. Python then asks the frame's `__getattr__`, which finds
+    the column; `__setattr__` of pandas, cuDF and Dask reads before it writes, and so writes the column.
+
+    It is a data descriptor only to warn, as pandas does where there is no such attribute, that an assignment adds no
+    column.
+    """
+
+    def __init__(self, function: Callable[..., Any], has_column: Callable[[Any, str], bool]) -> None:
+        self._function, self._has_column = function, has_column
+        self._name: str = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __get__(self, frame: Any, owner: type | None = None) -> Any:
+        if frame is None:
+            return self._function
+        attributes = _attributes(frame)
+        if self._name in attributes:
+            return attributes[self._name]
+        if self._has_column(frame, self._name):
+            raise AttributeError(f"{self._name!r} is a column of this {type(frame).__name__}.")
+        return MethodType(self._function, frame)
+
+    def __set__(self, frame: Any, value: object) -> None:
+        if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+            warnings.warn(
+                f"the frame has no column {self._name!r}, and assigning to an attribute adds none: "
+                f"write frame[{self._name!r}] = ...",
+                stacklevel=3,  # past `__setattr__` of the frame
+            )
+        frame.__dict__[self._name] = value
+
+    def __delete__(self, frame: Any) -> None:
+        if self._name not in _attributes(frame):
+            raise AttributeError(self._name)
+        del frame.__dict__[self._name]
+
+
+def _attributes(frame: Any) -> dict[str, Any]:
+    """Return what was set on the frame itself; relations of DuckDB take no attributes."""
+    attributes: dict[str, Any] = getattr(frame, "__dict__", {})
+    return attributes
+
+
+def register(pagerank: Callable[..., Any]) -> None:
+    """Bind the function to every known frame type as a method, with its signature and docstring."""
+    for library, (names, has_column) in FRAME_TYPES.items():
+        method = pagerank if has_column is None else _Method(pagerank, has_column)
+
+        def bind(module: ModuleType, names: tuple[str, ...] = names, method: Any = method) -> None:
             for name in names:
                 if (frame_type := getattr(module, name, None)) is not None:
-                    setattr(frame_type, pagerank.__name__, pagerank)
+                    setattr(frame_type, pagerank.__name__, method)
 
         wrapt.register_post_import_hook(bind, library)

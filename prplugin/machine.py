@@ -17,7 +17,7 @@ Measured in docs/decisions/0002-numpy-below-numba-above.md.
 """
 
 COMPILED_AFTER = 4 * COMPILED_FROM
-"""Edges that a process has factorized or ranked, by then, for the kernels to be worth their start for smaller frames."""
+"""Edges that a process has factorized or ranked by then, for the kernels to be worth their start for smaller frames."""
 
 COMPILED_AT_LEAST = 1 << 15
 """Edges below which NumPy is as fast as the kernels once they are compiled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 
-__all__ = ["Duplicates", "Options", "Stop", "check_choice", "whole"]
+__all__ = ["Duplicates", "EdgeOptions", "GivenByVertex", "Options", "Stop", "check_choice", "whole"]
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
@@ -22,6 +22,40 @@ SHARE = 1 / 5
 
 Social networks take less, web graphs up to three times as many.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeOptions:
+    """How the columns of a frame are read as edges; `directed` and `duplicates` are validated."""
+
+    source: Hashable | list[Hashable] = None
+    destination: Hashable | list[Hashable] = None
+    weight: Hashable = None
+    directed: bool = True
+    vertices: Any = None
+    duplicates: Duplicates = "sum"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.directed, (bool, np.bool_)):
+            raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
+        check_choice("duplicates", self.duplicates, get_args(Duplicates))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenByVertex:
+    """The arguments of one ranking that are given by vertex, as the user passed them."""
+
+    personalization: Any = None
+    seeds: Any = None
+    among: Any = None
+    dangling: Any = None
+    nstart: Any = None
+
+    def __post_init__(self) -> None:
+        if self.personalization is not None and self.seeds is not None:
+            raise InvalidOptionError(
+                "personalization is one teleport distribution and seeds are many: pass one of the two."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

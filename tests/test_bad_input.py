@@ -291,7 +291,7 @@ def test_options_that_mean_nothing(name):
 def test_a_source_column_named_pagerank():
     edges = pd.DataFrame([[1, 2, 3, 4]], columns=["pagerank", "a", "b", "c"])
     with pytest.raises(prplugin.InvalidOptionError, match="a source column is named 'pagerank'"):
-        edges.pagerank(["pagerank", "a"], ["b", "c"])
+        prplugin.pagerank(edges, ["pagerank", "a"], ["b", "c"])
 
 
 def test_a_named_method_that_cannot_run_says_why(monkeypatch):

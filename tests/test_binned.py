@@ -117,7 +117,7 @@ def assert_pulls_rightly(pull, adjacency, dtype, times=3):
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("thresholds", THRESHOLDS)
 def test_bins_hold_every_row_once_in_its_order(name, thresholds):
-    adjacency = shape(name)[0]._adjacency
+    adjacency = shape(name)[0]._graph.adjacency
     plan = BinnedPull(adjacency, thresholds)
     offsets = adjacency.csc.offsets
     degrees = np.diff(offsets)
@@ -135,7 +135,7 @@ def test_bins_hold_every_row_once_in_its_order(name, thresholds):
 
 def test_the_plan_takes_two_more_numbers_a_row():
     graph, _, _ = shape("weighted")
-    adjacency = graph._adjacency
+    adjacency = graph._graph.adjacency
     offsets, indices, weights = adjacency.csc
     plan = BinnedPull(adjacency)
     assert plan.csr_nbytes == offsets.nbytes + indices.nbytes + weights.nbytes
@@ -147,7 +147,7 @@ def test_the_plan_takes_two_more_numbers_a_row():
     "thresholds", [(7, 6), (-1, 6), (6,), (1, 2, 3), 6, None, "ab", (1.0, 2.0), (True, 6), (6, None)]
 )
 def test_bad_thresholds(thresholds):
-    adjacency = shape("two vertices")[0]._adjacency
+    adjacency = shape("two vertices")[0]._graph.adjacency
     with pytest.raises(
         InvalidOptionError, match=r"thresholds must be two whole numbers \(a, b\) with 0 <= a <= b, not "
     ):
@@ -177,13 +177,13 @@ def test_ranks_agree_with_numpy_at_any_thresholds(name, thresholds):
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_row_is_written(name, thresholds, dtype):
     graph, _, _ = shape(name)
-    pull = BinnedPull(graph._adjacency.on("device"), thresholds)
-    assert_pulls_rightly(pull, graph._adjacency, dtype)
+    pull = BinnedPull(graph._graph.adjacency.on("device"), thresholds)
+    assert_pulls_rightly(pull, graph._graph.adjacency, dtype)
 
 
 @on_gpu
 def test_the_plan_is_the_same_as_on_the_host():
-    adjacency = shape("weighted")[0]._adjacency
+    adjacency = shape("weighted")[0]._graph.adjacency
     here, there = BinnedPull(adjacency), BinnedPull(adjacency.on("device"))
     assert here.sizes == there.sizes
     for one, other in zip(here.layout[:4], there.layout[:4], strict=True):
@@ -199,6 +199,6 @@ def test_the_same_bits_every_time():
 
 @on_gpu
 def test_thresholds_are_checked_before_the_edges_are_sorted():
-    problem = Problem(shape("two vertices")[0]._adjacency, 0.85)
+    problem = Problem(shape("two vertices")[0]._graph.adjacency, 0.85)
     with pytest.raises(InvalidOptionError, match="thresholds"):
         binned.prepare(problem, this_machine(), thresholds=(3, 2))

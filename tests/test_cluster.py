@@ -177,6 +177,13 @@ def test_options(size, options):
         assert report.error_bound <= options.get("tol", 1e-6)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
+def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(size, stop, tol, iterations):
+    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]})  # of which the first step changes 1/4, exactly
+    assert spread(edges, size, alpha=0.5, tol=tol, stop=stop)[1].iterations == iterations
+
+
 def test_leaps_use_all_ranks():
     # Two far ends of a long cycle, on two ranks: only both together see how slowly it goes.
     n = 400

@@ -63,7 +63,7 @@ def agrees(edges, split, *, tol=1e-10, graph=None, **arguments):
 
 def prepared(edges, split, *, weight=None, threads=2):
     """Give a step, with its number of vertices."""
-    adjacency = prplugin.Graph(edges, weight=weight)._adjacency
+    adjacency = prplugin.Graph(edges, weight=weight)._graph.adjacency
     return cpu_split.prepare(Problem(adjacency, 0.85), Machine(threads=threads), split=split), adjacency.n
 
 
@@ -333,7 +333,7 @@ def test_only_what_tails_read_and_their_sums_are_moved(method, split, monkeypatc
 
     edges = skewed()
     step, n = prepared(edges, split)
-    adjacency = prplugin.Graph(edges)._adjacency
+    adjacency = prplugin.Graph(edges)._graph.adjacency
     offsets, sources, _ = adjacency.csc
     order, degrees = falling(offsets)
     counts = np.empty_like(degrees)

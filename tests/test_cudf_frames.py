@@ -818,6 +818,9 @@ check(ranks["vertex"].tolist() == [0, 1, 2, 3], "vertices")
 check(abs(ranks["pagerank"].sum() - 1) < 1e-6, "sum")
 check(list(ranks.columns) == ["vertex", "pagerank"], "columns")
 check(edges.pagerank.__func__ is prplugin.pagerank, "the method is another function")
+check(ranks.pagerank.tolist() == ranks["pagerank"].tolist(), "the attribute of a result is its column")
+ranks.pagerank = 0.5
+check(ranks["pagerank"].tolist() == [0.5] * 4, "an assignment to the attribute writes the column")
 
 graph = prplugin.Graph(edges, weight="w")
 check(is_proxy(graph.rank().frame), "Ranking.frame is no proxy")

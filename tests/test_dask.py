@@ -64,10 +64,10 @@ def test_without_a_cluster_the_partitions_are_brought_here():
 def test_many_seeds_without_a_cluster():
     edges = edges_of()
     frame = dd.from_pandas(edges, npartitions=4, sort=False)
-    same(frame.pagerank(personalization=[1, 2], top=5), edges.pagerank(personalization=[1, 2], top=5))
+    same(frame.pagerank(seeds=[1, 2], top=5), edges.pagerank(seeds=[1, 2], top=5))
     given = pd.DataFrame({"vertex": [1, 2], "values": [1.0, 3.0]})
     values = [dd.from_pandas(given, npartitions=1), {3: 1}]
-    same(frame.pagerank(personalization=values), edges.pagerank(personalization=[given, {3: 1}]))
+    same(frame.pagerank(seeds=values), edges.pagerank(seeds=[given, {3: 1}]))
 
 
 def test_what_has_been_persisted_is_taken_as_it_is(client, monkeypatch):
@@ -159,7 +159,7 @@ def test_prepared_once_ranked_often(client):
         graph.csr()
     for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
         with pytest.raises(prplugin.MethodUnavailableError, match="one personalization at a time"):
-            graph.rank(personalization=many)
+            graph.rank(seeds=many)
 
 
 def test_values_as_a_frame_of_dask(client):

@@ -186,7 +186,7 @@ def test_launches_end_where_a_window_begins_and_where_it_leaps(monkeypatch, at_o
     leaps = []
     leap = HostWindow.leap
     monkeypatch.setattr(HostWindow, "leap", lambda window: leaps.append(leap(window)) or leaps[-1])
-    adjacency = prplugin.Graph(communities(size=size, count=480 // size))._adjacency
+    adjacency = prplugin.Graph(communities(size=size, count=480 // size))._graph.adjacency
     v = np.eye(1, adjacency.n)[0] if personalised else None
     options = Options(alpha=0.97, tol=1e-10)
     step = Launched(Problem(adjacency, 0.97, v), at_once)

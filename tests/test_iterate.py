@@ -87,7 +87,7 @@ def graph(name):
         "a path": (np.arange(40), np.arange(40) + 1),
         "a star": (np.arange(1, 60), np.zeros(59, int)),
     }[name]
-    return prplugin.Graph(pd.DataFrame({"src": edges[0], "dst": edges[1]}))._adjacency
+    return prplugin.Graph(pd.DataFrame({"src": edges[0], "dst": edges[1]}))._graph.adjacency
 
 
 def ran(adjacency, step, options):

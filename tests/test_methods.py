@@ -23,7 +23,7 @@ from prplugin.types.edges import GroupedEdges
 
 def adjacency_of(*, weighted):
     edges = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 1, 2, 0], "w": [1.0, 2.0, 3.0, 4.0]})
-    return prplugin.Graph(edges, weight="w" if weighted else None)._adjacency
+    return prplugin.Graph(edges, weight="w" if weighted else None)._graph.adjacency
 
 
 def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
@@ -31,7 +31,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
         assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
-    here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._adjacency
+    here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
     monkeypatch.setattr(graphs, "moved", lambda array, place: array.copy())
     monkeypatch.setattr(graphs, "settle", lambda place: None)
     there = here.on("device")
@@ -42,7 +42,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
-    here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._adjacency
+    here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
     monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
     monkeypatch.setattr(graphs, "moved", lambda array, place: None if array is None else array.copy())

@@ -10,7 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import pytest
-from running import METHODS
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running import METHODS, examples
 
 networkx = pytest.importorskip("networkx")
 pytest.importorskip("scipy")  # NetworkX's own PageRank needs it
@@ -182,6 +184,65 @@ def test_views_and_subgraphs():
         assert_alike(view)
 
 
+def subsets(items):
+    """Some of the items, each once."""
+    items = list(items)
+    return st.lists(st.sampled_from(items), unique=True) if items else st.just([])
+
+
+@st.composite
+def views(draw):
+    """A graph of any of the four classes, with nodes that are integers or not, seen through up to three views."""
+    graph = draw(st.sampled_from(KINDS))()
+    graph.add_nodes_from(
+        draw(st.lists(st.integers(0, 6) if draw(st.booleans()) else st.sampled_from("abcdef"), unique=True))
+    )
+    if len(graph):
+        node, weight = st.sampled_from(list(graph)), st.sampled_from([0, 0.5, 1, 2])
+        attributes = st.fixed_dictionaries({}, optional={"weight": weight})
+        graph.add_edges_from(draw(st.lists(st.tuples(node, node, attributes), max_size=12)))
+    for _ in range(draw(st.integers(0, 3))):
+        nodes, edges = draw(subsets(graph)), draw(subsets(edges_of(graph)))
+        graph = draw(
+            st.sampled_from(
+                [
+                    graph.subgraph(nodes),
+                    graph.edge_subgraph(edges),
+                    networkx.restricted_view(graph, nodes[:1], edges[:2]),
+                    networkx.subgraph_view(graph, filter_node=nodes.__contains__),
+                    networkx.subgraph_view(graph, filter_edge=lambda *edge, edges=edges: edge in edges),
+                    graph.reverse(copy=False) if graph.is_directed() else graph,
+                    graph.to_undirected(as_view=True),
+                    graph.to_directed(as_view=True),
+                    networkx.freeze(graph),
+                ]
+            )
+        )
+    return graph
+
+
+def edges_of(graph):
+    return graph.edges(keys=True) if graph.is_multigraph() else graph.edges()
+
+
+@settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(views(), st.sampled_from(["weight", None]))
+def test_any_view(graph, weight):
+    assert_alike(graph, weight=weight)
+
+
+def test_a_view_whose_filtered_multi_edges_are_fewer_than_it_counts():
+    graph = networkx.MultiDiGraph([(0, 1), (0, 1), (0, 2), (1, 0)])
+    for kept in ([(0, 2, 0)], [(0, 1, 1)], [(0, 1, 0), (1, 0, 0)], []):
+        assert_alike(networkx.subgraph_view(graph, filter_edge=lambda *edge, kept=kept: edge in kept))
+
+
+def test_a_change_of_exactly_n_tol_is_not_below_it():
+    graph = networkx.DiGraph([(0, 0), (0, 1), (1, 0)])
+    assert_alike(graph, alpha=0.5, tol=0.125)
+    assert_alike(graph, alpha=0.5, tol=0.125, max_iter=1)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_by_name(method):
     graph = sample(networkx.DiGraph)
@@ -198,7 +259,7 @@ def test_options_of_a_method():
 
 class TestTheCache:
     def test_a_graph_is_converted_once_for_each_attribute_and_again_when_it_has_changed(self, monkeypatch):
-        from prplugin import networkx as ours
+        from prplugin.integrations import networkx as ours
 
         read = []
         convert = ours.convert_from_nx
@@ -221,6 +282,22 @@ class TestTheCache:
             networkx.pagerank(graph, backend="prplugin")
             networkx.pagerank(graph, backend="prplugin")
         assert len(read) == 5
+
+    @pytest.mark.parametrize(
+        "view",
+        [
+            lambda graph: graph.subgraph(list(graph)[:40]),
+            lambda graph: graph.reverse(copy=False),
+            lambda graph: graph.to_undirected(as_view=True),
+        ],
+    )
+    def test_a_view_changes_with_its_graph(self, view):
+        graph = sample(networkx.DiGraph)
+        seen = view(graph)
+        before = networkx.pagerank(seen, backend="prplugin")
+        graph.add_edge(*list(seen)[:2], weight=100.0)
+        assert_alike(seen)
+        assert networkx.pagerank(seen, backend="prplugin") != before
 
     def test_the_graph_is_not_altered(self):
         graph = sample(networkx.MultiDiGraph)
@@ -248,7 +325,7 @@ def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
 
 
 def test_large_graphs_go_to_the_gpu_where_cupy_is_loaded(monkeypatch):
-    from prplugin import networkx as ours
+    from prplugin.integrations import networkx as ours
 
     monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
@@ -326,6 +403,21 @@ def test_networkx_own_tests_pass_and_run_here(tmp_path):
     assert status == "0", output
     assert "xfailed" not in output
     assert int(calls) >= 20  # a call or two in each test of nx.pagerank
+
+
+def test_scipy_is_not_needed(tmp_path):
+    code = """
+import sys
+sys.modules["scipy"] = None  # any import of it fails
+import networkx as nx
+for kind in (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph):
+    for graph in (kind([(0, 1), ("a", 0)]), kind(nx.gnm_random_graph(3000, 40000, seed=1)).subgraph(range(2900))):
+        for weight in ("weight", None):
+            print(sum(nx.pagerank(graph, weight=weight, backend="prplugin").values()))
+"""
+    sums = [float(line) for line in run(code, tmp_path).split()]
+    assert len(sums) == 16
+    assert sums == pytest.approx([1] * 16)
 
 
 def test_automatic_dispatch(tmp_path):

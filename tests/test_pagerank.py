@@ -158,6 +158,15 @@ class TestStopping:
             assert measure(self.change(edges, ranking.iterations, method)) <= tol
             assert measure(self.change(edges, ranking.iterations - 1, method)) > tol
 
+    @pytest.mark.parametrize("dtype", ["float64", "float32"])
+    @pytest.mark.parametrize(("stop", "iterations"), [("delta", 1), ("networkx", 2)])
+    def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(
+        self, method, stop, iterations, dtype
+    ):
+        graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
+        tol = 0.25 if stop == "delta" else 0.125  # the first step changes 1/4, exactly
+        assert graph.rank(alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype).iterations == iterations
+
     def test_error_stops_as_soon_as_it_is_proved(self, method):
         ranking = prplugin.Graph(random_edges()).rank(tol=1e-8, method=method)
         assert ranking.error_bound <= 1e-8

@@ -165,6 +165,6 @@ def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
 
 def test_many_seeds(tmp_path):
     pq.write_table(pa.table({"src": [1, 2, 3], "dst": [2, 1, 1]}), tmp_path / "edges.parquet")
-    many = prplugin.pagerank(tmp_path / "edges.parquet", personalization=[3, 1], top=2)
-    expected = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}).pagerank(personalization=[3, 1], top=2)
+    many = prplugin.pagerank(tmp_path / "edges.parquet", seeds=[3, 1], top=2)
+    expected = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}).pagerank(seeds=[3, 1], top=2)
     pd.testing.assert_frame_equal(many.to_pandas(), expected)

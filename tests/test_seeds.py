@@ -58,7 +58,7 @@ def test_each_seed_is_as_alone(method, weighted, dangling):
     graph = graph_of(weighted=weighted)
     seeds = [{seed: 1.0} for seed in range(0, 80, 2)] + [{1: 1.0, 9: 2.5}, dict.fromkeys(range(100), 1.0)]
     for tol in (1e-6, 1e-11):
-        many = graph.rank(personalization=seeds, dangling=dangling, tol=tol, method=method)
+        many = graph.rank(seeds=seeds, dangling=dangling, tol=tol, method=method)
         assert many.converged
         assert many.method == method
         assert many.error_bound == many.each_error_bound.max() <= tol
@@ -83,7 +83,7 @@ def test_every_bound_holds_against_rational_numbers(method, rows, alpha, weighte
     frame = pd.DataFrame(rows, columns=["src", "dst", "w"])
     graph = prplugin.Graph(frame, weight="w" if weighted else None, vertices=list(range(6)))
     dangling = None if to is None else {to: 1.0}
-    many = graph.rank(personalization=seeds, dangling=dangling, alpha=alpha, tol=1e-10, method=method)
+    many = graph.rank(seeds=seeds, dangling=dangling, alpha=alpha, tol=1e-10, method=method)
     edges = [(u, v, Fraction(w) if weighted else Fraction(1)) for u, v, w in rows]
     for ranks, bound, one in zip(many.ranks, many.each_error_bound, seeds, strict=True):
         assert distance(ranks, solve(6, edges, alpha, one, dangling)) <= bound <= 1e-10
@@ -94,7 +94,7 @@ def test_every_bound_holds_against_rational_numbers(method, rows, alpha, weighte
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_other_rules_are_those_of_one_seed(method, stop, dtype):
     graph, seeds = graph_of(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
-    many = graph.rank(personalization=seeds, stop=stop, tol=1e-7, dtype=dtype, method=method)
+    many = graph.rank(seeds=seeds, stop=stop, tol=1e-7, dtype=dtype, method=method)
     assert many.ranks.dtype == dtype
     assert many.converged
     apart = one_by_one(graph, seeds, stop=stop, tol=1e-7, dtype=dtype)
@@ -103,11 +103,21 @@ def test_other_rules_are_those_of_one_seed(method, stop, dtype):
 
 
 @in_each_method
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
+def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(method, stop, tol, iterations, dtype):
+    graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
+    uniform = {0: 1.0, 1: 1.0}  # from which the first step changes 1/4, exactly
+    many = graph.rank(personalization=[uniform] * 3, alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype)
+    assert many.each_iterations.tolist() == [iterations] * 3
+
+
+@in_each_method
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("nstart", [None, {4: 1.0, 5: 1.0}])
 def test_no_tolerance_gives_the_iterate_that_is_asked_for(method, steps, nstart):
     graph, seeds = graph_of(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
-    many = graph.rank(personalization=seeds, tol=0, max_iter=steps, nstart=nstart, method=method)
+    many = graph.rank(seeds=seeds, tol=0, max_iter=steps, nstart=nstart, method=method)
     assert many.each_iterations.tolist() == [steps] * 3
     for ranks, one in zip(many.ranks, one_by_one(graph, seeds, tol=0, max_iter=steps, nstart=nstart), strict=True):
         np.testing.assert_allclose(ranks, one.ranks, rtol=1e-12, atol=1e-18)
@@ -119,7 +129,7 @@ def test_a_budget_that_is_too_small_is_an_error_with_what_was_reached(method):
     with pytest.raises(
         prplugin.NotConvergedError, match="3 iterations did not reach a proved error of 1e-06"
     ) as caught:
-        graph.rank(personalization=seeds, max_iter=3, method=method)
+        graph.rank(seeds=seeds, max_iter=3, method=method)
     many = caught.value.ranking
     assert not many.converged
     exact = one_by_one(graph, seeds, tol=1e-12)
@@ -131,17 +141,17 @@ def test_a_budget_that_is_too_small_is_an_error_with_what_was_reached(method):
 def test_where_rounding_keeps_steps_from_coming_to_rest_the_least_is_proved_all_the_same(method):
     graph = prplugin.Graph(pd.DataFrame({"src": range(7), "dst": [*range(1, 7), 0]}))
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
-        graph.rank(personalization=[0, 3], tol=1e-18, alpha=0.99, method=method)
+        graph.rank(seeds=[0, 3], tol=1e-18, alpha=0.99, method=method)
     least = float(str(caught.value).split("the least that can is ")[1].split(". Ask")[0]) * 1.1
-    many = graph.rank(personalization=[0, 3], tol=least, alpha=0.99, method=method)
+    many = graph.rank(seeds=[0, 3], tol=least, alpha=0.99, method=method)
     assert many.error_bound <= least
 
 
 def test_start_scale_type_and_top():
     graph, options = graph_of(), {"scale": "n", "nstart": {3: 1}, "dtype": "float32"}
-    whole = graph.rank(personalization=[4, 9, 1], **options)
+    whole = graph.rank(seeds=[4, 9, 1], **options)
     np.testing.assert_allclose(whole.ranks.sum(axis=1, dtype=np.float64), graph.number_of_vertices, rtol=1e-5)
-    top = graph.rank(personalization=[4, 9, 1], top=5, **options)
+    top = graph.rank(seeds=[4, 9, 1], top=5, **options)
     assert top.ranks.shape == top.rows.shape == (3, 5)
     for row, ranks, rows in zip(whole.ranks, top.ranks, top.rows, strict=True):
         assert rows.tolist() == highest(row, 5).tolist()
@@ -162,16 +172,16 @@ def test_the_highest_of_each_are_those_of_one(count, n, k, levels, seed):
 @pytest.mark.parametrize("options", [{}, {"tol": 1e-12}, {"stop": "delta"}, {"max_iter": 200}, {"dangling": {8: 1}}])
 def test_the_ranks_of_a_seed_do_not_depend_on_those_beside_it(method, options):
     graph, seeds = graph_of(), list(range(0, 100, 2))
-    together = graph.rank(personalization=seeds, method=method, **options)
+    together = graph.rank(seeds=seeds, method=method, **options)
     for places in ([7], [49, 7, 3], [*range(5, 45)]):
-        apart = graph.rank(personalization=[seeds[place] for place in places], method=method, **options)
+        apart = graph.rank(seeds=[seeds[place] for place in places], method=method, **options)
         assert [row.tobytes() for row in apart.ranks] == [together.ranks[place].tobytes() for place in places]
         assert apart.each_iterations.tolist() == together.each_iterations[places].tolist()
 
 
 def test_any_number_of_threads_gives_the_same_bits():
     graph, seeds = graph_of(40_000, 200_000), list(range(40))
-    one, three = (graph.rank(personalization=seeds, method="numba", threads=count) for count in (1, 3))
+    one, three = (graph.rank(seeds=seeds, method="numba", threads=count) for count in (1, 3))
     assert one.ranks.tobytes() == three.ranks.tobytes()
     assert one.each_iterations.tolist() == three.each_iterations.tolist()
 
@@ -179,9 +189,9 @@ def test_any_number_of_threads_gives_the_same_bits():
 @pytest.mark.parametrize("method", [name for name in ABLE if methods()[name].runs_on == "cpu"])
 def test_large_graphs_take_fewer_seeds_at_once(monkeypatch, method):
     graph, seeds = graph_of(), list(range(30))
-    wide = graph.rank(personalization=seeds, method=method)
+    wide = graph.rank(seeds=seeds, method=method)
     monkeypatch.setattr(host, "MOST_BYTES", 1)
-    narrow = graph.rank(personalization=seeds, method=method)
+    narrow = graph.rank(seeds=seeds, method=method)
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
 
@@ -193,22 +203,22 @@ def test_of_the_highest_no_more_is_kept(monkeypatch):
             sizes.append(batch.ranks.shape)
             yield batch
 
-    monkeypatch.setattr("prplugin.api.batches", watched)
-    many = graph_of().rank(personalization=list(range(70)), top=2, method="numba")
+    monkeypatch.setattr("prplugin.local.batches", watched)
+    many = graph_of().rank(seeds=list(range(70)), top=2, method="numba")
     assert sizes == [(32, 1500), (32, 1500), (6, 1500)]
     assert many.ranks.shape == (70, 2)
 
 
 def test_a_seed_that_takes_too_long_goes_on_alone(monkeypatch):
     graph, asked = graph_of(), []
-    by_sweeps = graph.rank(personalization=[1, 2], method="numba")
+    by_sweeps = graph.rank(seeds=[1, 2], method="numba")
     monkeypatch.setattr(batch_module, "LEAST", 2)
     monkeypatch.setattr(batch_module, "SHARE", 1000)
     prepare = methods()["numba"].prepare
     monkeypatch.setattr(
         methods()["numba"], "prepare", lambda *given, **more: asked.append(1) or prepare(*given, **more)
     )
-    many = graph.rank(personalization=[1, 2], method="numba")
+    many = graph.rank(seeds=[1, 2], method="numba")
     assert len(asked) == 2
     assert many.error_bound <= 1e-6
     apart = np.abs(many.ranks - by_sweeps.ranks).sum(axis=1)
@@ -216,7 +226,7 @@ def test_a_seed_that_takes_too_long_goes_on_alone(monkeypatch):
     # From where it stood: what it takes there is added, and is less than from the beginning.
     alone = graph.rank(personalization={1: 1}, method="numba").iterations
     assert 3 < many.each_iterations[0] < 3 + alone
-    assert many.ranks[0].tobytes() == graph.rank(personalization=[1, 3], method="numba").ranks[0].tobytes()
+    assert many.ranks[0].tobytes() == graph.rank(seeds=[1, 3], method="numba").ranks[0].tobytes()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -231,18 +241,18 @@ def test_the_last_of_many_are_swept_in_narrower_matrices(monkeypatch, weighted, 
         return narrowed(self, side, columns)
 
     monkeypatch.setattr(NumbaBatch, "_narrowed", watched)
-    many = graph.rank(personalization=seeds, method="numba", **options)
+    many = graph.rank(seeds=seeds, method="numba", **options)
     assert set(copied) == {8}
     copied.clear()
     monkeypatch.setattr("prplugin.methods.engines.numba_batch.WIDTHS", (0,))  # of no seed that is left
-    assert many.ranks.tobytes() == graph.rank(personalization=seeds, method="numba", **options).ranks.tobytes()
+    assert many.ranks.tobytes() == graph.rank(seeds=seeds, method="numba", **options).ranks.tobytes()
     assert not copied
 
 
 def test_a_batch_keeps_what_has_ended():
     seeds = Seeds(np.arange(4), np.array([1, 50, 700]), np.ones(3))
     for name in ("numpy", "numba"):
-        step = methods()[name].batch(Problem(graph_of()._adjacency, 0.85), this_machine(), 3)
+        step = methods()[name].batch(Problem(graph_of()._graph.adjacency, 0.85), this_machine(), 3)
         assert isinstance(step, ForesightBatch) == (name == "numba")
         assert not isinstance(step, NarrowingBatch)
         step.start(seeds, None)
@@ -263,20 +273,20 @@ def test_a_batch_keeps_what_has_ended():
 
 
 def test_a_list_of_vertices_gives_a_row_for_each_seed_and_vertex():
-    many = EDGES.pagerank(personalization=["dan", "bob"])
+    many = EDGES.pagerank(seeds=["dan", "bob"])
     assert many.columns.tolist() == ["seed", "vertex", "pagerank"]
     assert many["seed"].tolist() == ["dan"] * 4 + ["bob"] * 4
     assert many["vertex"].tolist() == ["ann", "bob", "cat", "dan"] * 2
     assert many["seed"].dtype == many["vertex"].dtype
     alone = EDGES.pagerank(personalization={"dan": 1})
     np.testing.assert_allclose(many["pagerank"][:4], alone["pagerank"], atol=1e-6)
-    assert EDGES.pagerank(personalization=("dan", "bob")).equals(many)
+    assert EDGES.pagerank(seeds=("dan", "bob")).equals(many)
 
 
 def test_what_one_seed_may_be_many_may_be():
     frame = pd.DataFrame({"vertex": ["ann", "bob"], "values": [1, 3]})
     given = [{"ann": 1, "bob": 3}, frame.set_index("vertex")["values"], frame]
-    many = EDGES.pagerank(personalization=given, top=3)
+    many = EDGES.pagerank(seeds=given, top=3)
     assert many["seed"].tolist() == [0] * 3 + [1] * 3 + [2] * 3
     parts = [part.drop(columns="seed").reset_index(drop=True) for _, part in many.groupby("seed")]
     assert parts[0].equals(parts[1])
@@ -288,12 +298,12 @@ def test_a_column_of_seeds_tells_them_apart():
         {"seed": ["y", "x", "y"], "values": [2.0, 1.0, 6.0], "vertex": ["ann", "cat", "bob"], "other": 1}
     )
     before = frame.copy()
-    many = EDGES.pagerank(personalization=frame)
+    many = EDGES.pagerank(seeds=frame)
     assert many["seed"].tolist() == ["y"] * 4 + ["x"] * 4
-    listed = EDGES.pagerank(personalization=[{"ann": 2, "bob": 6}, {"cat": 1}])
+    listed = EDGES.pagerank(seeds=[{"ann": 2, "bob": 6}, {"cat": 1}])
     assert many["pagerank"].tolist() == listed["pagerank"].tolist()
-    without = EDGES.pagerank(personalization=frame[["seed", "vertex"]])
-    equal = EDGES.pagerank(personalization=[{"ann": 1, "bob": 1}, {"cat": 1}])
+    without = EDGES.pagerank(seeds=frame[["seed", "vertex"]])
+    equal = EDGES.pagerank(seeds=[{"ann": 1, "bob": 1}, {"cat": 1}])
     assert without["pagerank"].tolist() == equal["pagerank"].tolist()
     assert frame.equals(before)
 
@@ -301,11 +311,11 @@ def test_a_column_of_seeds_tells_them_apart():
 def test_seeds_of_several_columns_have_the_names_of_the_vertices():
     edges = pd.DataFrame({"bank": [1, 1, 2], "no": ["a", "b", "a"], "to": [1, 2, 1], "to_no": ["b", "a", "a"]})
     arguments = (["bank", "no"], ["to", "to_no"])
-    many = edges.pagerank(*arguments, personalization=[(2, "a"), (1, "a")], top=1)
+    many = edges.pagerank(*arguments, seeds=[(2, "a"), (1, "a")], top=1)
     assert many.columns.tolist() == ["seed_bank", "seed_no", "bank", "no", "pagerank"]
     assert many[["seed_bank", "seed_no"]].to_numpy().tolist() == [[2, "a"], [1, "a"]]
     by_frame = pd.DataFrame({"seed": [7, 5], "bank": [2, 1], "no": ["a", "a"]})
-    other = edges.pagerank(*arguments, personalization=by_frame, top=1)
+    other = edges.pagerank(*arguments, seeds=by_frame, top=1)
     assert other.columns.tolist() == ["seed", "bank", "no", "pagerank"]
     assert other["pagerank"].tolist() == many["pagerank"].tolist()
 
@@ -316,8 +326,8 @@ def test_vertices_with_a_column_of_that_name_are_told_to_rename_it():
     one = edges.pagerank(*arguments, personalization=pd.DataFrame({"seed": [1], "no": [1], "values": [1]}))
     assert len(one) == 2
     with pytest.raises(prplugin.InvalidOptionError, match="the result of many seeds has a column 'seed'"):
-        edges.pagerank(*arguments, personalization=[{(1, 1): 1}, {(2, 1): 1}])
-    assert edges.pagerank(*arguments, personalization=[(1, 1)]).columns[0] == "seed_seed"
+        edges.pagerank(*arguments, seeds=[{(1, 1): 1}, {(2, 1): 1}])
+    assert edges.pagerank(*arguments, seeds=[(1, 1)]).columns[0] == "seed_seed"
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -333,31 +343,29 @@ def test_other_frames_give_their_own(library):
     def expected(**options):
         return list(EDGES.pagerank(**options).itertuples(index=False, name=None))
 
-    many = prplugin.pagerank(wrap(EDGES), personalization=["cat", "ann"], top=2)
+    many = prplugin.pagerank(wrap(EDGES), seeds=["cat", "ann"], top=2)
     assert type(many) is type(wrap(EDGES))
-    assert plain(many) == expected(personalization=["cat", "ann"], top=2)
+    assert plain(many) == expected(seeds=["cat", "ann"], top=2)
     given = pd.DataFrame({"seed": [9, 9, 8], "vertex": ["cat", "bob", "ann"], "values": [1, 2, 3]})
-    assert plain(prplugin.pagerank(wrap(EDGES), personalization=wrap(given))) == expected(personalization=given)
+    assert plain(prplugin.pagerank(wrap(EDGES), seeds=wrap(given))) == expected(seeds=given)
     if library == "pyarrow":
         stream = wrap(given).to_reader()
-        assert plain(prplugin.pagerank(wrap(EDGES), personalization=stream)) == expected(personalization=given)
+        assert plain(prplugin.pagerank(wrap(EDGES), seeds=stream)) == expected(seeds=given)
     entries = [wrap(given.iloc[:2, 1:]), {"ann": 1}]
-    assert plain(prplugin.pagerank(wrap(EDGES), personalization=entries)) == expected(
-        personalization=[given.iloc[:2, 1:], {"ann": 1}]
-    )
+    assert plain(prplugin.pagerank(wrap(EDGES), seeds=entries)) == expected(seeds=[given.iloc[:2, 1:], {"ann": 1}])
 
 
 def test_of_a_matrix_entries_may_be_arrays():
     matrix = scipy.sparse.random(30, 30, 0.1, format="csr", random_state=np.random.default_rng(0))
     graph = prplugin.Graph.from_csr(matrix)
-    by_array = graph.rank(personalization=[np.eye(30)[4], np.arange(30)])
-    by_dict = graph.rank(personalization=[{4: 1}, {vertex: vertex for vertex in range(1, 30)}])
+    by_array = graph.rank(seeds=[np.eye(30)[4], np.arange(30)])
+    by_dict = graph.rank(seeds=[{4: 1}, {vertex: vertex for vertex in range(1, 30)}])
     assert by_array.ranks.tobytes() == by_dict.ranks.tobytes()
-    assert graph.rank(personalization=[4, 7]).ranks[0].tobytes() == by_array.ranks[0].tobytes()
-    with pytest.raises(prplugin.InvalidOptionError, match=r"personalization\[1\] is an array of shape \(3,\)"):
-        graph.rank(personalization=[np.ones(30), np.ones(3)])
-    with pytest.raises(prplugin.InvalidOptionError, match=r"personalization\[0\] sums to 0"):
-        graph.rank(personalization=[np.zeros(30)])
+    assert graph.rank(seeds=[4, 7]).ranks[0].tobytes() == by_array.ranks[0].tobytes()
+    with pytest.raises(prplugin.InvalidOptionError, match=r"seeds\[1\] is an array of shape \(3,\)"):
+        graph.rank(seeds=[np.ones(30), np.ones(3)])
+    with pytest.raises(prplugin.InvalidOptionError, match="values of 1 seed sum to 0, the one at 0"):
+        graph.rank(seeds=[np.zeros(30)])
 
 
 @pytest.mark.parametrize("ids", [np.int16, "category", "datetime64[ns]", "str", "Int64"])
@@ -365,7 +373,7 @@ def test_seeds_have_the_type_of_the_vertices(ids):
     numbers = pd.Series([1, 2, 3])
     column = (numbers.astype("str") if ids == "category" else numbers).astype(ids)
     edges = pd.DataFrame({"src": column, "dst": column.iloc[[1, 2, 0]].array})
-    many = edges.pagerank(personalization=[column.iloc[2], column.iloc[0]], top=1)
+    many = edges.pagerank(seeds=[column.iloc[2], column.iloc[0]], top=1)
     assert many["seed"].dtype == many["vertex"].dtype == column.dtype
     assert many["seed"].tolist() == [column.iloc[2], column.iloc[0]]
 
@@ -374,23 +382,23 @@ def test_seeds_have_the_type_of_the_vertices(ids):
 
 FRAME = pd.DataFrame({"seed": [1, 1, 2], "vertex": ["ann", "bob", "ann"], "values": [1.0, 0.0, 0.0]})
 BAD = {
-    "none": ([], "personalization is an empty list: it must name at least one seed."),
-    "unknown": (["ann", "eve"], "personalization gives values to 1 vertex not in the graph: 'eve'."),
+    "none": ([], "seeds is empty: it must name at least one seed."),
+    "unknown": (["ann", "eve"], "seeds names 1 vertex not in the graph: 'eve'."),
     "unknown in a dict": ([{"ann": 1}, {"eve": 1}], "1 vertex not in the graph: 'eve'."),
-    "repeated": (["ann", "bob", "ann"], "personalization names 1 seed more than once: 'ann'. Drop all but one."),
+    "repeated": (["ann", "bob", "ann"], "seeds names 1 vertex more than once: 'ann'. Drop all but one"),
     "of both kinds": ([{"ann": 1}, "bob"], "1 entry is not: 'bob'. Write {vertex: 1} for a seed that is a vertex"),
-    "another kind": ([1, 2], "personalization names vertices by ids of kind integer, but the graph's are of kind string"),
-    "sum 0": ([{"ann": 1}, {"bob": 0}], "personalization sums to 0 for 1 seed, the one at 1 (counted from 0)"),
-    "sum 0 in a frame": (FRAME, "personalization sums to 0 for 1 seed, the one at 1 (counted from 0)"),
-    "sum past range": ([{"ann": 1e308, "bob": 1e308}], "sums to more than float64 holds for 1 seed, the one at 0"),
-    "below 0": ([{"ann": 1}, {"bob": -1}], "personalization[1] has 1 value below 0: -1 in entry 0"),
-    "empty": ([{"ann": 1}, {}], "personalization[1] is empty: it must give a positive value to at least one vertex."),
+    "another kind": ([1, 2], "seeds names vertices by ids of kind integer, but the graph's are of kind string"),
+    "sum 0": ([{"ann": 1}, {"bob": 0}], "the values of 1 seed sum to 0, the one at 1 (counted from 0)"),
+    "sum 0 in a frame": (FRAME, "the values of 1 seed sum to 0, the one at 1 (counted from 0)"),
+    "sum past range": ([{"ann": 1e308, "bob": 1e308}], "the values of 1 seed sum to more than float64 holds, the one at 0"),
+    "below 0": ([{"ann": 1}, {"bob": -1}], "seeds[1] has 1 value below 0: -1 in entry 0"),
+    "empty": ([{"ann": 1}, {}], "seeds[1] is empty: it must give a positive value to at least one vertex."),
     "twice in a seed": (
-        pd.DataFrame({"seed": [1, 1], "vertex": ["ann", "ann"]}), "gives more than one value to 1 vertex: 'ann'",
+        pd.DataFrame({"seed": [1, 1], "vertex": ["ann", "ann"]}), "seeds names 1 vertex more than once: 'ann'",
     ),
-    "no seed": (FRAME.assign(seed=[1, None, 2]), "personalization has 1 row without a seed: 1 (counted from 0)"),
-    "no vertex": (FRAME[["seed", "values"]], "personalization has no column 'vertex'"),
-    "null": (["ann", None], "personalization has 1 null, in row 1"),
+    "no seed": (FRAME.assign(seed=[1, None, 2]), "seeds has 1 row without a seed: 1 (counted from 0)"),
+    "no vertex": (FRAME[["seed", "values"]], "seeds has no column 'vertex'"),
+    "null": (["ann", None], "seeds has 1 null, in row 1"),
 }  # fmt: skip
 
 
@@ -398,27 +406,27 @@ BAD = {
 def test_bad_seeds_are_errors(name):
     given, message = BAD[name]
     with pytest.raises(prplugin.InvalidOptionError) as caught:
-        EDGES.pagerank(personalization=given)
+        EDGES.pagerank(seeds=given)
     assert message in str(caught.value)
 
 
 def test_a_method_of_one_seed_says_so(monkeypatch):
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="method='measured' times rankings of one personalization"):
-        graph.rank(personalization=["ann"], method="measured")
+        graph.rank(seeds=["ann"], method="measured")
     with pytest.raises(prplugin.InvalidOptionError, match="no method that ranks many personalizations at once takes"):
-        graph.rank(personalization=["ann"], lanes=4)
+        graph.rank(seeds=["ann"], lanes=4)
     monkeypatch.delattr(methods()["numpy"], "batch")
     with pytest.raises(prplugin.MethodUnavailableError, match="'numpy' ranks one personalization at a time"):
-        graph.rank(personalization=["ann"], method="numpy")
-    assert graph.rank(personalization=["ann"]).method == "numba"
+        graph.rank(seeds=["ann"], method="numpy")
+    assert graph.rank(seeds=["ann"]).method == "numba"
 
 
 def test_many_rankings_have_no_certified_order_and_no_record():
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="certified=True proves the order of one ranking"):
-        graph.rank(personalization=["ann", "bob"], top=2, certified=True)
-    many = graph.rank(personalization=["ann", "bob"])
+        graph.rank(seeds=["ann", "bob"], top=2, certified=True)
+    many = graph.rank(seeds=["ann", "bob"])
     for ask in (many.explain, many.plot):
         with pytest.raises(prplugin.PageRankError, match="keeps no record"):
             ask()
@@ -432,20 +440,20 @@ def test_memory_that_runs_out_is_told_with_what_takes_less(monkeypatch):
     with pytest.raises(
         prplugin.OutOfMemoryError, match=r"none left\. The ranks of 4 vertices from 2 seeds take 64 bytes"
     ):
-        prplugin.Graph(EDGES).rank(personalization=["ann", "bob"], method="numpy")
+        prplugin.Graph(EDGES).rank(seeds=["ann", "bob"], method="numpy")
 
 
 def test_one_row_with_all_edges_leaves_pieces_empty():
     graph = prplugin.Graph.from_csr([0, 300, *[300] * 4], [4] * 300)
     seeds = [np.array([1, 0, 0, 0, 0]), np.array([0, 2, 0, 1, 0]), np.array([0, 0, 0, 0, 1])]
-    many = graph.rank(personalization=seeds, method="numba", tol=1e-10)
+    many = graph.rank(seeds=seeds, method="numba", tol=1e-10)
     for ranks, one in zip(many.ranks, one_by_one(graph, seeds, tol=1e-10), strict=True):
         assert np.abs(ranks - one.ranks).sum() <= 2e-10
 
 
 def test_progress_and_words():
     seen = []
-    many = prplugin.Graph(EDGES).rank(personalization=["ann", "bob"], progress=seen.append)
+    many = prplugin.Graph(EDGES).rank(seeds=["ann", "bob"], progress=seen.append)
     assert [state.stage for state in seen[:2]] == ["edges", "iterations"]
     assert str(many).startswith("PageRank from 2 seeds: converged after at most ")
     assert isinstance(many, prplugin.Ranking)
@@ -462,13 +470,13 @@ def test_seeds_of_a_cudf_frame():
 
     names = cudf.DataFrame(EDGES)
     for edges, seeds in ((names, ["dan", "bob"]), (cudf.DataFrame(skewed()), [5, 3, 60])):
-        expected = edges.to_pandas().pagerank(personalization=seeds)
-        many = edges.pagerank(personalization=seeds)
+        expected = edges.to_pandas().pagerank(seeds=seeds)
+        many = edges.pagerank(seeds=seeds)
         assert isinstance(many, cudf.DataFrame)
         for column in ("seed", "vertex"):
             assert many[column].to_pandas().tolist() == expected[column].tolist()
         np.testing.assert_allclose(many["pagerank"].to_pandas(), expected["pagerank"], atol=2e-6)
-        top = edges.pagerank(personalization=seeds, top=3).to_pandas()
+        top = edges.pagerank(seeds=seeds, top=3).to_pandas()
         assert top["seed"].tolist() == [seed for seed in seeds for _ in range(3)]
         ordered = expected.sort_values(["pagerank"], ascending=False, kind="stable").groupby("seed", sort=False).head(3)
         for seed in seeds:
@@ -485,13 +493,13 @@ def test_values_of_seeds_on_the_gpu_and_bad_ones():
 
     names = cudf.DataFrame(EDGES)
     given = pd.DataFrame({"seed": ["y", "x", "y"], "vertex": ["ann", "cat", "bob"], "values": [2.0, 1.0, 6.0]})
-    expected = EDGES.pagerank(personalization=given)
+    expected = EDGES.pagerank(seeds=given)
     entries = [cudf.DataFrame(given.iloc[[0, 2], 1:]), {"cat": 1}]
     for one in (given, cudf.DataFrame(given), entries):
-        many = names.pagerank(personalization=one).to_pandas()
+        many = names.pagerank(seeds=one).to_pandas()
         np.testing.assert_allclose(many["pagerank"], expected["pagerank"], atol=2e-6)
         assert many["seed"].tolist() == ([0] * 4 + [1] * 4 if one is entries else expected["seed"].tolist())
     for bad, message in BAD.values():
         with pytest.raises(prplugin.InvalidOptionError) as caught:
-            names.pagerank(personalization=bad)
+            names.pagerank(seeds=bad)
         assert message in str(caught.value)

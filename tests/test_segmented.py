@@ -42,7 +42,7 @@ def on_gpu(test):
 
 def by_hand(graph, segments, *kinds):
     """A schedule for a graph whose segments take these kinds in turn."""
-    adjacency = graph._adjacency
+    adjacency = graph._graph.adjacency
     count = len(SortedRows(adjacency, segments).spans)
     return Schedule(n=adjacency.n, m=adjacency.m, segments=tuple(islice(cycle(kinds), count)))
 
@@ -80,7 +80,7 @@ def test_offsets_past_two_billion_edges():
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("segments", SEGMENTS)
 def test_sorted_rows_are_the_graph_in_falling_order(name, segments):
-    adjacency = shape(name)[0]._adjacency
+    adjacency = shape(name)[0]._graph.adjacency
     rows = SortedRows(adjacency, segments)
     degrees = np.diff(rows.offsets)
     assert (np.diff(degrees) <= 0).all()
@@ -225,7 +225,7 @@ def test_a_schedule_has_to_fit():
     ],
 )
 def test_bad_options_are_found_before_anything_is_done(options, message):
-    problem = Problem(shape("two vertices")[0]._adjacency, 0.85)
+    problem = Problem(shape("two vertices")[0]._graph.adjacency, 0.85)
     with pytest.raises(InvalidOptionError) as caught:
         segmented.prepare(problem, this_machine(), **options)
     assert message in str(caught.value)
@@ -255,7 +255,7 @@ class SharesHere:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["skewed", "weighted", "isolated vertices", "a hub", "no edges", "one vertex"])
 def test_the_host_sums_its_segments_with_any_threads(name, dtype):
-    adjacency = shape(name)[0]._adjacency
+    adjacency = shape(name)[0]._graph.adjacency
     rows = SortedRows(adjacency, 5)
     rows.layout = rows.layout._replace(shares=SharesHere(rows, adjacency))
     spans = rows.spans[::2]
@@ -295,10 +295,10 @@ def test_any_number_of_segments(name, segments):
 @pytest.mark.parametrize("name", SHAPES)
 def test_every_row_is_written_by_whatever_the_schedule_says(name, dtype, cpu):
     graph = shape(name)[0]
-    rows = SortedRows(graph._adjacency.on("device"), 24)
+    rows = SortedRows(graph._graph.adjacency.on("device"), 24)
     for kinds in (KERNELS, KERNELS[::-1], *((kind,) for kind in KERNELS)):
         chosen = by_hand(graph, 24, *(kind for kernel in kinds for kind in ((HOST, kernel) if cpu else (kernel,))))
-        assert_pulls_rightly(SegmentedPull(rows, chosen), graph._adjacency, dtype)
+        assert_pulls_rightly(SegmentedPull(rows, chosen), graph._graph.adjacency, dtype)
 
 
 @on_gpu
@@ -307,9 +307,9 @@ def test_every_row_is_written_by_whatever_the_schedule_says(name, dtype, cpu):
 def test_a_pull_follows_a_change_of_type(name, cpu):
     graph = shape(name)[0]
     chosen = by_hand(graph, 24, *KERNELS, *([HOST] if cpu else []))
-    pull = SegmentedPull(SortedRows(graph._adjacency.on("device"), 24), chosen)
+    pull = SegmentedPull(SortedRows(graph._graph.adjacency.on("device"), 24), chosen)
     for dtype in ("float64", "float32", "float64", "float32"):
-        assert_pulls_rightly(pull, graph._adjacency, dtype, times=2)
+        assert_pulls_rightly(pull, graph._graph.adjacency, dtype, times=2)
 
 
 @on_gpu

@@ -36,7 +36,7 @@ def edges_of(n=900, m=4000, seed=0):
 @pytest.mark.parametrize("own", [False, True])
 def test_what_is_left_after_a_step_is_solved_for(n, weight, own):
     edges = edges_of(n)
-    adjacency = prplugin.Graph(edges, weight=weight, vertices=range(n))._adjacency
+    adjacency = prplugin.Graph(edges, weight=weight, vertices=range(n))._graph.adjacency
     random = np.random.default_rng(1)
     v, w = (random.dirichlet(np.ones(n)), random.dirichlet(np.ones(n))) if own else (np.full(n, 1 / n),) * 2
     alpha = 0.9
@@ -86,9 +86,9 @@ def test_the_same_bits_for_any_number_of_threads(threads, weight):
 def test_the_layout_is_made_once_a_graph():
     graph = prplugin.Graph(edges_of())
     first = graph.rank(method="numba", tol=1e-10)
-    layout = sweeps._layouts[graph._adjacency]
+    layout = sweeps._layouts[graph._graph.adjacency]
     again = graph.rank(method="numba", tol=1e-10)
-    assert sweeps._layouts[graph._adjacency] is layout
+    assert sweeps._layouts[graph._graph.adjacency] is layout
     assert again.ranks.tobytes() == first.ranks.tobytes()
     del graph, layout
 

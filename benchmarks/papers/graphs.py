@@ -115,7 +115,7 @@ def real(
         file = read_edges(str(path), weight=weight, unweighted=weight is None)
         arguments = file.graph_arguments()
         arguments["directed"] &= directed
-        return prplugin.Graph(file.frame, **arguments)._adjacency
+        return prplugin.Graph(file.frame, **arguments)._graph.adjacency
 
     return Named(name=name, vertices=vertices, edges=edges, make=adjacency)
 

@@ -108,6 +108,8 @@ def _places(groups: Integers) -> Integers:
     """Return the place of each term among those of its group."""
     order = stable_order(groups)
     sizes = np.bincount(groups)
+    ranked = np.arange(order.size)
+    ranked -= np.repeat(np.cumsum(sizes) - sizes, sizes)
     places = np.empty_like(order)
-    places[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    places[order] = ranked
     return places

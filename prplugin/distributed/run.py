@@ -27,15 +27,16 @@ from prplugin.distributed.ranks import Report
 from prplugin.distributed.shard import Shard, build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
 from prplugin.frames import cudf, dask
-from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import are_many
+from prplugin.frames.columns import Columns, resolve
 from prplugin.gpu import runtime
+from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
-from prplugin.options import Duplicates, Options
-from prplugin.progress import Watch
-from prplugin.result.ranking import SpreadRanking
+from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options
+from prplugin.progress import Watch, watching
+from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
+from prplugin.types.compressed import Compressed
 
-__all__ = ["SpreadGraph"]
+__all__ = ["DistributedGraph"]
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +52,11 @@ SCATTERED = 1 << 20
 _with_offices: WeakSet[Client] = WeakSet()
 
 
-class SpreadGraph:
-    """A graph on the workers of a cluster: tasks that make it are begun, and nobody waits for them yet."""
+class DistributedGraph:
+    """A graph on the workers of a cluster. A one-shot graph is not waited for before it is ranked."""
 
-    def __init__(
-        self, client: Client, frame: Any, columns: Columns, vertices: Any, *, directed: bool, duplicates: Duplicates
-    ) -> None:
+    def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
+        columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
         self._client, self._names = client, columns.vertex_names
         self._parts_of = dask.parts_name(frame)
         if client not in _with_offices:
@@ -64,7 +64,7 @@ class SpreadGraph:
             _with_offices.add(client)
         partitions, like, columns = dask.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
-        more = None if vertices is None else dask.given_ids(vertices, several, "vertices")
+        more = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
         self._addresses = _workers(client)
         places = _places(client, partitions, self._addresses)
         shares = self._sent(dask.shares(more, len(self._addresses)))
@@ -72,11 +72,13 @@ class SpreadGraph:
         self._shards = [
             self._job.submit(
                 _build, rank, self._parts_of, [partitions[p] for p in mine], mine, like, columns, shares[rank],
-                directed, duplicates,
+                how.directed, how.duplicates,
             )
             for rank, mine in enumerate(places)
         ]  # fmt: skip
         self._sizes: tuple[int, int] | None = None
+        if lasting:
+            self._wait()
 
     def _sent(self, shares: list[Any]) -> list[Any]:
         """Send what is large to its worker; the task then finds it there."""
@@ -85,37 +87,59 @@ class SpreadGraph:
             for share, address in zip(shares, self._addresses, strict=True)
         ]
 
-    def wait(self) -> None:
-        """Wait until the graph is there."""
+    def _wait(self) -> None:
+        """Wait until the graph is made."""
         size = self._client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
         self._sizes = self._job.result([*self._shards, size], size)
 
     @property
-    def number_of_vertices(self) -> int:
-        """How many vertices there are."""
+    def n(self) -> int:
+        """Number of vertices."""
         assert self._sizes is not None
         return self._sizes[0]
 
     @property
-    def number_of_edges(self) -> int:
-        """How many directed edges there are."""
+    def m(self) -> int:
+        """Number of directed edges."""
         assert self._sizes is not None
         return self._sizes[1]
 
-    def rank(self, options: Options, given: Mapping[str, Any], watch: Watch) -> SpreadRanking:
+    def vertices(self) -> Any:
+        """Return the ids in the order of the ranks: a Series of Dask; of several columns, a frame."""
+        with watching(False) as watch:
+            frame = self.rank(
+                Options(alpha=0.0), GivenByVertex(), watch
+            ).frame  # one iteration, the order of every ranking
+        return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
+
+    def csr(self) -> Compressed:
+        """Raise: no process holds all edges."""
+        raise _not_in_one_memory("holds its arrays")
+
+    def csc(self) -> Compressed:
+        """Raise: no process holds all edges."""
+        raise _not_in_one_memory("holds its arrays")
+
+    def estimate(self) -> Estimate:
+        """Raise: no process holds all edges."""
+        raise _not_in_one_memory("can estimate its methods")
+
+    def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._parts_of)
-        if are_many(given["personalization"], self._names):
-            raise MethodUnavailableError(
-                "a graph on several workers is ranked from one personalization at a time: call it for each, or make "
-                "the graph of frame.compute(), if its edges fit one memory."
-            )
+        for what, wanted in (
+            ("seeds", given.seeds is not None),
+            ("among", given.among is not None),
+            ("certified=True", options.certified),
+        ):
+            if wanted:
+                raise _not_in_one_memory(f"has all ranks, which {what} needs")
         size = len(self._addresses)
         shares = {
             what: self._sent(dask.shares_of_values(dask.given_values(one, self._names, what), size))
-            for what, one in given.items()
-            if one is not None
+            for what in ("personalization", "dangling", "nstart")
+            if (one := getattr(given, what)) is not None
         }
         job = _Job(self._client, self._addresses, self._job)
         job.check_workers()
@@ -145,11 +169,19 @@ class SpreadGraph:
             found.method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in found.stages.items()), found.sent,
         )  # fmt: skip
         frame = dask.frame_of(frames, found.rows, found.like)
-        return SpreadRanking(
+        ranking = DistributedRanking(
             frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,
             n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
         )  # fmt: skip
+        return require_converged(ranking, options)
+
+
+def _not_in_one_memory(what: str) -> MethodUnavailableError:
+    return MethodUnavailableError(
+        f"the edges of this graph are on several workers, and no process {what}: make the graph of frame.compute(), if "
+        "its edges fit one memory."
+    )
 
 
 def _watched(client: Client, watch: Watch, options: Options) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames import narwhals
+from prplugin.frames import base, narwhals
+from prplugin.frames.base import SEED, Labels, SeedValues, converted, seed_names
 from prplugin.frames.columns import Columns
-from prplugin.frames.pandas import id_columns, ids_and_values, positions_of
-from prplugin.frames.seeds import (
-    SEED,
-    Labels,
-    SeedValues,
-    parted,
-    refuse_absent_seeds,
-    refuse_repeated_seeds,
-    seed_names,
-)
+from prplugin.frames.pandas import id_columns, ids_and_values, numbers_of_array, positions_of
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import copied, moved, namespace
@@ -43,9 +35,11 @@ __all__ = [
     "opened",
     "place",
     "read",
+    "read_positions",
     "read_seeds",
     "read_values",
     "write",
+    "write_ids",
 ]
 
 place = "device"
@@ -142,108 +136,91 @@ def _read_there(
 
 
 def read_values(given: object, vertices: Vertices | narwhals.Vertices, what: str) -> Floats:
-    """Spread values given for some vertices over all of them, 0 for the others.
-
-    Parameters
-    ----------
-    given : dict, Series indexed by vertex, or frame
-        Of cuDF or of pandas. A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`.
-    what : str
-        The name of the argument, for messages.
-
-    Raises
-    ------
-    InvalidOptionError
-        If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
-    """
+    """Return a distribution given by vertex as an array over all vertices; what is given may be cuDF's or pandas'."""
     if isinstance(vertices, narwhals.Vertices):
         return narwhals.read_values(_on_host(given), vertices, what)
-    import cupy  # loaded with cuDF
-
     with on_cudf_stream():
-        columns, values = _ids_and_values(given, vertices.names, what)
-        rows = _rows_of(columns, vertices, what)
-        spread = cupy.zeros(len(vertices))
-        spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
-        return spread
+        return base.read_values(_Columns(), given, vertices, what)
 
 
-def read_seeds(given: Any, vertices: Vertices | narwhals.Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one.
-
-    Lists, and what is in them, may be of cuDF or of pandas, and so may a frame with a column `seed`.
-    """
+def read_seeds(given: Any, vertices: Vertices | narwhals.Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds; what is given may be cuDF's or pandas'."""
     if isinstance(vertices, narwhals.Vertices):
-        of_each = isinstance(given, (list, tuple))
-        return narwhals.read_seeds([_on_host(one) for one in given] if of_each else _on_host(given), vertices, what)
-    import cudf
-    import cupy
-    import pandas as pd
-
-    frames = (cudf.DataFrame, pd.DataFrame)
-    seeds = parted(given, vertices.names, what, (Mapping, cudf.Series, pd.Series, *frames), frames)
-    if seeds is None:
-        return None
+        return narwhals.read_seeds(converted(given, _on_host), vertices, what)
     with on_cudf_stream():
-        if isinstance(seeds, list):
-            parts = [_ids_and_values(item, vertices.names, f"{what}[{place}]") for place, item in enumerate(seeds)]
-            columns = [_ids().one_column([part[0][place] for part in parts], what) for place in range(len(parts[0][0]))]
-            values = cupy.concatenate(
-                [_numbers(part[1], f"{what}[{place}]", "entry", InvalidOptionError) for place, part in enumerate(parts)]
-            )
-            sizes, labels = np.array([len(part[1]) for part in parts]), None
-        elif isinstance(seeds, tuple):
-            columns = id_columns(list(seeds), vertices.names if len(vertices.names) > 1 else None, what)
-            values, sizes, labels = cupy.ones(len(seeds)), np.ones(len(seeds), np.int64), None
-        else:
-            seeds = seeds if isinstance(seeds, cudf.DataFrame) else cudf.from_pandas(seeds)
-            names = [name for name in [SEED, *vertices.names, "values"] if name != "values" or name in seeds.columns]
-            seed, *columns = _columns_of(seeds, names, what)
-            refuse_absent_seeds(_ids().missing_rows(seed), what)
-            codes, first = _ids().numbered_rows([seed])
-            order = cupy.argsort(codes, kind="stable")
-            sizes, labels = moved(group_sizes(codes, len(first)), "host"), _ids().taken(seed, first)
-            values = cupy.ones(len(seed))
-            if "values" in names:
-                values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
-            columns = [_ids().taken(column, order) for column in columns]
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        rows = _rows_of(columns, vertices, what, cupy.asarray(np.repeat(np.arange(sizes.size), sizes)))
-        if isinstance(seeds, tuple):
-            refuse_repeated_seeds(rows, lambda again: _described(columns, again), what)
-            found = Labels(rows=rows)
-        else:
-            found = Labels(column=cudf.Series(cupy.arange(sizes.size)) if labels is None else labels)
-        seed_names(vertices.names, found)
-        return SeedValues(bounds, rows, values, found)
+        return base.read_seeds(_Columns(), given, vertices, what)
 
 
-def _rows_of(columns: list[Any], vertices: Vertices, what: str, seeds: Integers | None = None) -> Integers:
-    """Give the positions of ids, of which none may be unknown, nor come more than once (for one of `seeds`)."""
-    import cupy  # loaded with cuDF
+def read_positions(given: Any, vertices: Vertices | narwhals.Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, in the order given."""
+    if isinstance(vertices, narwhals.Vertices):
+        return narwhals.read_positions(_on_host(given), vertices, what)
+    with on_cudf_stream():
+        return base.read_positions(_Columns(), given, vertices, what)
 
-    ids = _ids()
-    for column, kind in zip(columns, vertices.kinds, strict=True):
-        ids.check_kind(column, kind, what)
-    try:
-        rows = ids.located(vertices.columns, columns, vertices.kinds, what)
-    except InvalidEdgesError as error:
-        raise InvalidOptionError(str(error)) from error
-    if (unknown := cupy.flatnonzero(rows < 0)).size:
-        raise InvalidOptionError(
-            f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
-            f"{listed(_described(columns, unknown))}. Remove them, or add them to the graph with vertices=."
-        )
-    keys = rows if seeds is None else seeds * len(vertices) + rows
-    order = cupy.argsort(keys)  # stable: after the first of equal keys come the later ones
-    again = keys[order[1:]] == keys[order[:-1]]
-    if (repeated := cupy.sort(order[1:][again])).size:
-        raise InvalidOptionError(
-            f"{what} gives more than one value to "
-            f"{counted(cupy.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
-            f"{listed(_described(columns, repeated))}. Add them up or drop all but one."
-        )
-    return rows
+
+class _Columns(base.IdColumns):
+    """Columns of ids as cuDF Series, or as pandas Series where they are in host memory."""
+
+    def __init__(self) -> None:
+        import cudf
+        import cupy
+        import pandas as pd
+
+        self.xp = cupy
+        self.indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
+        self.series, self.frames = (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame)
+
+    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+        return _id_columns(given, names, what)
+
+    def ids_and_values(self, given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Any]:
+        return _ids_and_values(given, names, what)
+
+    def numbers(self, column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+        return _numbers(column, label, noun, error)
+
+    def numbers_of_array(self, given: Any, label: str) -> Floats:
+        values: Floats = moved(numbers_of_array(given, label, InvalidOptionError), "device")
+        return values
+
+    def located(self, vertices: Vertices, columns: list[Any], what: str) -> Integers:
+        ids = _ids()
+        for column, kind in zip(columns, vertices.kinds, strict=True):
+            ids.check_kind(column, kind, what)
+        found: Integers = ids.located(vertices.columns, columns, vertices.kinds, what)
+        return found
+
+    def described(self, columns: list[Any], rows: Integers) -> list[str]:
+        return _described(columns, rows)
+
+    def one_column(self, columns: list[Any], what: str) -> Any:
+        return _ids().one_column(columns, what)
+
+    def ids_at(self, vertices: Vertices, rows: Integers) -> list[Any]:
+        return [_ids().taken(column, rows) for column in vertices.columns]
+
+    def grouped_by_seed(
+        self, given: Any, names: list[Hashable], what: str
+    ) -> tuple[Integers, Any, list[Any], Floats | None]:
+        import cudf
+        import cupy
+
+        given = given if isinstance(given, cudf.DataFrame) else cudf.from_pandas(given)
+        weighted = "values" in given.columns
+        seed, *columns = _columns_of(given, [SEED, *names, *(["values"] if weighted else [])], what)
+        base.refuse_absent_seeds(_ids().missing_rows(seed), what)
+        codes, first = _ids().numbered_rows([seed])
+        order = cupy.argsort(codes, kind="stable")
+        values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order] if weighted else None
+        sizes, labels = moved(group_sizes(codes, len(first)), "host"), _ids().taken(seed, first)
+        return sizes, labels, [_ids().taken(column, order) for column in columns], values
+
+    def numbered(self, count: int) -> Any:
+        import cudf
+        import cupy
+
+        return cudf.Series(cupy.arange(count))
 
 
 def write(
@@ -292,6 +269,18 @@ def _of_seeds(vertices: Vertices, ranks: Any, rows: Integers | None, labels: Lab
         seeds = [take(column, labels.rows[each]) for column in vertices.columns]
     columns = [*seeds, *(take(column, rows) for column in vertices.columns), as_series(ranks)]
     return cudf.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def write_ids(vertices: Vertices | narwhals.Vertices) -> Any:
+    """Return the vertices as a Series, or as a frame where they have several columns."""
+    if isinstance(vertices, narwhals.Vertices):
+        return narwhals.write_ids(vertices)
+    import cudf
+
+    with on_cudf_stream():
+        columns = [column.copy(deep=True) for column in vertices.columns]
+        frame = cudf.DataFrame(dict(zip(vertices.names, columns, strict=True)))
+        return frame if len(vertices.names) > 1 else frame[vertices.names[0]]
 
 
 def _on_host(given: object) -> Any:
@@ -402,8 +391,6 @@ def _ids_and_values(given: Any, names: list[Hashable], what: str) -> tuple[list[
         *columns, values = _columns_of(given, [*names, "values"], what)
     else:
         return ids_and_values(given, names, what)
-    if not len(values):
-        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
     return columns, values
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
+from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import Labels, SeedValues
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -119,10 +119,14 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
     """Take values that the caller gave by vertex: columns of ids, checked, and float64."""
-    from prplugin.frames._pandas_numbers import numbers  # imports pandas, as Dask's frames have
-
-    columns, values = pandas.ids_and_values(_local(given), names, what)
-    return _checked(columns, what), numbers(values, what, "entry", InvalidOptionError)
+    given = _local(given)
+    if isinstance(given, np.ndarray):
+        raise InvalidOptionError(
+            f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
+            "vertex."
+        )
+    columns, values = pandas.ids_and_numbers(given, names, what)
+    return _checked(columns, what), values
 
 
 def _checked(columns: list[Any], what: str) -> list[Any]:
@@ -214,12 +218,21 @@ class Collected:
         values: Floats = self._adapter.read_values(_collected(given), vertices.vertices, what)
         return values
 
-    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues | None:
-        """Take apart the values of many seeds; None if they are those of one."""
-        of_each = isinstance(given, (list, tuple))
-        given = [_collected(one) for one in given] if of_each else _collected(given)
-        seeds: SeedValues | None = self._adapter.read_seeds(given, vertices.vertices, what)
+    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues:
+        """Return the distributions of many seeds."""
+        seeds: SeedValues = self._adapter.read_seeds(converted(given, _collected), vertices.vertices, what)
         return seeds
+
+    def read_positions(self, given: Any, vertices: _Vertices, what: str) -> Integers:
+        """Return the positions of the vertices asked for, in the order given."""
+        rows: Integers = self._adapter.read_positions(_collected(given), vertices.vertices, what)
+        return rows
+
+    def write_ids(self, vertices: _Vertices) -> Any:
+        """Return the vertices as a column or a frame of one partition."""
+        import dask.dataframe
+
+        return dask.dataframe.from_pandas(self._adapter.write_ids(vertices.vertices), npartitions=1, sort=False)
 
     def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Put the ranks in a frame of one partition."""

@@ -15,16 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import cudf, pandas
-from prplugin.frames.seeds import Labels, SeedValues
+from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
 from prplugin.types.arrays import Place, moved, namespace, place_of
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
-__all__ = ["Matrix", "Vertices", "adjacency", "given_as", "read_seeds", "read_values", "write"]
+__all__ = [
+    "Matrix",
+    "Vertices",
+    "adjacency",
+    "given_as",
+    "read_positions",
+    "read_seeds",
+    "read_values",
+    "write",
+    "write_ids",
+]
 
 LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
@@ -167,63 +177,38 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
 
 
 def read_values(given: object, vertices: Vertices, what: str) -> Floats:
-    """Spread values given for some vertices over all of them, 0 for the others.
-
-    Parameters
-    ----------
-    given : array of n numbers, dict, Series indexed by vertex, or frame
-    what : str
-        The name of the argument, for messages.
-
-    Raises
-    ------
-    InvalidOptionError
-        As the adapter of the frame, and for an array of another length.
-    """
-    if _is_array(given):
-        if given.shape != (len(vertices),):  # type: ignore[attr-defined]  # an array of NumPy or CuPy
-            raise InvalidOptionError(
-                f"{what} is an array of shape {given.shape}, but the graph has "  # type: ignore[attr-defined]
-                f"{counted(len(vertices), 'vertex', 'vertices')}: it needs one value for each."
-            )
-        values = _numbers(given, what, InvalidOptionError)
-    else:
-        values = vertices.adapter.read_values(given, vertices.named, what)
-    on_side: Floats = moved(values, vertices.place)
-    return on_side
+    """Return a distribution given by vertex as an array over all vertices, where the graph is."""
+    values: Floats = moved(vertices.adapter.read_values(_for(given, vertices), vertices.named, what), vertices.place)
+    return values
 
 
-def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds, as the adapter of the frame does; of a list, entries may be arrays, too."""
-    if isinstance(given, (list, tuple)) and any(_is_array(item) for item in given):
-        given = [_as_frame(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
-    seeds: SeedValues | None = vertices.adapter.read_seeds(given, vertices.named, what)
-    if seeds is None:
-        return None
+def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds, as the adapter of the frame does."""
+    given = converted(given, lambda one: _for(one, vertices))
+    seeds: SeedValues = vertices.adapter.read_seeds(given, vertices.named, what)
     return replace(seeds, rows=moved(seeds.rows, vertices.place), values=moved(seeds.values, vertices.place))
 
 
-def _as_frame(given: Any, vertices: Vertices, what: str) -> Any:
-    """Give an array of a value for each vertex as a frame of those above 0; anything else as it is."""
-    if not _is_array(given):
-        return given
-    import pandas as pd  # for values given by vertex
-
-    values = moved(read_values(given, vertices, what), "host")
-    rows = np.flatnonzero(values)
-    if not rows.size:
-        raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-    return pd.DataFrame({"vertex": rows, "values": values[rows]})
+def read_positions(given: Any, vertices: Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, in the order given."""
+    rows: Integers = vertices.adapter.read_positions(_for(given, vertices), vertices.named, what)
+    return rows
 
 
-def _is_array(given: object) -> bool:
-    return isinstance(given, np.ndarray) or namespace(given) is not np
+def _for(given: Any, vertices: Vertices) -> Any:
+    """Return what is given, arrays in the memory of the adapter."""
+    return moved(given, vertices.adapter.place) if namespace(given) is not np else given
 
 
 def write(vertices: Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
     """Put the ranks of all vertices, or of those at `rows`, in a frame; of many seeds, as its adapter does."""
     place: Place = vertices.adapter.place
     return vertices.adapter.write(vertices.named, moved(ranks, place), moved(rows, place), labels)
+
+
+def write_ids(vertices: Vertices) -> Any:
+    """Return the vertices as a column of the adapter's library."""
+    return vertices.adapter.write_ids(vertices.named)
 
 
 def _is_sparse(matrix: object, library: str) -> bool:
@@ -287,19 +272,5 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
         return None
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
-    weights = _numbers(given, label, InvalidEdgesError)
+    weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights
-
-
-def _numbers(given: Any, label: str, error: type[PageRankError]) -> Floats:
-    """Take finite numbers of at least 0 out of an array, as float64; a copy."""
-    if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:
-        floats: Floats = given.astype(np.float64)
-        if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
-            return floats
-    import pandas as pd  # to say what is wrong, in the words of frames, and for wider numbers
-
-    from prplugin.frames._pandas_numbers import numbers
-
-    found: Floats = moved(numbers(pd.Series(moved(given, "host")), label, "entry", error), place_of(given))
-    return found

@@ -15,8 +15,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
+from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import SEED, Labels, SeedValues
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -32,9 +32,11 @@ __all__ = [
     "opened",
     "place",
     "read",
+    "read_positions",
     "read_seeds",
     "read_values",
     "write",
+    "write_ids",
 ]
 
 place = "host"
@@ -120,25 +122,15 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
     return pandas.read_values(_values_as_pandas(given, vertices, what), vertices.vertices, what)
 
 
-def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds, as the pandas adapter does; None if they are those of one."""
-    if isinstance(given, (list, tuple)):
-        given = [_values_as_pandas(item, vertices, f"{what}[{place}]") for place, item in enumerate(given)]
-    elif SEED in _names_of(given):
-        given = as_pandas(given, what)
+def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds, as the pandas adapter does."""
+    given = converted(given, lambda one: _values_as_pandas(one, vertices, what))
     return pandas.read_seeds(given, vertices.vertices, what)
 
 
-def _names_of(given: Any) -> list[Hashable]:
-    """Name the columns of a frame, if it is one; without a look at its rows, which a stream gives but once."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    known = nw.from_native(given, pass_through=True, allow_series=True)
-    if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
-        return list(known.collect_schema().names())
-    schema = getattr(given, "schema", None)
-    return list(schema.names) if isinstance(schema, pa.Schema) else []
+def read_positions(given: Any, vertices: Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, in the order given."""
+    return pandas.read_positions(as_pandas(given, what), vertices.vertices, what)
 
 
 def _values_as_pandas(given: Any, vertices: Vertices, what: str) -> Any:
@@ -176,6 +168,20 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: 
     values = pa.array(ranks.copy())  # what a frame holds is its own
     table = pa.table([*columns, values], schema=pa.schema([*fields, pa.field("pagerank", values.type)]))
     return table if vertices.backend.is_pyarrow() else nw.from_arrow(table, backend=vertices.backend).to_native()
+
+
+def write_ids(vertices: Vertices) -> Any:
+    """Return the vertices as a column of the library, or as a frame where they have several columns."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    known = vertices.vertices
+    columns = [_like(column, field) for column, field in zip(known.columns, vertices.fields, strict=True)]
+    table = pa.table(columns, names=known.names)
+    if vertices.backend.is_pyarrow():
+        return table if len(columns) > 1 else table[0]
+    frame = nw.from_arrow(table, backend=vertices.backend)
+    return frame.to_native() if len(columns) > 1 else frame[str(known.names[0])].to_native()
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:

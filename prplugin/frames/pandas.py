@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames import base
+from prplugin.frames.base import SEED, Labels, SeedValues, seed_names
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import (
-    SEED,
-    Labels,
-    SeedValues,
-    parted,
-    refuse_absent_seeds,
-    refuse_repeated_seeds,
-    seed_names,
-)
+from prplugin.types.arrays import moved, place_of
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -30,14 +24,18 @@ __all__ = [
     "Vertices",
     "accepts",
     "id_columns",
+    "ids_and_numbers",
     "ids_and_values",
+    "numbers_of_array",
     "opened",
     "place",
     "positions_of",
     "read",
+    "read_positions",
     "read_seeds",
     "read_values",
     "write",
+    "write_ids",
 ]
 
 place = "host"
@@ -130,104 +128,85 @@ def read(
 
 
 def read_values(given: object, vertices: Vertices, what: str) -> Floats:
-    """Spread values given for some vertices over all of them, 0 for the others.
-
-    Parameters
-    ----------
-    given : dict, Series indexed by vertex, or frame
-        A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`.
-    what : str
-        The name of the argument, for messages.
-
-    Raises
-    ------
-    InvalidOptionError
-        If an id is unknown or repeated or of another kind, or a value not a finite number of at least 0.
-    """
-    columns, values = ids_and_values(given, vertices.names, what)
-    rows = _rows_of(columns, vertices, what)
-    spread = np.zeros(len(vertices))
-    spread[rows] = _numbers(values, what, "entry", InvalidOptionError)
-    return spread
+    """Return a distribution given by vertex as an array over all vertices: see `prplugin.frames.base.read_values`."""
+    return base.read_values(_Columns(), given, vertices, what)
 
 
-def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds; None if they are those of one.
+def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds: see `prplugin.frames.base.read_seeds`."""
+    return base.read_seeds(_Columns(), given, vertices, what)
 
-    Parameters
-    ----------
-    given : list or tuple, or frame with a column `seed`
-        A list of vertices, each of which is a seed; or of what `read_values` takes, each the values of a seed. A frame
-        has the columns `seed`, `vertex` (for vertices of several columns: theirs) and, unless all are 1, `values`.
-    what : str
-        The name of the argument, for messages.
 
-    Raises
-    ------
-    InvalidOptionError
-        As `read_values`; also for no seeds at all, and for lists of both kinds of entries.
-    """
-    import pandas as pd
+def read_positions(given: object, vertices: Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, in the order given."""
+    return base.read_positions(_Columns(), given, vertices, what)
 
-    sizes: Any
-    seeds = parted(given, vertices.names, what, (Mapping, pd.Series, pd.DataFrame), pd.DataFrame)
-    if seeds is None:
-        return None
-    if isinstance(seeds, list):
-        parts = [ids_and_values(item, vertices.names, f"{what}[{place}]") for place, item in enumerate(seeds)]
-        columns = [_ids().one_column([part[0][place] for part in parts]) for place in range(len(vertices.names))]
-        values = np.concatenate(
-            [_numbers(part[1], f"{what}[{place}]", "entry", InvalidOptionError) for place, part in enumerate(parts)]
-        )
-        sizes, labels = [len(part[1]) for part in parts], None
-    elif isinstance(seeds, tuple):
-        columns = id_columns(list(seeds), vertices.names if len(vertices.names) > 1 else None, what)
-        values, sizes, labels = np.ones(len(seeds)), np.ones(len(seeds), np.int64), None
-    else:
-        names = [name for name in [SEED, *vertices.names, "values"] if name != "values" or name in seeds.columns]
-        seed, *columns = _columns_of(seeds, names, what)
-        refuse_absent_seeds(np.flatnonzero(seed.isna()), what)
+
+def ids_and_numbers(given: object, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
+    """Return columns of ids, and their values: 1 each where vertices alone are given."""
+    return base.ids_and_numbers(_Columns(), given, names, what)
+
+
+class _Columns(base.IdColumns):
+    """Columns of ids as pandas Series."""
+
+    xp = np
+
+    def __init__(self) -> None:
+        import pandas as pd
+
+        self.indexes = (pd.Index, pd.api.extensions.ExtensionArray)
+        self.series, self.frames = (pd.Series,), (pd.DataFrame,)
+
+    def id_columns(self, given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+        return id_columns(given, names, what)
+
+    def ids_and_values(self, given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Any]:
+        return ids_and_values(given, names, what)
+
+    def numbers(self, column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+        return _numbers(column, label, noun, error)
+
+    def numbers_of_array(self, given: Any, label: str) -> Floats:
+        values: Floats = numbers_of_array(given, label, InvalidOptionError)
+        return values
+
+    def located(self, vertices: Vertices, columns: list[Any], what: str) -> Integers:
+        ids = _ids()
+        for column, kind in zip(columns, vertices.kinds, strict=True):
+            ids.check_kind(column, kind, what, ids.kind_of)
+        return vertices.locate(columns)
+
+    def described(self, columns: list[Any], rows: Integers) -> list[str]:
+        return _described([column.array for column in columns], rows)
+
+    def one_column(self, columns: list[Any], what: str) -> Any:
+        return _ids().one_column(columns)
+
+    def ids_at(self, vertices: Vertices, rows: Integers) -> list[Any]:
+        import pandas as pd
+
+        return [pd.Series(column.take(rows)) for column in vertices.columns]
+
+    def grouped_by_seed(
+        self, given: Any, names: list[Hashable], what: str
+    ) -> tuple[Integers, Any, list[Any], Floats | None]:
+        import pandas as pd
+
+        weighted = "values" in given.columns
+        seed, *columns = _columns_of(given, [SEED, *names, *(["values"] if weighted else [])], what)
+        base.refuse_absent_seeds(np.flatnonzero(seed.isna()), what)
         codes, _ = pd.factorize(seed)
         order = np.argsort(codes, kind="stable")
         sizes = np.bincount(codes)
+        values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order] if weighted else None
         labels = seed.array.take(order[np.cumsum(sizes) - sizes])
-        values = np.ones(len(seed))
-        if "values" in seeds.columns:
-            values = _numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
-        columns = [column.take(order).reset_index(drop=True) for column in columns]
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    rows = _rows_of(columns, vertices, what, np.repeat(np.arange(bounds.size - 1), np.diff(bounds)))
-    if isinstance(seeds, tuple):
-        refuse_repeated_seeds(rows, lambda again: _described([column.array for column in columns], again), what)
-        found = Labels(rows=rows)
-    else:
-        numbers = pd.array(np.arange(bounds.size - 1), dtype=np.dtype(np.int64))
-        found = Labels(column=numbers if labels is None else labels)
-    seed_names(vertices.names, found)
-    return SeedValues(bounds, rows, values, found)
+        return sizes, labels, [column.take(order).reset_index(drop=True) for column in columns], values
 
+    def numbered(self, count: int) -> Any:
+        import pandas as pd
 
-def _rows_of(columns: list[pd.Series], vertices: Vertices, what: str, seeds: Integers | None = None) -> Integers:
-    """Give the positions of ids, of which none may be unknown, nor come more than once (for one of `seeds`)."""
-    import pandas as pd
-
-    ids = _ids()
-    for column, kind in zip(columns, vertices.kinds, strict=True):
-        ids.check_kind(column, kind, what, ids.kind_of)
-    rows = vertices.locate(columns)
-    arrays = [column.array for column in columns]
-    if (unknown := np.flatnonzero(rows < 0)).size:
-        raise InvalidOptionError(
-            f"{what} gives values to {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
-            f"{listed(_described(arrays, unknown))}. Remove them, or add them to the graph with vertices=."
-        )
-    keys = pd.Series(rows) if seeds is None else pd.DataFrame({"seed": seeds, "row": rows})
-    if (repeated := np.flatnonzero(keys.duplicated())).size:
-        raise InvalidOptionError(
-            f"{what} gives more than one value to {counted(np.unique(rows[repeated]).size, 'vertex', 'vertices')}: "
-            f"{listed(_described(arrays, repeated))}. Add them up or drop all but one."
-        )
-    return rows
+        return pd.array(np.arange(count), dtype=np.dtype(np.int64))
 
 
 def ids_and_values(given: object, names: list[Hashable], what: str) -> tuple[list[pd.Series], pd.Series]:
@@ -245,11 +224,10 @@ def ids_and_values(given: object, names: list[Hashable], what: str) -> tuple[lis
         *columns, values = _columns_of(given, [*names, "values"], what)
     else:
         raise InvalidOptionError(
-            f"{what} must be a dict of vertex: value, a Series indexed by vertex, or a frame with the columns "
-            f"{listed([repr(name) for name in [*names, 'values']])}, not {type(given).__name__}."
+            f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
+            f"{listed([repr(name) for name in [*names, 'values']])}, a list of vertices, or an array with a number per "
+            f"vertex, not {type(given).__name__}."
         )
-    if not len(values):
-        raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
     return columns, values
 
 
@@ -292,6 +270,28 @@ def _names() -> pd.Index:
     import pandas as pd
 
     return pd.Index(["vertex", "pagerank"])
+
+
+def write_ids(vertices: Vertices) -> Any:
+    """Return the vertices as a Series, or as a frame where they have several columns."""
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {name: pd.Series(ids.copy()) for name, ids in zip(vertices.names, vertices.columns, strict=True)}
+    )
+    return frame if len(vertices.names) > 1 else frame[vertices.names[0]]
+
+
+def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
+    """Return an array of finite non-negative numbers as float64, in the memory that it is in; a copy."""
+    if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:
+        floats: Floats = given.astype(np.float64)
+        if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
+            return floats
+    import pandas as pd  # names what is wrong as for columns, and reads wider numbers
+
+    found = _numbers(pd.Series(moved(given, "host").reshape(-1)), label, "entry", error)
+    return moved(found.reshape(given.shape), place_of(given))
 
 
 def _ids() -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
 from prplugin.frames.columns import Columns
-from prplugin.frames.narwhals import Vertices, read_seeds, read_values, write
+from prplugin.frames.narwhals import Vertices, read_positions, read_seeds, read_values, write, write_ids
 from prplugin.machine import COMPILED_FROM
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["accepts", "opened", "place", "read", "read_seeds", "read_values", "write"]
+__all__ = [
+    "accepts",
+    "opened",
+    "place",
+    "read",
+    "read_positions",
+    "read_seeds",
+    "read_values",
+    "write",
+    "write_ids",
+]
 
 place = "host"
 

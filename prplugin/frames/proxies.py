@@ -16,11 +16,22 @@ from typing import Any
 import numpy as np
 
 from prplugin.frames import cudf, pandas
+from prplugin.frames.base import Labels, SeedValues
 from prplugin.frames.columns import Columns
-from prplugin.frames.seeds import Labels, SeedValues
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read", "read_seeds", "read_values", "write"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "opened",
+    "place",
+    "read",
+    "read_positions",
+    "read_seeds",
+    "read_values",
+    "write",
+    "write_ids",
+]
 
 place = "device"
 
@@ -89,12 +100,20 @@ def read_values(given: object, vertices: Vertices, what: str) -> Floats:
         return values
 
 
-def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues | None:
-    """Take apart the values of many seeds, as the adapter of the frame does."""
+def read_seeds(given: object, vertices: Vertices, what: str) -> SeedValues:
+    """Return the distributions of many seeds, as the adapter of the frame does."""
     given = _unwrapped(given, vertices.adapter)
     with _without_proxies():
-        seeds: SeedValues | None = vertices.adapter.read_seeds(given, vertices.vertices, what)
+        seeds: SeedValues = vertices.adapter.read_seeds(given, vertices.vertices, what)
         return seeds
+
+
+def read_positions(given: object, vertices: Vertices, what: str) -> Integers:
+    """Return the positions of the vertices asked for, as the adapter of the frame does."""
+    given = _unwrapped(given, vertices.adapter)
+    with _without_proxies():
+        rows: Integers = vertices.adapter.read_positions(given, vertices.vertices, what)
+        return rows
 
 
 def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
@@ -102,6 +121,13 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: 
     with _without_proxies():
         frame = vertices.adapter.write(vertices.vertices, ranks, rows, labels)
     return sys.modules["cudf.pandas"].as_proxy_object(frame) if vertices.proxied else frame
+
+
+def write_ids(vertices: Vertices) -> Any:
+    """Return the vertices as a Series or a frame; as a proxy, if the edges were one."""
+    with _without_proxies():
+        ids = vertices.adapter.write_ids(vertices.vertices)
+    return sys.modules["cudf.pandas"].as_proxy_object(ids) if vertices.proxied else ids
 
 
 def _is_proxy(given: object) -> bool:

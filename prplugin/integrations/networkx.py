@@ -1,7 +1,7 @@
-"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``. Only NetworkX imports this module.
+"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``.
 
 Reading a graph out of NetworkX's dicts takes far longer than ranking it. NetworkX keeps what `convert_from_nx` makes in
-``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight.
+``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight. Views are read each time.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from itertools import chain
 from numbers import Real
 from typing import Any
 
@@ -17,18 +16,15 @@ import networkx as nx
 import numpy as np
 
 from prplugin.api import Graph
-from prplugin.cpu.sorting import offsets_of
 from prplugin.errors import InvalidEdgesError, NotConvergedError
+from prplugin.frames.networkx import compressed, empty
 from prplugin.gpu import runtime
-from prplugin.types.edges import Floats, Integers, index_dtype
+from prplugin.types.edges import Floats, Integers
 
 __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
 ON_GPU_FROM = 1 << 16
 """Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h200.md."""
-
-SPARSE = 16
-"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
 
 
 class ConvertedGraph:
@@ -198,38 +194,18 @@ def convert_from_nx(
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
-    if not graph.is_directed() and not isinstance(graph._adj, dict):
-        graph = _plain(graph)
-    adjacency, nodes = graph._adj, list(graph)
-    rows = [adjacency[node] for node in nodes]
-    offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
-    indices = _positions(nodes, rows, int(offsets[-1]))
-    multigraph = graph.is_multigraph()
-    edges: Callable[[], Iterable[Any]]  # the dict of each edge's attributes, in the order of `indices`
-    if multigraph:
-        # An entry of a row is a dict of parallel edges.
-        parallel = list(chain.from_iterable(row.values() for row in rows))
-        counts = np.fromiter(map(len, parallel), np.int64, len(parallel))
-        offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
-
-        def edges() -> Iterable[Any]:
-            return chain.from_iterable(entry.values() for entry in parallel)
-    else:
-
-        def edges() -> Iterable[Any]:
-            return chain.from_iterable(row.values() for row in rows)
-
+    nodes, offsets, indices, edges = compressed(graph)
     weights = {name: _values(edges, name, default) for name, default in (edge_attrs or {}).items()}
-    return ConvertedGraph(nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=multigraph)
+    return ConvertedGraph(
+        nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=graph.is_multigraph()
+    )
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
     """Make a graph of NetworkX of a converted one, with the attributes that were asked for; others are given back."""
     if not isinstance(obj, ConvertedGraph):
         return obj
-    graph = (nx.MultiDiGraph if obj.is_multigraph() else nx.DiGraph)()
-    if not obj.is_directed():
-        graph = (nx.MultiGraph if obj.is_multigraph() else nx.Graph)()
+    graph = empty(obj)
     graph.add_nodes_from(obj.nodes)
     sources = np.repeat(np.arange(len(obj.nodes)), np.diff(obj.offsets))
     once = np.flatnonzero(sources <= obj.indices) if not obj.is_directed() else np.arange(sources.size)
@@ -238,29 +214,6 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
         attributes = {name: values[place] for name, values in columns.items()}
         graph.add_edges_from([(obj.nodes[sources[place]], obj.nodes[obj.indices[place]], attributes)])
     return graph
-
-
-def _plain(view: nx.Graph) -> nx.Graph:
-    """Copy an undirected view: of a directed graph with edges both ways it may show another one from each end."""
-    graph = nx.MultiGraph() if view.is_multigraph() else nx.Graph()
-    graph.add_nodes_from(view)
-    graph.add_edges_from(view.edges(data=True))
-    return graph
-
-
-def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
-    """Give the positions of the neighbours in all rows, so many in all."""
-    neighbours = chain.from_iterable(rows)
-    dtype = index_dtype(len(nodes))
-    known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
-    if known is not None and known.dtype.kind == "i":  # past 64 bits it is not
-        low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
-        if extent <= SPARSE * len(nodes):
-            table = np.empty(extent, dtype)
-            table[known - low] = np.arange(len(nodes), dtype=dtype)
-            return table[np.fromiter(neighbours, np.int64, count) - low]
-    positions = dict(zip(nodes, range(len(nodes)), strict=True))
-    return np.array(list(map(positions.__getitem__, neighbours)), dtype)
 
 
 def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) -> Any:

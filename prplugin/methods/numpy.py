@@ -6,41 +6,28 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, out_weight, product
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
 from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.numerics.extrapolation import host_window_bytes
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
 
 name = "numpy"
 runs_on = "cpu"
+memory = Memory(
+    place="host",
+    arrays=("product", "out_weight"),
+    vertex=Size(5 * 8),  # divisors, old and new ranks, and what they differ by
+    many_vertex=Size(40),
+)
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere."""
     return None
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the maps of the row sums, of a term per edge, and of the vectors."""
-    return _footprint(graph)
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed."""
-    return _footprint(graph, host_window_bytes(graph.n))
-
-
-def _footprint(graph: Counts, window: int = 0) -> Footprint:
-    here, so_far = out_weight(*product(*brought(graph, "host", NOTHING)))
-    n = here.n
-    so_far = so_far if here.weighted else so_far.then("host", 8 * n)  # one divisor per vertex
-    so_far = so_far.then("host", 8 * n + window, 5 * 8 * n)  # old and new ranks, and what they differ by
-    return so_far if graph.place == "host" else so_far.then("device", 8 * n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
@@ -49,6 +49,15 @@ BESIDE = 2**16
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """What to do where even this has no room."""
 
+memory = Memory(
+    arrays_on="host",
+    edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
+    vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
+    packed_edge=Size(AN_EDGE, share=1),
+    packed_vertex=Size(8, index=2),  # vertices in another order and back, and their out-weights
+    chunk_bytes=CHUNK_BYTES,
+)
+
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
@@ -58,20 +67,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
-    return gpu_pull.unfit(adjacency, machine, partial(footprint, chunk_bytes=LEAST_BYTES), REMEDY)
-
-
-def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
-    """Count the bytes of two chunks at most, of the pieces, and of the vectors; packed edges stay on the host."""
-    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    n, packed = here.n, int(here.m * (AN_EDGE + here.share))
-    # Vertices in another order, and back, and their out-weights.
-    so_far = so_far.then("host", packed + n * (2 * here.index + 8))
-    # Chunks are cut so that shares in float64 fit them.
-    parts = here.m * _edge_bytes(here) / max(1, chunk_bytes)
-    buffers = packed if parts <= 1 else int(2 * packed / parts)
-    so_far = so_far.then("device", buffers + _bytes_of_pieces(here))
-    return gpu_pull.step_footprint(here, so_far, at_once=1)
+    return gpu_pull.unfit(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -484,15 +480,10 @@ class _Buffer:
 # --- room ---------------------------------------------------------------------------------------------------------
 
 
-def _bytes_of_pieces(graph: Adjacency | Counts) -> int:
-    """Count what the GPU holds of pieces: whole ones, and the last of each part; and the little that is held beside."""
-    return BESIDE + A_PIECE * (graph.m // packed.PIECE + graph.m // packed.PART + 2)
-
-
 def fitting(problem: Problem) -> int:
     """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
-    beside = footprint(Counts.of(problem.adjacency).in_float64, this_machine(), chunk_bytes=0).device.peak
+    beside = footprint(replace(memory, chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
     taken = beside + 8 * given * problem.adjacency.n
     return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.bytes_free() - taken) // 2))
 

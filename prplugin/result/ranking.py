@@ -11,8 +11,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import InvalidOptionError, PageRankError
+from prplugin.errors import InvalidOptionError, NotConvergedError, PageRankError
 from prplugin.gpu import runtime
+from prplugin.options import Options
 from prplugin.result.explain import explain
 from prplugin.result.plot import plot
 from prplugin.types.arrays import gpu_of, moved, namespace, place_of
@@ -20,7 +21,7 @@ from prplugin.types.edges import Integers
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["Ranking", "Rankings", "SpreadRanking", "Tie", "highest", "highest_of_each"]
+__all__ = ["DistributedRanking", "Ranking", "Rankings", "Tie", "highest", "highest_of_each", "require_converged"]
 
 
 class Tie(NamedTuple):
@@ -74,6 +75,7 @@ class Ranking:
     _top: int | None = field(default=None, repr=False)
     _order: Order | None = field(default=None, repr=False)
     _history: History | None = field(default=None, repr=False)
+    _among: Integers | None = field(default=None, repr=False)
 
     @cached_property
     def frame(self) -> Any:
@@ -84,12 +86,20 @@ class Ranking:
         """
         began = time.perf_counter()
         with runtime.allocating(place_of(self.ranks), gpu_of(self.ranks)):
-            if self._top is None:
-                frame = self._write(self.ranks, None)
-            else:
-                frame = self._written(highest(self.ranks, self._top) if self._order is None else self._order.rows)
+            frame = self._write(self.ranks, None) if (rows := self._rows()) is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # kept as the frame is
         return frame
+
+    def _rows(self) -> Integers | None:
+        """Return the positions of the rows of the frame: None for all."""
+        if self._order is not None:
+            return self._order.rows
+        if self._among is None:
+            return None if self._top is None else highest(self.ranks, self._top)
+        if self._top is None:
+            return self._among
+        rows: Integers = self._among[highest(self.ranks[self._among], self._top)]
+        return rows
 
     @property
     def certified(self) -> bool:
@@ -163,7 +173,7 @@ class Ranking:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SpreadRanking(Ranking):
+class DistributedRanking(Ranking):
     """A ranking whose ranks lie on the workers of a Dask cluster.
 
     `ranks` is a Series of Dask, and `frame` a frame of Dask.
@@ -273,3 +283,21 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
         rows = xp.arange(ranks.size)
     falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")]
     return falling
+
+
+def require_converged(ranking: Ranking, options: Options) -> Ranking:
+    """Return the ranking; raise NotConvergedError if it did not meet its stopping rule, unless ``tol=0``."""
+    if ranking.converged or options.tol == 0:
+        return ranking
+    rule = {
+        "error": f"a proved error of {options.tol:g}",
+        "delta": f"an L1 change of {options.tol:g}",
+        "vertex": f"no vertex moving by more than {options.tol:g}",
+        "networkx": f"an L1 change of n * {options.tol:g}",
+    }[options.stop]
+    more = "Allow a larger max_iter or tol." if options.max_iter is not None else "More would not: allow a larger tol."
+    raise NotConvergedError(
+        f"{ranking.iterations} iterations did not reach {rule}; the error is at most {ranking.error_bound:.2g}. {more} "
+        "The ranks reached are in this error's .ranking.",
+        ranking,
+    )

@@ -24,7 +24,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import BatchEnding, BatchState, BatchStep, ForesightBatch, NarrowingBatch
 from prplugin.options import Options, allows_float32
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Outcome, goal_in_float32, iterate, step_budget
+from prplugin.solver.loop import Outcome, goal_in_float32, iterate, step_budget, threshold
 from prplugin.types.edges import Floats
 
 __all__ = ["Batch", "batches"]
@@ -192,15 +192,12 @@ class _Loop:
         tol = self.options.tol
         if tol == 0:
             return -1.0
-        match self.options.stop:
-            case "error":
-                goal = certificate.change_for(tol)
-                while 0 < goal < math.inf and certificate.of_step(goal) > tol:
-                    goal *= 1 - 2.0**-40
-                return goal
-            case "networkx":
-                return certificate.n * tol
-        return tol
+        if self.options.stop != "error":
+            return threshold(self.options, certificate.n)
+        goal = certificate.change_for(tol)
+        while 0 < goal < math.inf and certificate.of_step(goal) > tol:
+            goal *= 1 - 2.0**-40
+        return goal
 
     def _taken(
         self, ending: BatchEnding, most: int, certificate: Certificate, watch: Callable[[int, float], None]
@@ -219,15 +216,10 @@ class _Loop:
                 break
             # As many at once as are sure to be needed, or nearly: half of those left to the last of all.
             ahead = min(max(1, int(_left(state, ending)[going].max() / 2)), most - taken)
+        if self.options.stop == "error":
+            return state.steps, bounds, bounds <= self.options.tol
         value = state.largest if ending.by_largest else state.change
-        match self.options.stop:
-            case "error":
-                met = bounds <= self.options.tol
-            case "networkx":
-                met = value <= certificate.n * self.options.tol
-            case _:
-                met = value <= self.options.tol
-        return state.steps, bounds, met
+        return state.steps, bounds, value <= threshold(self.options, certificate.n)
 
 
 def _left(state: BatchState, ending: BatchEnding) -> Floats:

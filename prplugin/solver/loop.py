@@ -49,6 +49,7 @@ __all__ = [
     "goal_in_float32",
     "iterate",
     "step_budget",
+    "threshold",
 ]
 
 MANY = 150
@@ -545,23 +546,17 @@ def _goal(options: Options, certificate: Certificate) -> float | None:
     """Give what a step may change, at most, to meet the rule; None if the rule does not go by that."""
     if options.tol == 0 or options.stop == "vertex":
         return None
-    match options.stop:
-        case "error":
-            return certificate.change_for(options.tol)
-        case "delta":
-            return options.tol
-        case "networkx":
-            return certificate.n * options.tol
+    return certificate.change_for(options.tol) if options.stop == "error" else threshold(options, certificate.n)
+
+
+def threshold(options: Options, n: int) -> float:
+    """Return the most that the value of a `stop` rule without a proof may be to meet it."""
+    # NetworkX compares with <, everything here with <=.
+    return math.nextafter(n * options.tol, -math.inf) if options.stop == "networkx" else options.tol
 
 
 def _rule(options: Options, sums: Sums, bound: float, n: int) -> tuple[float, float]:
     """Give what the stopping rule looks at, and what it is to come down to."""
-    match options.stop:
-        case "error":
-            return bound, options.tol
-        case "delta":
-            return sums.change, options.tol
-        case "vertex":
-            return sums.largest, options.tol
-        case "networkx":
-            return sums.change, n * options.tol
+    if options.stop == "error":
+        return bound, options.tol
+    return sums.largest if options.stop == "vertex" else sums.change, threshold(options, n)

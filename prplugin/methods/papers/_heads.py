@@ -9,13 +9,12 @@ import numpy as np
 from prplugin.errors import counted
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._split_kernels import FILE, WARP, launch, types
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Floats, Integers, index_dtype
+from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Heads", "N", "falling", "head_bytes", "head_counts", "slice_begins"]
+__all__ = ["Heads", "N", "falling", "head_counts", "slice_begins"]
 
 N: TypeAlias = int | Literal["all"]
 """How many in-edges of a vertex the GPU sums."""
@@ -49,11 +48,6 @@ def slice_begins(counts: Integers) -> Integers:
     return begins
 
 
-def head_bytes(graph: Adjacency | Counts, places: int, share: int = 8) -> int:
-    """Count the bytes of so many places in slices: an index each, a weight, and a share of so many."""
-    return places * (index_dtype(graph.n).itemsize + (8 + share) * graph.weighted)
-
-
 class Heads:
     """The first in-edges of some rows, in slices of 32 rows, each stored index by index ("sliced ELL")."""
 
@@ -63,9 +57,8 @@ class Heads:
         offsets, sources, weights = adjacency.csc
         self._rows, self._counts, self._slices = rows.astype(sources.dtype), counts, slice_begins(counts)
         places = int(self._slices[-1])
-        runtime.require_bytes(
-            head_bytes(adjacency, places), f"method 'cpu-split' with heads in {counted(places, 'place')}"
-        )
+        place_bytes = sources.itemsize + 2 * 8 * adjacency.weighted  # an index, a weight and its normalized weight
+        runtime.require_bytes(place_bytes * places, f"method 'cpu-split' with heads in {counted(places, 'place')}")
         self._sources = laid_sources = cupy.zeros(places, sources.dtype)  # what pads a slice is a vertex, too
         laid_weights = None if weights is None else cupy.zeros(places)
         self._types = types(adjacency)

@@ -10,7 +10,6 @@ import numpy as np
 from prplugin.errors import counted
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts
 from prplugin.methods.papers._heads import Heads, N
 from prplugin.methods.papers._split_kernels import FILE, WARP, launch, types
 from prplugin.methods.papers._tails import TailSums, cut_tails
@@ -18,7 +17,7 @@ from prplugin.methods.papers._timing import best_seconds, gpu_seconds
 from prplugin.types.arrays import moved, namespace
 from prplugin.types.edges import Integers
 
-__all__ = ["Rates", "Work", "best_work", "candidates", "measured_split", "measuring_bytes", "works"]
+__all__ = ["Rates", "Work", "best_work", "candidates", "measured_split", "works"]
 
 logger = logging.getLogger("prplugin.methods.papers.cpu_split")  # what users know: this is a part of it
 
@@ -135,16 +134,6 @@ def _reach(adjacency: Adjacency) -> Integers:
     find_reach = runtime.kernel(FILE, "find_reach", **types(adjacency), real_t="double")
     launch(find_reach, adjacency.n, offsets, sources, reach, threads_each=WARP)
     return reach
-
-
-def measuring_bytes(graph: Counts) -> int:
-    """Count the bytes that `measured_rates` holds on the GPU at the most: for heads, and after that for tails."""
-    n, index = graph.n, graph.index
-    heads = min(graph.m, PROBE * n) * (index + 2 * graph.weight) + n * (index + graph.offset + 2 * 8)
-    sample = min(SAMPLE, graph.m)
-    rows = -(-sample * n // max(1, graph.m))  # at the most, for longer ones come first
-    an_edge = max(3 * 8, 8 + 2 * index + 2 * graph.weight)  # where each is, and what is there
-    return max(heads, sample * an_edge + rows * (3 * 8 + index) + (2 * 8 + 1) * n)
 
 
 def measured_rates(adjacency: Adjacency, order: Integers, degrees: Integers, threads: int) -> Rates:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
@@ -21,12 +23,12 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._heads import Heads, N, falling, head_bytes, head_counts
-from prplugin.methods.papers._split_choice import measured_split, measuring_bytes
+from prplugin.methods.papers._heads import Heads, N, falling, head_counts
+from prplugin.methods.papers._split_choice import measured_split
 from prplugin.methods.papers._split_kernels import types
 from prplugin.methods.papers._tail_lane import TailLane
 from prplugin.methods.papers._tails import cut_tails
@@ -41,27 +43,14 @@ runs_on = "gpu"
 varies = True
 """With ``split="auto"`` N comes from measurements, and the last bits of a sum depend on N."""
 
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges twice."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges by target, of all of them once more as heads, and of the vectors.
-
-    What N leaves to the processor is known once it has been measured: that is no longer on the GPU, and on the host
-    instead. What pads the slices of heads depends on N too: `Heads` checks for that.
-    """
-    there, so_far = csc(*brought(graph, "device", NOTHING))
-    if there.weighted:
-        there, so_far = out_weight(there, so_far)
-    n = there.n
-    so_far = so_far.then("device", (8 + there.offset) * n, 2 * there.offset * n)  # positions and in-degrees
-    # Of each N that is looked at, and of heads and tails on which rates are measured.
-    so_far = so_far.then("device", passes=8 * 8 * n).then("device", passes=measuring_bytes(there))
-    counts = (there.index + 2 * there.offset) * n  # of heads, their lengths, and those of tails
-    return gpu_pull.step_footprint(graph, so_far.then("device", counts + head_bytes(there, there.m, there.real)))
+memory = replace(
+    gpu_pull.MEMORY,
+    edge=Size(index=1, share=1, weight=1),  # all in-edges once more, as heads
+    vertex=replace(gpu_pull.MEMORY.vertex, fixed=40, index=1, offset=3),  # positions, and lengths of heads and tails
+    preparing_edge=Size(weight=1.75),  # heads on which rates are measured
+    preparing_vertex=Size(9 * 8, offset=1),  # of each N that is looked at
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

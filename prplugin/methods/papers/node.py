@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -12,17 +13,8 @@ from prplugin.options import whole
 
 name = "node"
 runs_on = "gpu"
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges and of the vectors."""
-    _, so_far = gpu_pull.csc_footprint(graph)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = gpu_pull.MEMORY
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

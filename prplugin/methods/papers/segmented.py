@@ -7,6 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from os import PathLike
 from typing import Any
@@ -17,7 +18,7 @@ from prplugin.cpu.crew import Crew
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency, group_sizes
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, rows
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -53,22 +54,15 @@ LONGEST = 1 << 14
 LAUNCHES, ROUNDS = 10, 3
 """A time is the best of some rounds, each of so many launches in a row, or as many as fill a millisecond."""
 
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges and their order."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges in falling order, beside the graph, of their sorting, and of the vectors."""
-    there, so_far = rows(*brought(graph, "device", NOTHING))
-    n, m, index = there.n, there.m, there.index
-    ordering, targets = (8 + 8 + index) * n, index * m  # in-degrees, their order, and a row's place in it
-    so_far = so_far.then("device", ordering, 3 * 8 * n).then("device", targets)
-    falling = replace(there, built=frozenset({"rows"}))
-    _, so_far = csc(falling, so_far)
-    so_far = so_far.then("device", index * n - ordering - targets)
-    return gpu_pull.step_footprint(graph, gpu_pull.shares_footprint(there, so_far))
+memory = replace(
+    gpu_pull.MEMORY,
+    arrays=("rows", "out_weight"),
+    edge=Size(index=1, share=1, weight=1),  # the in-edges once more, by falling in-degree
+    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),
+    preparing_edge=Size(0.5, index=5, weight=2),  # their sorting
+    preparing_vertex=Size(2 * 8, index=1),
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

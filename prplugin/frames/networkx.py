@@ -1,0 +1,98 @@
+"""Graphs of NetworkX: their nodes and edges as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from itertools import chain, compress
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from prplugin.cpu.sorting import offsets_of, rows_of
+from prplugin.errors import InvalidOptionError
+from prplugin.frames.nodes import NodeGraph
+from prplugin.types.edges import Integers, index_dtype
+
+__all__ = ["compressed", "empty", "read"]
+
+SPARSE = 16
+"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
+
+
+def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
+    """Read a graph of NetworkX for `prplugin.Graph`; edges come in the order of ``graph.edges``."""
+    if callable(weight) or not isinstance(weight, Hashable):
+        raise InvalidOptionError(f"weight must be the name of an attribute of the edges, or None, not {weight!r}.")
+    nodes, offsets, targets, edges = compressed(graph)
+    sources = rows_of(offsets)
+    weights = None
+    if weight is not None and any(edges()):
+        weights = [attributes.get(weight, 1) for attributes in edges()]
+    if not graph.is_directed():
+        once = sources <= targets
+        sources, targets = sources[once], targets[once]
+        weights = None if weights is None else list(compress(weights, once))
+    return NodeGraph(nodes, sources, targets, weights, f"attribute {weight!r} of the edges", graph.is_directed())
+
+
+def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
+    """Return the nodes, offsets and indices of the edges by source, and what iterates the attributes of these."""
+    if hasattr(graph, "_graph"):
+        # A view changes with its graph, which does not clear the cache of the view: without one, each call reads it.
+        graph.__networkx_cache__ = None
+    if not isinstance(graph._adj, dict):
+        graph = _plain(graph)
+    adjacency, nodes = graph._adj, list(graph)
+    rows = [adjacency[node] for node in nodes]
+    offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+    indices = _positions(nodes, rows, int(offsets[-1]))
+    edges: Callable[[], Iterable[Any]]
+    if graph.is_multigraph():
+        # An entry of a row is a dict of parallel edges.
+        parallel = list(chain.from_iterable(row.values() for row in rows))
+        counts = np.fromiter(map(len, parallel), np.int64, len(parallel))
+        offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
+
+        def edges() -> Iterable[Any]:
+            return chain.from_iterable(entry.values() for entry in parallel)
+    else:
+
+        def edges() -> Iterable[Any]:
+            return chain.from_iterable(row.values() for row in rows)
+
+    return nodes, offsets, indices, edges
+
+
+def _plain(view: nx.Graph) -> nx.Graph:
+    """Copy what a view shows when iterated, as NetworkX's PageRank reads it.
+
+    The length of a filtered row counts entries that iteration skips. An undirected view, of a directed graph or with a
+    filter that depends on the order of its arguments, may show another edge from each end.
+    """
+    graph = empty(view)
+    graph.add_nodes_from(view)
+    graph.add_edges_from(view.edges(data=True))
+    return graph
+
+
+def empty(like: Any) -> nx.Graph:
+    """Return an empty graph of NetworkX of the same of its four kinds."""
+    if like.is_directed():
+        return nx.MultiDiGraph() if like.is_multigraph() else nx.DiGraph()
+    return nx.MultiGraph() if like.is_multigraph() else nx.Graph()
+
+
+def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
+    """Return the positions of the `count` neighbours in all rows."""
+    neighbours = chain.from_iterable(rows)
+    dtype = index_dtype(len(nodes))
+    known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
+    if known is not None and known.dtype.kind == "i":  # past 64 bits it is not
+        low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
+        if extent <= SPARSE * len(nodes):
+            table = np.empty(extent, dtype)
+            table[known - low] = np.arange(len(nodes), dtype=dtype)
+            return table[np.fromiter(neighbours, np.int64, count) - low]
+    positions = dict(zip(nodes, range(len(nodes)), strict=True))
+    return np.array(list(map(positions.__getitem__, neighbours)), dtype)

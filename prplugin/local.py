@@ -1,0 +1,366 @@
+"""A graph in the memory of this process, on the host or on one GPU: read, choose, solve, write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from prplugin.errors import (
+    InvalidEdgesError,
+    InvalidOptionError,
+    counted,
+    listed,
+)
+from prplugin.frames import adapter_for, igraph, matrices, nodes, pandas
+from prplugin.frames.base import SeedValues, VertexAdapter
+from prplugin.frames.columns import resolve
+from prplugin.gpu import runtime
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
+from prplugin.machine import this_machine
+from prplugin.methods.base import Method
+from prplugin.methods.estimates import Estimate, explain_oom, of_a_plan, of_an_ingest, of_graph, of_many_seeds
+from prplugin.methods.measured import Kept, fastest, measured
+from prplugin.methods.reasons import reasons
+from prplugin.methods.registry import choose, choose_batch, compile_ahead
+from prplugin.options import EdgeOptions, GivenByVertex, Options
+from prplugin.progress import Watch
+from prplugin.result.ranking import Ranking, Rankings, highest_of_each, require_converged
+from prplugin.solver.batch import batches
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome, iterate, step_budget
+from prplugin.solver.top_k import Equal, order_of
+from prplugin.types.arrays import gpu_of, moved, namespace
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Floats, Integers
+from prplugin.types.history import History
+
+__all__ = ["LocalGraph"]
+
+STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
+"""Stages of a ranking, in their order."""
+
+
+class LocalGraph:
+    """The adjacency, the vertices, and the adapter that writes the ranks.
+
+    Parameters
+    ----------
+    vertices : object
+        As the adapter holds them.
+    weights : str
+        Name of the weights, for messages.
+    began : float
+        When reading began, by `time.perf_counter`.
+    lasting : bool
+        Whether more than one ranking may follow; if not, no history of the ranking is kept.
+    """
+
+    def __init__(
+        self, adapter: VertexAdapter, adjacency: Adjacency, vertices: Any, weights: str, began: float, *, lasting: bool
+    ) -> None:
+        self._adapter, self.adjacency, self._vertices, self._lasting = adapter, adjacency, vertices, lasting
+        self._timings: Kept = {}
+        self._check_out_weights(weights)
+        self._reading = time.perf_counter() - began
+
+    @classmethod
+    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
+        """Read a frame of edges."""
+        began = time.perf_counter()
+        adapter = adapter_for(edges)
+        frame, labels = adapter.opened(edges)
+        columns = resolve(labels, how.source, how.destination, how.weight)
+        weighted = columns.weight is not None
+        with explain_oom(partial(of_an_ingest, frame, weighted, adapter.place)), runtime.allocating(adapter.place):
+            if adapter.place == "device":
+                compile_ahead(weighted=weighted)
+            by_row = not how.directed or how.duplicates != "sum"
+            rows, vertices = adapter.read(frame, columns, how.vertices, by_row=by_row, lasting=lasting)
+            rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
+            adjacency = Adjacency(rows if how.directed else both_ways(rows))
+            return cls(adapter, adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+
+    @classmethod
+    def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
+        """Read compressed rows or a sparse matrix."""
+        began = time.perf_counter()
+        matrix = matrices.given_as(offsets, indices, weights)
+        with runtime.allocating(matrix.place, gpu_of(matrix.rows)):
+            adjacency, vertices = matrices.adjacency(matrix)
+            return cls(matrices, adjacency, vertices, matrix.names[2], began, lasting=True)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, weight: Hashable) -> LocalGraph:
+        """Read a graph of NetworkX."""
+        began = time.perf_counter()
+        nodes.check_type(graph, "networkx", "from_networkx")
+        from prplugin.frames import networkx  # imports NetworkX, which has the graph
+
+        return cls._of_nodes(networkx.read(graph, weight), began)
+
+    @classmethod
+    def from_igraph(cls, graph: Any, weights: str | None) -> LocalGraph:
+        """Read a graph of igraph."""
+        began = time.perf_counter()
+        return cls._of_nodes(igraph.read(graph, weights), began)
+
+    @classmethod
+    def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
+        adjacency, vertices = nodes.adjacency(graph)
+        return cls(pandas, adjacency, vertices, graph.label, began, lasting=True)
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return self.adjacency.n
+
+    @property
+    def m(self) -> int:
+        """Number of directed edges."""
+        return self.adjacency.m
+
+    def vertices(self) -> Any:
+        """Return the ids in the order of the ranks."""
+        with self._allocating():
+            return self._adapter.write_ids(self._vertices)
+
+    def csr(self) -> Compressed:
+        """Return the out-edges by source."""
+        with self._allocating():
+            return _read_only(self.adjacency.csr)
+
+    def csc(self) -> Compressed:
+        """Return the in-edges by target."""
+        with self._allocating():
+            return _read_only(self.adjacency.csc)
+
+    def estimate(self) -> Estimate:
+        """Estimate bytes and seconds of each method."""
+        return of_graph(self.adjacency, this_machine())
+
+    def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
+        """Rank the vertices: once, or from each of many seeds."""
+        rank = self._rank_one if given.seeds is None else self._rank_many
+        return require_converged(rank(options, given, watch), options)
+
+    def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
+        began = time.perf_counter()
+        adjacency = self.adjacency
+        with self._allocating():
+            v, w = (self._vector(what, getattr(given, what)) for what in ("personalization", "dangling"))
+            problem = Problem(adjacency, options.alpha, v, w)
+            start = self._vector("nstart", given.nstart)
+            among = self._positions(given, options)
+            watch.stage("edges")
+            if options.method == "measured":
+                method = fastest(problem, this_machine(), options, self._timings)
+            else:
+                method = choose(options.method, adjacency, this_machine(), options.method_options)
+        place = "device" if method.runs_on == "gpu" else adjacency.place
+        planned = partial(of_a_plan, adjacency, method.name, this_machine())
+        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+            equal = self._twins(given).equal if options.certified else None
+            outcome = _iterated(method, problem, start, options, watch, equal)
+            ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
+            ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
+        return Ranking(
+            ranks,
+            outcome.converged,
+            outcome.iterations,
+            outcome.error_bound,
+            method.name,
+            time.perf_counter() - began,
+            partial(self._adapter.write, self._vertices),
+            options.top,
+            outcome.order,
+            # Nobody sees the ranking of a one-shot graph, except in an error.
+            self._history(method, options, watch) if self._lasting or not outcome.converged else None,
+            among,
+        )
+
+    def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
+        """Rank from each of many seeds, some of them side by side; keep the ranks that are asked for alone."""
+        if options.certified:
+            raise InvalidOptionError(
+                "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, "
+                "or leave certified out."
+            )
+        began = time.perf_counter()
+        adjacency = self.adjacency
+        with self._allocating():
+            many = self._adapter.read_seeds(given.seeds, self._vertices, "seeds")
+            seeds = Seeds(many.bounds, many.rows, _normalized(many))
+            problem = Problem(adjacency, options.alpha, None, self._vector("dangling", given.dangling))
+            start = self._vector("nstart", given.nstart)
+            among = self._positions(given, options)
+            watch.stage("edges")
+            method = choose_batch(options.method, adjacency, this_machine(), options.method_options, seeds.count)
+        first, done = 0, []
+        kept: Any = None
+        positions: Any = None
+        place = "device" if method.runs_on == "gpu" else adjacency.place
+        planned = partial(of_many_seeds, seeds.count, adjacency.n)
+        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+            for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
+                ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
+                ranks = ranks.astype(options.dtype, copy=False)
+                ranks, rows = _asked_for(ranks, among, options.top)
+                if rows is not None:
+                    positions = _with_rows(positions, moved(rows, adjacency.place), first, seeds.count)
+                kept = _with_rows(kept, moved(ranks, adjacency.place), first, seeds.count)
+                first += len(ranks)
+                done.append(batch[1:])
+            converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
+            return Rankings(
+                kept,
+                bool(converged.all()),
+                int(iterations.max()),
+                float(bounds.max()),
+                method.name,
+                time.perf_counter() - began,
+                partial(self._adapter.write, self._vertices, labels=many.labels),
+                options.top,
+                each_converged=converged,
+                each_iterations=iterations,
+                each_error_bound=bounds,
+                rows=positions,
+            )
+
+    def _allocating(self) -> Any:
+        return runtime.allocating(self.adjacency.place, self.adjacency.gpu)
+
+    def _vector(self, what: str, given: Any) -> Floats | None:
+        """Return a distribution over all vertices, divided by its sum."""
+        if given is None:
+            return None
+        values = self._adapter.read_values(given, self._vertices, what)
+        with np.errstate(over="ignore"):
+            vector, sum_ = normalised(values)
+        if sum_ == 0:
+            raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
+        if not np.isfinite(sum_):
+            raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
+        return vector
+
+    def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
+        """Return the positions of the vertices in `among`."""
+        if given.among is None:
+            return None
+        if options.certified:
+            raise InvalidOptionError(
+                "certified=True proves the order of the highest of all vertices: leave out among, or certified."
+            )
+        rows: Integers = self._adapter.read_positions(given.among, self._vertices, "among")
+        return moved(rows, self.adjacency.place)  # type: ignore[no-any-return]
+
+    def _history(self, method: Method, options: Options, watch: Watch) -> History:
+        """Note how a ranking came about that has just ended."""
+        adjacency, machine = self.adjacency, this_machine()
+        prepared = watch.begun.get("iterations", now := time.perf_counter())
+        stages = (
+            (STAGES[0], self._reading),
+            (STAGES[1], prepared - watch.begun["edges"]),
+            (STAGES[2], now - prepared),
+        )
+        timings = measured(machine, options, self._timings) if options.method == "measured" else {}
+        return History(
+            adjacency.n, adjacency.m, adjacency.weighted, "device" if method.runs_on == "gpu" else "host",
+            options.alpha, options.tol, options.stop,
+            reasons(method, options.method, adjacency, machine, options.method_options, timings),
+            stages, tuple(watch.bounds),
+        )  # fmt: skip
+
+    def _twins(self, given: GivenByVertex) -> Twins:
+        """Prepare to prove vertices equal: from the values as they were given, which division may make so."""
+        vectors = [
+            self._adapter.read_values(values, self._vertices, what)
+            for what in ("personalization", "dangling")
+            if (values := getattr(given, what)) is not None
+        ]
+        return Twins(self.adjacency, vectors)
+
+    def _check_out_weights(self, weights: str) -> None:
+        rows = self.adjacency.past_range()
+        if rows.size:
+            raise InvalidEdgesError(
+                f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
+                f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
+                f"Divide {weights} by its greatest value."
+            )
+
+
+def _iterated(
+    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None
+) -> Outcome:
+    """Prepare the method and iterate; both are gone, and their memory free, when this returns or raises."""
+    adjacency = problem.adjacency
+    if adjacency.n == 0:
+        none = adjacency.out_weight
+        return Outcome(none, True, 0, 0.0, None if equal is None else order_of(none, 1, 0.0, equal))
+    step = method.prepare(problem, this_machine(), **options.method_options)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    budget = step_budget(certificate, options)
+    tol = options.tol if options.stop == "error" else 0.0
+    uniform = 1.0 / adjacency.n
+    watched = watch.iterations(tol, budget)
+    return iterate(step, uniform if start is None else start, certificate, options, budget, watched, equal)
+
+
+def _asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
+    """Return the ranks that are asked for of each row, and their positions, None for all."""
+    xp: Any = namespace(ranks)
+    rows = None
+    if among is not None:
+        among = xp.asarray(among)
+        ranks, rows = ranks[:, among], xp.broadcast_to(among, (len(ranks), among.size))
+    if top is not None:
+        highest = highest_of_each(ranks, top)
+        ranks = xp.take_along_axis(ranks, highest, axis=1)
+        rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
+    return ranks, rows
+
+
+def _normalized(many: SeedValues) -> Floats:
+    """Divide the values of each seed by their sum."""
+    with np.errstate(over="ignore"):
+        sums = sums_of_runs(many.values, many.bounds)
+    on_host = moved(sums, "host")
+    if (none := np.flatnonzero(on_host == 0)).size:
+        raise InvalidOptionError(
+            f"seeds: the values of {counted(none.size, 'seed')} sum to 0, the one at {listed(none)} (counted from 0): "
+            "at least one vertex needs a positive value."
+        )
+    if (past := np.flatnonzero(~np.isfinite(on_host))).size:
+        raise InvalidOptionError(
+            f"seeds: the values of {counted(past.size, 'seed')} sum to more than float64 holds, the one at "
+            f"{listed(past)} (counted from 0). Divide them by the greatest."
+        )
+    sizes = np.diff(many.bounds)
+    shares: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
+    return shares
+
+
+def _with_rows(whole: Any, rows: Any, first: int, count: int) -> Any:
+    """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
+    if whole is None:
+        whole = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
+    whole[first : first + len(rows)] = rows
+    return whole
+
+
+def _read_only(compressed: Compressed) -> Compressed:
+    if namespace(compressed.offsets) is not np:  # CuPy's arrays cannot be made read-only
+        offsets, indices, weights = compressed
+        return Compressed(offsets.astype(np.int64), indices.copy(), None if weights is None else weights.copy())
+    views = [None if array is None else array.view() for array in compressed]
+    for view in views:
+        if view is not None:
+            view.flags.writeable = False
+    return Compressed(*views)  # type: ignore[arg-type]  # only weights can be None

@@ -1,0 +1,191 @@
+"""What is given by vertex: personalization and its like, seeds as arrays, vertices asked for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import prplugin
+from prplugin import InvalidOptionError
+
+EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob", "cat", "bob", "cat", "ann"]})
+PAIRS = pd.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "x"], "c": [1, 2, 1], "d": ["y", "x", "x"]})
+
+
+@pytest.fixture
+def graph():
+    return prplugin.Graph(EDGES)
+
+
+def test_vertices_are_in_the_order_of_the_ranks(graph):
+    assert graph.vertices.tolist() == ["ann", "bob", "cat", "dan"]
+    assert graph.vertices.name == "vertex"
+    frame = graph.rank().frame
+    assert frame["vertex"].tolist() == graph.vertices.tolist()
+    assert frame["pagerank"].tolist() == graph.rank().ranks.tolist()
+
+
+def test_vertices_of_several_columns_are_a_frame():
+    graph = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
+    pd.testing.assert_frame_equal(graph.vertices, graph.rank().frame[["a", "b"]])
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_vertices_are_a_column_of_the_library(library):
+    module = pytest.importorskip(library)
+    edges = module.from_pandas(EDGES) if library == "polars" else module.Table.from_pandas(EDGES)
+    found = prplugin.Graph(edges).vertices
+    assert type(found).__module__.split(".")[0] == library
+    assert found.to_pylist() if library == "pyarrow" else found.to_list() == ["ann", "bob", "cat", "dan"]
+
+
+def test_vertices_are_the_callers_own(graph):
+    vertices = graph.vertices
+    vertices.iloc[0] = "eve"
+    assert graph.vertices.iloc[0] == "ann"
+
+
+@pytest.mark.parametrize("what", ["personalization", "dangling", "nstart"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["dan", "bob"],
+        ("dan", "bob"),
+        {"dan", "bob"},
+        frozenset({"dan", "bob"}),
+        pd.Index(["dan", "bob"]),
+        pd.array(["dan", "bob"]),
+        np.array([0, 2.5, 0, 2.5]),
+        np.array([False, True, False, True]),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_vertices_and_arrays_are_one_distribution(graph, what, given):
+    by_dict = graph.rank(**{what: {"bob": 1, "dan": 1}}, tol=0, max_iter=3)
+    assert graph.rank(**{what: given}, tol=0, max_iter=3).ranks.tolist() == by_dict.ranks.tolist()
+
+
+def test_tuples_are_vertices_of_several_columns():
+    graph = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
+    ranks = graph.rank(alpha=0, personalization=[(1, "x"), (2, "x")]).ranks
+    assert ranks.tolist() == [0.5, 0, 0.5] or sorted(ranks.tolist()) == [0, 0.5, 0.5]
+
+
+BAD = {
+    "array too short": (np.ones(3), "is an array of shape (3,), but the graph has 4 vertices"),
+    "matrix": (np.ones((2, 4)), "is an array of shape (2, 4), but the graph has 4 vertices"),
+    "array of ids": (np.array(["ann", "bob", "cat", "dan"]), "not real numbers"),
+    "array below 0": (np.array([1, -1, 0, 0]), "1 value below 0"),
+    "nan": (np.array([1, np.nan, 0, 0]), "missing or NaN"),
+    "zeros": (np.zeros(4), "sums to 0"),
+    "unknown": (["ann", "eve"], "names 1 vertex not in the graph: 'eve'"),
+    "repeated": (["ann", "ann"], "names 1 vertex more than once: 'ann'"),
+    "empty": ([], "is empty"),
+    "dicts": ([{"ann": 1}, {"bob": 1}], "For many rankings pass it as seeds=."),
+    "frame of seeds": (
+        pd.DataFrame({"seed": [0, 1], "vertex": ["ann", "bob"], "values": [1, 1]}),
+        "For many rankings pass it as seeds=.",
+    ),
+    "number": (3, "must be a dict of vertex: value"),
+}
+
+
+@pytest.mark.parametrize("what", ["personalization", "dangling", "nstart"])
+@pytest.mark.parametrize("name", BAD)
+def test_bad_distributions_are_errors(graph, what, name):
+    given, message = BAD[name]
+    with pytest.raises(InvalidOptionError) as caught:
+        graph.rank(**{what: given})
+    assert message in str(caught.value)
+    assert what in str(caught.value)
+
+
+def test_seeds_may_be_a_matrix(graph):
+    matrix = np.array([[1, 0, 0, 0], [0, 3, 0, 1.0]])
+    many = graph.rank(seeds=matrix)
+    listed = graph.rank(seeds=[{"ann": 1}, {"bob": 3, "dan": 1}])
+    assert many.ranks.tolist() == listed.ranks.tolist()
+    assert many.frame["seed"].tolist() == [0] * 4 + [1] * 4
+    for given in (np.ones((2, 3)), np.ones((0, 4)), np.ones((1, 1, 4))):
+        with pytest.raises(InvalidOptionError, match=r"4 vertices, in the order of graph\.vertices"):
+            graph.rank(seeds=given)
+
+
+@pytest.mark.parametrize("given", [pd.Index(["dan", "bob"]), np.array(["dan", "bob"]), pd.array(["dan", "bob"])])
+def test_seeds_may_be_an_index_or_an_array_of_vertices(graph, given):
+    assert graph.rank(seeds=given).frame.equals(graph.rank(seeds=["dan", "bob"]).frame)
+
+
+def test_seeds_may_be_lists_of_vertices(graph):
+    many = graph.rank(seeds=[["ann", "bob"], ["dan"]])
+    assert many.ranks.tolist() == graph.rank(seeds=[{"ann": 1, "bob": 1}, {"dan": 1}]).ranks.tolist()
+
+
+def test_seeds_exclude_personalization(graph):
+    with pytest.raises(InvalidOptionError, match="pass one of the two"):
+        graph.rank(seeds=["ann"], personalization=["ann"])
+
+
+@pytest.mark.parametrize("given", ["ann", 3, {"ann": 1}, {"ann", "bob"}])
+def test_what_is_not_many_seeds_is_an_error(graph, given):
+    with pytest.raises(InvalidOptionError, match="seeds must be a list of vertices or of distributions"):
+        graph.rank(seeds=given)
+
+
+@pytest.mark.parametrize(
+    "wrap", [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})], ids=str
+)
+def test_among_gives_the_vertices_asked_for_in_their_order(graph, wrap):
+    whole = graph.rank().frame.set_index("vertex")["pagerank"]
+    asked = ["dan", "ann", "cat"]
+    ranking = graph.rank(among=wrap(asked))
+    assert ranking.frame["vertex"].tolist() == asked
+    assert ranking.frame["pagerank"].tolist() == whole[asked].tolist()
+    assert ranking.ranks.size == 4
+    top = graph.rank(among=wrap(asked), top=2).frame
+    assert top["vertex"].tolist() == whole[asked].sort_values(ascending=False).index[:2].tolist()
+    assert EDGES.pagerank(among=wrap(asked)).equals(ranking.frame)
+
+
+def test_among_with_many_seeds(graph):
+    whole = graph.rank(seeds=["ann", "dan"]).frame
+    among = graph.rank(seeds=["ann", "dan"], among=["cat", "ann"]).frame
+    assert among[["seed", "vertex"]].values.tolist() == [
+        ["ann", "cat"], ["ann", "ann"], ["dan", "cat"], ["dan", "ann"],
+    ]  # fmt: skip
+    expected = whole.set_index(["seed", "vertex"])["pagerank"]
+    assert among.set_index(["seed", "vertex"])["pagerank"].equals(
+        expected.loc[pd.MultiIndex.from_frame(among.iloc[:, :2])]
+    )
+    top = graph.rank(seeds=["ann", "dan"], among=["cat", "ann"], top=1).frame
+    assert top["pagerank"].tolist() == among.groupby("seed", sort=False)["pagerank"].max().tolist()
+
+
+def test_among_of_a_matrix_and_of_several_columns():
+    graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
+    assert graph.rank(among=[2, 0]).frame["vertex"].tolist() == [2, 0]
+    pairs = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
+    assert pairs.rank(among=[(2, "x"), (1, "y")]).frame[["a", "b"]].values.tolist() == [[2, "x"], [1, "y"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["eve"], "among names 1 vertex not in the graph: 'eve'"),
+        (["ann", "ann"], "among names 1 vertex more than once: 'ann'"),
+        ([], "among is empty"),
+        ({"ann": 1}, "among must be a list"),
+        ("ann", "among must be a list"),
+        ([1], "among names vertices by ids of kind integer, but the graph's are of kind string"),
+    ],
+)
+def test_bad_among_is_an_error(graph, given, message):
+    with pytest.raises(InvalidOptionError) as caught:
+        graph.rank(among=given)
+    assert message in str(caught.value)
+
+
+def test_among_has_no_certified_order(graph):
+    with pytest.raises(InvalidOptionError, match="leave out among, or certified"):
+        graph.rank(among=["ann"], top=1, certified=True)

@@ -1,0 +1,234 @@
+"""`Graph.from_networkx` and `Graph.from_igraph`: the ranks that these libraries give for their graphs."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running import examples
+
+import prplugin
+
+EDGES = [(3, 1), (1, 2), (1, 2), (2, 2), (0, 3), (2, 0), (1, 0)]
+WEIGHTS = [1.0, 2.0, 0.5, 3.0, 0.0, 1.0, 4.0]
+
+
+def ranks_of(graph, **options):
+    frame = graph.rank(tol=1e-12, **options).frame
+    return dict(zip(frame["vertex"].tolist(), frame["pagerank"].tolist(), strict=True))
+
+
+def assert_close(ours, theirs):
+    assert set(ours) == set(theirs)
+    assert math.fsum(abs(ours[vertex] - theirs[vertex]) for vertex in ours) < 1e-10
+
+
+class TestNetworkX:
+    @pytest.fixture
+    def networkx(self):
+        pytest.importorskip("scipy")  # NetworkX's own PageRank needs it
+        return pytest.importorskip("networkx")
+
+    @pytest.fixture(params=["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
+    def sample(self, request, networkx):
+        """Self-loops, repeated pairs, an isolated node, and edges without weights."""
+        graph = getattr(networkx, request.param)()
+        graph.add_edges_from((*edge, {"weight": w}) for edge, w in zip(EDGES, WEIGHTS, strict=True))
+        graph.add_edge(0, 2)
+        graph.add_node(-5)
+        return graph
+
+    @pytest.mark.parametrize("weight", ["weight", None, "absent"])
+    def test_ranks_are_those_of_networkx(self, networkx, sample, weight):
+        theirs = networkx.pagerank(sample, weight=weight, tol=1e-14, max_iter=1000, backend="networkx")
+        assert_close(ranks_of(prplugin.Graph.from_networkx(sample, weight=weight)), theirs)
+
+    def test_it_is_the_graph_of_the_edge_frame(self, networkx, sample):
+        graph = prplugin.Graph.from_networkx(sample)
+        frame = networkx.to_pandas_edgelist(sample).fillna({"weight": 1.0})
+        same = prplugin.Graph(frame, weight="weight", directed=sample.is_directed(), vertices=list(sample))
+        assert (graph.number_of_vertices, graph.number_of_edges) == (same.number_of_vertices, same.number_of_edges)
+        pd.testing.assert_frame_equal(graph.rank().frame, same.rank().frame)
+
+    def test_integers_ascend_and_others_come_in_the_order_of_the_graph(self, networkx, sample):
+        vertices = prplugin.Graph.from_networkx(sample).rank().frame["vertex"]
+        assert vertices.tolist() == [-5, 0, 1, 2, 3]
+        assert vertices.dtype == "int64"
+        named = networkx.relabel_nodes(sample, "n{}".format)
+        assert prplugin.Graph.from_networkx(named).rank().frame["vertex"].tolist() == list(named)
+
+    def test_nodes_of_other_kinds(self, networkx):
+        grid = networkx.grid_2d_graph(3, 3)
+        assert_close(ranks_of(prplugin.Graph.from_networkx(grid)), networkx.pagerank(grid, tol=1e-14, max_iter=1000))
+        large = networkx.DiGraph([(2**64 - 1, 5)])
+        assert prplugin.Graph.from_networkx(large).rank().frame["vertex"].tolist() == [5, 2**64 - 1]
+
+    def test_ranks_by_vertex_are_taken_and_given_by_node(self, networkx, sample):
+        named = networkx.relabel_nodes(sample, "n{}".format)
+        given = {"n2": 1.0, "n3": 2.0}
+        theirs = networkx.pagerank(named, personalization=given, tol=1e-14, max_iter=1000, backend="networkx")
+        assert_close(ranks_of(prplugin.Graph.from_networkx(named), personalization=given), theirs)
+
+    def test_an_empty_graph(self, networkx):
+        assert len(prplugin.Graph.from_networkx(networkx.MultiGraph()).rank().frame) == 0
+
+    def test_the_graph_is_not_altered_and_may_change_later(self, networkx, sample):
+        before = sample.copy()
+        graph = prplugin.Graph.from_networkx(sample)
+        ranks = ranks_of(graph)
+        assert networkx.utils.graphs_equal(sample, before)
+        sample.clear()
+        assert ranks_of(graph) == ranks
+
+    def test_views(self, networkx, sample):
+        for view in (
+            sample.subgraph([0, 1, 2]),
+            networkx.subgraph_view(sample, filter_edge=lambda *edge: edge[:2] != (1, 2)),
+            sample.to_undirected(as_view=True),
+        ):
+            theirs = networkx.pagerank(view, tol=1e-14, max_iter=1000, backend="networkx")
+            assert_close(ranks_of(prplugin.Graph.from_networkx(view)), theirs)
+
+    @pytest.mark.parametrize(
+        ("weight", "message"),
+        [
+            (-1, r"attribute 'weight' of the edges has 1 value below 0: -1 in edge 2 \(counted from 0\)"),
+            (None, "1 value missing or NaN: None in edge 2"),
+            (math.nan, "1 value missing or NaN: nan in edge 2"),
+            (math.inf, "1 value infinite"),
+            ("1.5", "1 value that is not a number: '1.5' in edge 2"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["Graph", "MultiDiGraph"])
+    def test_bad_weights(self, networkx, kind, weight, message):
+        graph = getattr(networkx, kind)([(0, 1, {"weight": 2}), (1, 2, {"weight": weight}), (0, 3)])
+        with pytest.raises(prplugin.InvalidEdgesError, match=message):
+            prplugin.Graph.from_networkx(graph)
+
+    @pytest.mark.parametrize("nodes", [(1, "a"), (1.5, 2.5), (2**70, 1), (True, 2)])
+    def test_nodes_that_are_no_ids(self, networkx, nodes):
+        with pytest.raises(prplugin.InvalidEdgesError, match="the nodes of the graph cannot be the ids of one column"):
+            prplugin.Graph.from_networkx(networkx.Graph([nodes]))
+
+    @pytest.mark.parametrize("weight", [len, [1]])
+    def test_a_weight_that_names_no_attribute(self, networkx, sample, weight):
+        with pytest.raises(prplugin.InvalidOptionError, match="weight must be the name of an attribute"):
+            prplugin.Graph.from_networkx(sample, weight=weight)
+
+    def test_something_else(self):
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"takes a graph of networkx, not builtins\.dict"):
+            prplugin.Graph.from_networkx({})
+
+
+def solved(n, edges, weights, *, directed):
+    """The ranks of a graph by its edge frame."""
+    frame = pd.DataFrame(edges, columns=["src", "dst"], dtype="int64").assign(weight=weights)
+    graph = prplugin.Graph(frame, weight="weight", directed=directed, vertices=pd.Series(range(n), dtype="int64"))
+    return ranks_of(graph)
+
+
+class TestIgraph:
+    @pytest.fixture
+    def igraph(self):
+        return pytest.importorskip("igraph")
+
+    @pytest.mark.parametrize("directed", [True, False])
+    @pytest.mark.parametrize("weights", ["weight", None])
+    def test_ranks_are_those_of_its_edges(self, igraph, directed, weights):
+        graph = igraph.Graph(6, EDGES, directed=directed, edge_attrs={"weight": WEIGHTS})
+        found = prplugin.Graph.from_igraph(graph, weights=weights)
+        expected = solved(6, EDGES, 1.0 if weights is None else WEIGHTS, directed=directed)
+        assert_close(ranks_of(found), expected)
+        assert found.number_of_vertices == 6
+
+    def test_ranks_are_those_of_igraph(self, igraph):
+        zachary = igraph.Graph.Famous("Zachary")
+        ranks = ranks_of(prplugin.Graph.from_igraph(zachary))
+        assert_close(ranks, dict(enumerate(zachary.pagerank())))
+        directed = igraph.Graph(6, EDGES, directed=True, edge_attrs={"cost": WEIGHTS})
+        ranks = ranks_of(prplugin.Graph.from_igraph(directed, weights="cost"))
+        assert_close(ranks, dict(enumerate(directed.pagerank(weights="cost"))))
+
+    def test_the_default_counts_every_edge_1_where_there_is_no_such_attribute(self, igraph):
+        graph = igraph.Graph(4, EDGES, directed=True)
+        assert_close(ranks_of(prplugin.Graph.from_igraph(graph)), solved(4, EDGES, 1.0, directed=True))
+
+    @pytest.mark.parametrize(
+        ("names", "vertices"),
+        [
+            (["d", "a", "c", "b", "e"], ["d", "a", "c", "b", "e"]),
+            ([7, 5, 9, 1, 3], [1, 3, 5, 7, 9]),
+            (["a", "a", "c", "b", "e"], [0, 1, 2, 3, 4]),
+            ([None, "a", "c", "b", "e"], [0, 1, 2, 3, 4]),
+            ([[1], [2], [3], [4], [5]], [0, 1, 2, 3, 4]),
+        ],
+    )
+    def test_vertices_are_named_where_all_names_differ(self, igraph, names, vertices):
+        graph = igraph.Graph(5, EDGES, directed=True, vertex_attrs={"name": names})
+        ranks = ranks_of(prplugin.Graph.from_igraph(graph))
+        assert list(ranks) == vertices
+        plain = solved(5, EDGES, 1.0, directed=True)
+        ids = names if vertices != [0, 1, 2, 3, 4] else range(5)
+        assert_close(ranks, {vertex: plain[place] for place, vertex in enumerate(ids)})
+
+    def test_empty_graphs(self, igraph):
+        assert len(prplugin.Graph.from_igraph(igraph.Graph()).rank().frame) == 0
+        assert ranks_of(prplugin.Graph.from_igraph(igraph.Graph(2))) == {0: 0.5, 1: 0.5}
+
+    @pytest.mark.parametrize("weight", [-1.0, None, math.nan, "1"])
+    def test_bad_weights(self, igraph, weight):
+        graph = igraph.Graph(3, [(0, 1), (1, 2)], edge_attrs={"weight": [1.0, weight]})
+        with pytest.raises(
+            prplugin.InvalidEdgesError, match=r"attribute 'weight' of the edges has 1 value .* in edge 1"
+        ):
+            prplugin.Graph.from_igraph(graph)
+
+    def test_an_attribute_that_the_edges_have_not(self, igraph):
+        graph = igraph.Graph(3, [(0, 1)], edge_attrs={"cost": [1.0]})
+        with pytest.raises(prplugin.ColumnNotFoundError, match="no attribute 'price'; they have: 'cost'"):
+            prplugin.Graph.from_igraph(graph, weights="price")
+        with pytest.raises(prplugin.InvalidOptionError, match="weights must be the name of an attribute"):
+            prplugin.Graph.from_igraph(graph, weights=[1.0])
+
+    def test_something_else(self):
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"takes a graph of igraph, not builtins\.list"):
+            prplugin.Graph.from_igraph([])
+
+
+@settings(deadline=None, max_examples=examples(100))
+@given(
+    st.integers(1, 7).flatmap(
+        lambda n: st.tuples(
+            st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.sampled_from([0.0, 0.5, 1.0, 2.0])))
+        )
+    ),
+    st.booleans(),
+)  # fmt: skip
+def test_any_multigraph_is_that_of_its_edge_frame(drawn, directed):
+    n, rows = drawn
+    expected = solved(n, [row[:2] for row in rows], [row[2] for row in rows], directed=directed)
+    networkx = pytest.importorskip("networkx")
+    graph = (networkx.MultiDiGraph if directed else networkx.MultiGraph)()
+    graph.add_nodes_from(reversed(range(n)))
+    graph.add_weighted_edges_from(rows)
+    assert_close(ranks_of(prplugin.Graph.from_networkx(graph)), expected)
+    igraph = pytest.importorskip("igraph")
+    graph = igraph.Graph(n, [row[:2] for row in rows], directed=directed)
+    graph.es["weight"] = [row[2] for row in rows]
+    assert_close(ranks_of(prplugin.Graph.from_igraph(graph)), expected)
+
+
+def test_a_graph_of_igraph_loads_no_networkx():
+    pytest.importorskip("igraph")
+    code = (
+        "import igraph, prplugin, sys\n"
+        "prplugin.Graph.from_igraph(igraph.Graph.Ring(5)).rank()\n"
+        "print([name for name in ('networkx', 'scipy', 'numba') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[]", done.stderr
