@@ -3,9 +3,8 @@
 ``python -m benchmarks everyday``. Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits.
 SciPy is the loop that one writes by hand, as in `peers`: `pandas.factorize`, a compressed matrix, and iterations until
 alpha / (1 - alpha) times a step's change is at most 1e-6; prplugin proves an error of 1e-6, rounding included. "Frame
-to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size; the least of them is in
-brackets. Kernels: whether the process has worked on so many edges before that Numba's kernels are in use below a
-million edges, too. "First call" is of fresh processes with no kernels on disk, imports after pandas included.
+to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size. Kernels: whether the process has worked on so many edges before that Numba's kernels are in use below a
+million edges, too; "no" keeps the process from it however many calls it makes. "First call" is of fresh processes with no kernels on disk, imports after pandas included.
 """
 
 from __future__ import annotations
@@ -53,9 +52,12 @@ from benchmarks.peers.scipy_by_hand import build, rank
 def scipy():
     ids, matrix = build(edges)
     return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
+from prplugin import machine
 if sys.argv[2] == "yes":
     for _ in range(4):
         prplugin.Graph(frame(1 << 20))
+else:
+    machine.COMPILED_AFTER = 10**12
 runs = int(sys.argv[3])
 matrix, graph = build(edges)[1], prplugin.Graph(edges)
 whole = alternately(scipy, edges.pagerank, runs=runs)
@@ -86,18 +88,12 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     for m in SIZES[:4] if quick else SIZES:
         first: dict[str, list[float]] = {"SciPy": [], "ours": []}
         for _ in range(1 if quick else 5):
-            for side, seconds in first.items():
+            for side in first:
                 with tempfile.TemporaryDirectory() as cache:
-                    seconds += in_a_process(FIRST, str(m), side, NUMBA_CACHE_DIR=cache)
+                    first[side] += in_a_process(FIRST, str(m), side, NUMBA_CACHE_DIR=cache)
         runs = 200 if m <= 2_000 else 100 if m <= 10_000 else 15 if m <= 100_000 else 9
         for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
-            # Without kernels no more calls than the process stays without.
-            most = max(1, (3 << 20) // (3 * m)) if kernels == "no" else 10**9
-            samples = _warm(m, kernels, min(runs, most))
-            if most < runs:
-                for _ in range(4):
-                    more = _warm(m, kernels, most)
-                    samples = [one + other for one, other in zip(samples, more, strict=True)]
+            samples = _warm(m, kernels, runs)
             theirs, ours, prepared_theirs, prepared = samples
             yield {
                 "edges": m,

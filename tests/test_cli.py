@@ -295,7 +295,11 @@ def test_an_interrupt_is_one_line(tmp_path):
 def test_verify_compares_every_way_to_rank(edges):
     result = run("verify", edges, "--weight", "w")
     assert result.exit_code == 0
-    can = [name for name, method in prplugin.methods.registry.methods().items() if method.unfit(None, this_machine()) is None]
+    can = [
+        name
+        for name, method in prplugin.methods.registry.methods().items()
+        if method.unfit(None, this_machine()) is None
+    ]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
 

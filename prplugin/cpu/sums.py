@@ -8,6 +8,8 @@ function here comes with one that says how long its chains are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
@@ -41,6 +43,10 @@ def totals(terms: Floats) -> Floats:
         terms = folded
     sums: Floats = terms.sum(axis=0)
     return sums
+
+
+PIECE = 1 << 14
+"""Terms whose places in their groups are found in one go: what that takes does not grow with the edges."""
 
 
 def fan_for(longest: int) -> int:
@@ -89,19 +95,25 @@ class GroupSums:
         self._levels: list[Integers] = []
         while longest > fan:
             pieces = -(-sizes // fan)
-            piece = (np.cumsum(pieces) - pieces).take(groups)
-            cut = np.flatnonzero((sizes > fan).take(groups))
-            piece[cut] += _places(groups[cut]) // fan
+            piece, seen = (np.cumsum(pieces) - pieces).take(groups), np.zeros_like(sizes)
+            for begin in range(0, groups.size, PIECE):
+                some = groups[begin : begin + PIECE]
+                cut = np.flatnonzero((sizes > fan).take(some))
+                some = some[cut]
+                piece[begin + cut] += (seen.take(some) + _places(some)) // fan
+                seen += np.bincount(some, minlength=sizes.size)
             self._levels.append(piece)
             groups, sizes, longest = np.repeat(np.arange(n), pieces), pieces, -(-longest // fan)
         self._levels.append(groups)
 
     def __call__(self, terms: Floats) -> Floats:
         """Sum the terms of each group; a group of none sums to 0."""
+        sums: Any = terms
         for pieces in self._levels[:-1]:
-            terms = np.bincount(pieces, terms)
+            sums = np.bincount(pieces, sums)
         # bincount forgets its weights where there is nothing to count, and returns integers.
-        return np.bincount(self._levels[-1], terms, self._n).astype(np.float64, copy=False)
+        summed: Floats = np.bincount(self._levels[-1], sums, self._n).astype(np.float64, copy=False)
+        return summed
 
 
 def _places(groups: Integers) -> Integers:
@@ -110,6 +122,6 @@ def _places(groups: Integers) -> Integers:
     sizes = np.bincount(groups)
     ranked = np.arange(order.size)
     ranked -= np.repeat(np.cumsum(sizes) - sizes, sizes)
-    places = np.empty_like(order)
+    places: Integers = np.empty_like(order)
     places[order] = ranked
     return places

@@ -20,7 +20,15 @@ __all__ = ["Adjacency", "ends_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
-    """A directed multigraph on vertices 0..n-1."""
+    """A directed multigraph on vertices 0..n-1.
+
+    Attributes
+    ----------
+    product : Product, optional
+        Kept by `prplugin.graph.product` between rankings.
+    """
+
+    product: Any = None
 
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges

@@ -20,8 +20,9 @@ runs_on = "cpu"
 memory = Memory(
     place="host",
     arrays=("product", "out_weight"),
-    vertex=Size(5 * 8),  # divisors, old and new ranks, and what they differ by
-    many_vertex=Size(40),
+    # Old and new ranks, and what they differ by; without weights, divisors and contributions.
+    vertex=Size(6 * 8, weight=-2),
+    many_vertex=Size(56),
 )
 
 
