@@ -13,7 +13,6 @@ import prplugin
 from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
-from prplugin.graph import factorize
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers._schedule import Schedule, Segment
@@ -42,7 +41,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
 
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
-    monkeypatch.setattr(factorize, "COMPILED_FROM", 0)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
     monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))

@@ -14,7 +14,7 @@ from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
 __all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "Memory", "Size", "footprint"]
 
-Array = Literal["rows", "csr", "csc", "row maps", "out_weight"]
+Array = Literal["rows", "csr", "csc", "product", "out_weight"]
 
 
 class Bytes(NamedTuple):
@@ -115,7 +115,7 @@ class Memory:
 class Counts:
     """What is known of a graph that need not be there: it stands in for an `Adjacency` where bytes are counted.
 
-    `built` (frozenset of str): Which of "rows", "csr", "csc" and "out_weight" are there.
+    `built` (frozenset of str): Which of "rows", "csr", "csc", "product" and "out_weight" are there.
     `elsewhere`: The same graph in the other memory space, if it has been copied there.
     `longest`: Largest in-degree. None: not known.
     `spilled`: As that of `Edges`.
@@ -138,7 +138,7 @@ class Counts:
         if isinstance(graph, Counts):
             return graph
         known = vars(graph)
-        built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight") if name in known}
+        built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight", "product") if name in known}
         grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:
             built |= {"csc", "out_weight"}
@@ -226,18 +226,25 @@ def _brought(graph: Counts, place: Place) -> tuple[Counts, Footprint]:
 
 def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
     """Build one of the graph's arrays, unless it is there: see `prplugin.graph.adjacency`."""
-    if array in graph.built:
-        return graph, so_far
     n, m, place = graph.n, graph.m, graph.place
     compiled = m >= COMPILED_FROM
+    if array == "product" and not compiled:  # a term per edge, in each ranking
+        so_far = so_far.then(place, 8 * m)
+    if array in graph.built:
+        return graph, so_far
     if array == "rows":  # of edges that are stored by target alone; on the host a lasting graph has them
         so_far = so_far.then(place, m * graph.index if place == "device" else 0)
-    elif array == "row maps":  # of `RowSums`: terms to groups of rows and back
-        so_far = so_far.then(place, 8.25 * m + 8 * n, 16 * m + 16 * n)
+    elif array == "product":  # see `prplugin.graph.product`
+        if compiled:
+            graph, so_far = _with_array("csc", graph, so_far)
+        else:  # sources and the map of `GroupSums`
+            so_far = so_far.then(place, 16.25 * m, 24 * n)
+        if graph.weighted:
+            graph, so_far = _with_array("out_weight", graph, so_far)
+            so_far = so_far.then(place, 8 * m, 9 * m)
     elif array == "out_weight":
         if place == "host" and graph.weighted and not compiled:
-            graph, so_far = _with_array("csr", graph, so_far)
-            so_far = so_far.then(place, passes=24.25 * m + 24 * n)
+            so_far = so_far.then(place, passes=16.25 * m + 24 * n)
         so_far = so_far.then(place, 8 * n, (12.5 * m + 16 * n) * (place == "device" and graph.weighted))
     else:
         graph, so_far = _with_array("rows", graph, so_far)

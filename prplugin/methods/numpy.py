@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.sums import RowSums, total
+from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
+from prplugin.graph.product import product_of
+from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import BatchStep, Step, Sums
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
@@ -18,10 +19,10 @@ name = "numpy"
 runs_on = "cpu"
 memory = Memory(
     place="host",
-    arrays=("csc", "row maps", "out_weight"),
-    edge=Size(8, weight=1),  # terms and normalized weights
-    vertex=Size(5 * 8),  # divisors, old and new ranks, and what they differ by
-    many_vertex=Size(40),
+    arrays=("product", "out_weight"),
+    # Old and new ranks, and what they differ by; without weights, divisors and contributions.
+    vertex=Size(6 * 8, weight=-2),
+    many_vertex=Size(56),
 )
 
 
@@ -58,25 +59,20 @@ class _Pull:
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
-        offsets, self._sources, weights = adjacency.csc
-        self._row_sums = RowSums(offsets)
+        worked_on(adjacency.m)
+        self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
         self._dangling = np.flatnonzero(out_weight == 0)
-        self._shares: Floats | None = None
-        if weights is None:
-            # c = x / W, once a vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
-            self._divisor = np.maximum(out_weight, 1.0)
-        else:
-            # The edge's share w / W, never x / W: 1 / W overflows where weights are denormal.
-            self._shares = _shares(weights, out_weight[self._sources])
+        # c = x / W, once per vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
+        self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
         self.chain = StepChain(
-            row=self._row_sums.chain,
+            row=self._product.depth,
             # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 1,
             dangling=chain(n),
             vectors=problem.vector_chain,
             norm=chain(n) + 1,
@@ -88,21 +84,13 @@ class _Pull:
 
     def __call__(self) -> Sums:
         x = self._x
-        if self._shares is None:
-            terms = (x / self._divisor)[self._sources]
-        else:
-            terms = x[self._sources] * self._shares
-        y = self._row_sums(terms)
+        y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
         y += self._alpha * self._mass * self._dangling_target + self._teleport
-        self._x, self._mass = y, total(y[self._dangling])
-        moves = np.abs(y - x)
+        self._x, self._mass = y, total(y.take(self._dangling))
+        moves = y - x
+        np.abs(moves, out=moves)
         return Sums(total(moves), float(moves.max()))
 
     def ranks(self) -> Floats:
         return self._x
-
-
-def _shares(weights: Floats, out_weights: Floats) -> Floats:
-    """Divide; 0 where all weights of the source are 0, which makes it dangling."""
-    return np.divide(weights, out_weights, out=np.zeros_like(weights), where=out_weights > 0)
