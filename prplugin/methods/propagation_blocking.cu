@@ -7,7 +7,7 @@
 // their edges in shared memory, and sums and ends the rows (merge.cuh).
 // Memory: 4.5 bytes of indices an edge (and a share), and a value written and read, all of it in whole sectors. A
 // contribution is read once for each span of its tile, mostly from the L2 cache. 28 bytes read and 12 or 16 written a
-// vertex; two barriers of the grid an iteration.
+// vertex; two barriers of the grid an iteration. Where iterations are mixed, see mixing.cuh.
 // Wins: on large graphs whose contributions outgrow the L2 cache, where a gathered one moves a sector of 32 bytes.
 //
 //   WEIGHTED  0 or 1
@@ -203,9 +203,9 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
               const double *target, long long target_step, const double *teleport,
               long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to,
-              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window, int period, int fresh, int width,
-              float *residuals, float *corrections, double *kept, History *history, double *weights,
-              double *products) {
+              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
+              int period, int fresh, int width, float *residuals, float *corrections, double *kept, History *history,
+              double *weights, double *products) {
     extern __shared__ double room[];  // for a tile first, for the terms of a piece then
     Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next, early};
     auto spread = [&](const real_t *contributions) {

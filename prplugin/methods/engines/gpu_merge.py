@@ -53,10 +53,10 @@ LONG_ROW = 32
 MANY = 10
 """Iterations left, at the pace of the last one, from which mixing is worth its history."""
 
-FAR = 150
-"""Iterations left from which a longer window is."""
+FAR = 250
+"""Iterations that the contraction may have left from which a longer window is."""
 
-WINDOWS = ((8, 4), (16, 8))
+WINDOWS = ((8, 4), (16, 4))
 """Differences that a mix goes by, and iterations from one mix to the next: of the short window and of the long one."""
 
 MIXING_ROOM = 4608
@@ -271,19 +271,18 @@ class MergeStep(LaunchStep):
         self.measured, self.lost = [], 0
         stall = (1 + self._alpha) / 2  # the contraction brings exact plain iterations below alpha
         while (left := budget - len(self.measured)) > 0:
-            before = self._change
             ending = Ending(min(left, self.at_once), goal, stall)
             steps, reason = self._launched(ending, mixes=True)
             self.measured += steps
             if reason in (GOAL, STALL):
                 break
             if reason == FAR_AWAY:
-                before, change = ([before] + [sums.change for sums in steps])[-2:]
-                self._remember(math.log(goal / change) / math.log(change / before))
+                # The first iterations are faster than those to come; none is slower than this.
+                self._remember(math.log(goal / self._change) / math.log(self._alpha))
         return len(self.measured)
 
     def _remember(self, left: float) -> None:
-        """Make room for the history that mixing takes, as far as there is room, with so many plain iterations left."""
+        """Make room for the history that mixing takes, as far as there is room, with so many plain iterations left at most."""
         import cupy
 
         blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
