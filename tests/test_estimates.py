@@ -22,6 +22,7 @@ from prplugin.graph.memory import NOTHING, Bytes, Counts
 from prplugin.machine import this_machine
 from prplugin.methods import estimates
 from prplugin.methods import numba as numba_method
+from prplugin.methods.engines import gpu_merge
 from prplugin.methods.registry import methods
 from prplugin.solver import host_window as windows
 from prplugin.solver import loop
@@ -342,15 +343,15 @@ def test_bytes_on_the_gpu_are_those_measured(method, library, weight, shape, mon
     posed = rapids.as_cudf(edges) if library == "cudf" else edges
     prplugin.Graph(posed, weight=weight).rank(method=method)  # compiles
     graph = prplugin.Graph(posed, weight=weight)
-    found, leaps, window = graph.estimate()[method], [], loop._window
+    found, history, history_bytes = graph.estimate()[method], [0], gpu_merge.history_bytes
 
-    def noted(step: Any) -> Any:
-        leaps.append(method)
-        return window(step)
+    def noted(*sizes: int) -> int:
+        history.append(history_bytes(*sizes))
+        return history[-1]
 
-    monkeypatch.setattr(loop, "_window", noted)
+    monkeypatch.setattr(gpu_merge, "history_bytes", noted)
     peak = peak_on_gpu(lambda: graph.rank(method=method))
-    estimated = found.device_leaping if leaps else found.device
+    estimated = found.device + history[-1]
     said = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"
     print(said, f"{estimated / peak:.2f}")
     assert abs(estimated - peak) <= MARGIN * peak + CONSTANT, said

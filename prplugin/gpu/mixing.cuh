@@ -5,7 +5,7 @@
 //
 //     || r_k - sum_i g_i (r_(k-i+1) - r_(k-i)) ||_2,   i = 1 .. m,                                               (1)
 //
-// by normal equations with a ridge of RIDGE times their trace, and the next iterate is
+// by normal equations with a ridge of RIDGE times their trace; the next iterate is
 //
 //     z = max(0, y_k - sum_i g_i (y_(k-i+1) - y_(k-i))),   x_(k+1) = z / s,   s = sum(z).                        (2)
 //
@@ -90,9 +90,12 @@ struct Mixing {
     float *corrections;         // (m / p) x n
     double *kept;               // n: y_k of the last mix
     History *history;           // from launch to launch
-    double *weights, *partials; // m; and a product for each pair of (1) and each block of the grid
+    double *weights, *partials; // g; and a product for each pair of (1) and each block of the grid
 
-    __device__ int before(int place, int count) const { return place < count ? place + window + 1 - count : place - count; }
+    // The place so many before another one, of those of the residuals.
+    __device__ int before(int place, int count) const {
+        return place < count ? place + window + 1 - count : place - count;
+    }
 };
 
 // Products of all pairs that the normal equations of (1) need, over some rows: a thread has one pair, and perhaps only
@@ -112,7 +115,8 @@ struct Products {
     // Adds rows first..last, which this block has written; `tile` is in shared memory. All threads must call it.
     __device__ void add(long long first, long long last, long long n, int differences, int newest, const Mixing &mixing,
                         double *tile) {
-        int width = mixing.width, stride = width + 1;  // a column more, so that threads of a warp read from several banks
+        int width = mixing.width;
+        int stride = width + 1;  // a column more, so that threads of a warp read from several banks
         for (long long begin = first; begin < last; begin += width) {
             int rows = static_cast<int>(min(static_cast<long long>(width), last - begin));
             for (int vector = threadIdx.x / WARP; vector <= differences; vector += blockDim.x / WARP) {
@@ -126,7 +130,9 @@ struct Products {
             }
             __syncthreads();
             if (share < shares) {
-                for (int row = share; row < rows; row += shares) product += tile[i * stride + row] * tile[j * stride + row];
+                for (int row = share; row < rows; row += shares) {
+                    product += tile[i * stride + row] * tile[j * stride + row];
+                }
             }
             __syncthreads();
         }
@@ -181,11 +187,12 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     if (lane < count) mixing.weights[lane] = is_solved ? weight : 0.0;
 }
 
-// Goes on to z of (2), or back to y_k, with contributions from there; all but the division by s. The sum of z comes as
-// `change` of the tally. All threads of the grid call it.
+// Goes on to z of (2), or back to y_k, and writes contributions from there, not divided by s. The sum of z comes as `change`
+// of the tally. All threads of the grid call it.
 template <typename contribution_t>
 __device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
-                            const double *weights, const double *outflow, double *ranks, contribution_t *contributions) {
+                            const double *weights, const double *outflow, double *ranks,
+                            contribution_t *contributions) {
     const int at_once = 4;
     int newest = mixing.before(history.next, 1), corrections = mixing.window / mixing.period;
     int upcoming = history.latest + 1 == corrections ? 0 : history.latest + 1;
@@ -203,7 +210,8 @@ __device__ inline Tally mix(int differences, bool back, long long n, const Mixin
                 float brought[at_once];
 #pragma unroll
                 for (int k = 0; k < at_once; ++k) {
-                    brought[k] = mixing.residuals[mixing.before(newest, min(first + k, differences - 1)) * n + v];
+                    int age = min(first + k, differences - 1);
+                    brought[k] = mixing.residuals[mixing.before(newest, age) * n + v];
                 }
 #pragma unroll
                 for (int k = 0; k < at_once; ++k) {
