@@ -3,10 +3,9 @@
 ``python -m benchmarks everyday``. Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits.
 SciPy is the loop that one writes by hand, as in `peers`: `pandas.factorize`, a compressed matrix, and iterations until
 alpha / (1 - alpha) times a step's change is at most 1e-6; prplugin proves an error of 1e-6, rounding included. "Frame
-to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size. Kernels: whether the process
-has worked on so many edges before that Numba's kernels are in use below a million edges, too; "no" keeps the process
-from it however many calls it makes. "First call" is of fresh processes with no kernels on disk, imports after pandas
-included.
+to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size. "Kernels" says whether the
+process has worked on so many edges before that Numba's kernels are in use below a million edges, too; "no" keeps the
+process from it. "First call" is of fresh processes with no kernels on disk, imports after pandas included.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
         f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
         + (f", {machine['device']}; " if machine["device"] else "; ")
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + ". Medians; every sample is in the JSON file beside this one.",
+        + ". Medians; the JSON file of the run has every sample.",
         *([more.rstrip()] if more.strip() else []),
     ]
     words, rows = _summary(benchmark, results)
@@ -88,15 +88,14 @@ def _figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]
 
 
 def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
-    """Write each as SVG and PNG, the same bytes of the same rows."""
+    """Write each as SVG; the same rows give the same bytes."""
     if not drawn:
         return
     from matplotlib import rc_context
 
-    with rc_context({"svg.hashsalt": name}):
+    with rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         for end, figure in drawn.items():
             figure.savefig(output / f"{name}{end}.svg", metadata={"Date": None})
-            figure.savefig(output / f"{name}{end}.png", dpi=150)
 
 
 def keys(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, ...]:

@@ -63,15 +63,15 @@ def save(
     besides: Sequence[Beside] = (),
     findings: Sequence[Finding] = (),
 ) -> Path:
-    """Write KIND.md, KIND.json and KIND.png, KIND being "cpu" or the name of the GPU; return the first."""
+    """Write KIND.md, KIND.json and KIND.svg, KIND being "cpu" or the name of the GPU; return the first."""
     folder.mkdir(parents=True, exist_ok=True)
     device = about["machine"]["device"]
     kind = "cpu" if device is None else re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia "))
     (folder / f"{kind}.json").write_text(_json(results, methods, about, besides, findings), encoding="utf-8")
     if any(result.error is not None for result in results):
-        _picture(results).savefig(folder / f"{kind}.png", dpi=120, metadata={"Software": None})
+        _picture(results).savefig(folder / f"{kind}.svg", metadata={"Date": None})
     markdown = folder / f"{kind}.md"
-    text = _markdown(results, found, methods, about, f"{kind}.png", section(besides, tuple(SHAPES), findings))
+    text = _markdown(results, found, methods, about, f"{kind}.svg", section(besides, tuple(SHAPES), findings))
     markdown.write_text(text, encoding="utf-8")
     return markdown
 

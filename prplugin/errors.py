@@ -22,6 +22,7 @@ __all__ = [
     "PageRankError",
     "RefusedRows",
     "WorkerLostError",
+    "merged",
     "refusal",
 ]
 
@@ -64,6 +65,30 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
     made = error(refused.say(refused))
     made.refused = refused
     return made
+
+
+def merged(errors: list[PageRankError]) -> PageRankError:
+    """Make one error of those of several parts: the first; where it speaks of rows, of those of all parts."""
+    first = errors[0].refused
+    if first is None:
+        return errors[0]
+    alike = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
+    alike = [refused for refused in alike if _saying(refused) == _saying(first)]
+    held = [refused.held or [""] * len(refused.rows) for refused in alike]
+    rows = sorted(
+        (row, what) for refused, what_each in zip(alike, held, strict=True)
+        for row, what in zip(refused.rows, what_each, strict=True)
+    )  # fmt: skip
+    shown = [row for row, _ in rows[: len(first.rows) if len(alike) == 1 else 5]]
+    whole = RefusedRows(
+        first.say, sum(refused.count for refused in alike), shown, [what for _, what in rows[: len(shown)]]
+    )
+    return refusal(type(errors[0]), whole)
+
+
+def _saying(refused: RefusedRows) -> Any:
+    say: Any = refused.say
+    return getattr(say, "func", say), getattr(say, "args", ())
 
 
 class InvalidEdgesError(PageRankError, ValueError):

@@ -154,6 +154,16 @@ def test_an_overflowing_sum_is_found_on_large_graphs_too(monkeypatch):
     test_edges_that_cannot_be_ranked("weights that overflow when summed")
 
 
+def test_labels_that_are_missing_values_are_names():
+    named = EDGES.set_axis(pd.Index([float("nan"), "dst", pd.NA], dtype=object), axis="columns")
+    expected = EDGES.pagerank(weight="w")
+    pd.testing.assert_frame_equal(named.pagerank(float("nan"), "dst", weight=pd.NA), expected)
+    ends = EDGES[["w", "src", "dst"]].set_axis(pd.Index([pd.NA, "src", "dst"], dtype=object), axis="columns")
+    pd.testing.assert_frame_equal(ends.pagerank(), EDGES.pagerank())
+    with pytest.raises(prplugin.InvalidEdgesError, match="column nan is in the frame 2 times"):
+        EDGES.set_axis([float("nan"), "dst", float("nan")], axis="columns").pagerank(float("nan"), "dst")
+
+
 MISSING = {
     "no known pair": (
         pd.DataFrame({"a": [1], "b": [2]}),
@@ -238,14 +248,14 @@ OPTION_CASES = {
     "threads": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},
-        "personalization gives values to 2 vertices not in the graph: 8, 9. Remove them, or add them",
+        "personalization names 2 vertices not in the graph: 8, 9. Remove them, or add them",
     ),
-    "an unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling gives values to 1 vertex not in the graph: 9."),
+    "an unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling names 1 vertex not in the graph: 9."),
     "vertices of another kind": (
         {"personalization": {"1": 1}}, "personalization names vertices by ids of kind string, but the graph's are of kind integer",
     ),
     "a vertex twice": (
-        {"nstart": pd.Series([1, 2], index=[3, 3])}, "nstart gives more than one value to 1 vertex: 3. Add them up or drop",
+        {"nstart": pd.Series([1, 2], index=[3, 3])}, "nstart names 1 vertex more than once: 3. Drop all but one, or add up",
     ),
     "NaN": ({"personalization": {1: math.nan}}, "personalization has 1 value missing or NaN: nan in entry 0 "),
     "a null value": ({"personalization": {1: None}}, "personalization has 1 value missing or NaN: None in entry 0 "),
@@ -256,8 +266,8 @@ OPTION_CASES = {
     "sum 0": ({"personalization": {1: 0, 2: 0.0}}, "personalization sums to 0: at least one vertex needs a positive value."),
     "sum past float64": ({"dangling": {1: BIG, 2: BIG}}, "dangling sums to more than float64 holds."),
     "empty": ({"personalization": {}}, "personalization is empty: it must give a positive value to at least one vertex."),
-    "a list": ({"dangling": [1, 2, 3]}, "dangling must be a dict of vertex: value, a Series"),
-    "an array": ({"nstart": np.ones(3)}, "nstart must be a dict of vertex: value, a Series"),
+    "a list of dicts": ({"dangling": [{1: 2}]}, "dangling is a list with 1 dict: a list names vertices."),
+    "an array": ({"nstart": np.ones(7)}, "nstart is an array of shape (7,), but the graph has"),
     "a frame without values": (
         {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
     ),

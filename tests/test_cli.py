@@ -216,6 +216,11 @@ def test_running_out_of_memory_is_one_line(edges, monkeypatch):
     refused(run("rank", edges), "out of memory: Unable to allocate 1 TiB")
 
 
+def test_a_file_that_does_not_fit_into_memory_is_one_line(edges, monkeypatch):
+    monkeypatch.setattr(prplugin.machine, "bytes_available", lambda: 1000)
+    refused(run("rank", edges), "5 edges have been read, and")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
 def test_a_full_disk_is_one_line(edges):
     command = [sys.executable, "-m", "prplugin", "rank", edges]
@@ -233,7 +238,9 @@ def test_a_full_disk_is_one_line(edges):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
 def test_closed_standard_streams_are_one_line(edges):
-    for arguments, closed, name in [(["rank", edges, "-o", "-"], ">&-", "output"), (["rank", "-"], "<&-", "input")]:
+    printing = (["rank", edges], ["rank", edges, "-o", "-"], ["verify", edges], ["methods", "--json"], ["--help"])
+    cases = [(arguments, ">&-", "output") for arguments in (*printing, ["rank", "--help"], ["--version"])]
+    for arguments, closed, name in [*cases, (["rank", "-"], "<&-", "input")]:
         shell = ["sh", "-c", f'"$0" -m prplugin "$@" {closed}', sys.executable, *arguments]
         result = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
         assert (result.returncode, result.stderr) == (1, f"prplugin: standard {name}: Bad file descriptor\n")

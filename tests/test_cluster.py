@@ -244,10 +244,10 @@ def test_kinds_that_differ_between_parts():
 
 def test_values_for_unknown_and_repeated_vertices():
     edges = chain_of(6)
-    with pytest.raises(InvalidOptionError, match="gives values to 2 vertices not in the graph: 77, 99"):
+    with pytest.raises(InvalidOptionError, match="names 2 vertices not in the graph: 77, 99"):
         spread(edges, 3, personalization={1: 1, 77: 1, 2: 1, 99: 1})
     twice = pd.Series([1.0, 2.0, 3.0], index=[1, 2, 1])
-    with pytest.raises(InvalidOptionError, match="more than one value to 1 vertex: 1"):
+    with pytest.raises(InvalidOptionError, match="names 1 vertex more than once: 1"):
         spread(edges, 3, dangling=twice)
     with pytest.raises(InvalidOptionError, match="sums to 0"):
         spread(edges.astype(str), 3, nstart={"1": 0})

@@ -138,7 +138,7 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     assert "- `a-method-float32-another`: residual: 2.0e-06 > 1.0e-06" in text
     assert "`another` did not run: no GPU" in text
     assert len(json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))["cases"]) == 2
-    assert (tmp_path / "cpu.png").stat().st_size > 1_000
+    assert (tmp_path / "cpu.svg").stat().st_size > 1_000
 
 
 def test_only_methods_that_vary_may_refuse_what_others_prove(monkeypatch: pytest.MonkeyPatch) -> None:

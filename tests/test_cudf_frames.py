@@ -591,9 +591,9 @@ def test_options_that_mean_nothing(name):
 
 
 VALUES_ON_THE_GPU = {
-    "unknown": (lambda: cudf.Series([1, 1, 2], index=[1, 8, 9]), "gives values to 2 vertices not in the graph: 8, 9. "),
+    "unknown": (lambda: cudf.Series([1, 1, 2], index=[1, 8, 9]), "names 2 vertices not in the graph: 8, 9. "),
     "unknown, of another type": (lambda: cudf.Series([1, 2], index=cudf.Index([2**64 - 1, 3], dtype="uint64")), f"not in the graph: {2**64 - 1}. "),
-    "repeated": (lambda: cudf.Series([1, 2, 3], index=[3, 1, 3]), "gives more than one value to 1 vertex: 3. Add them up"),
+    "repeated": (lambda: cudf.Series([1, 2, 3], index=[3, 1, 3]), "names 1 vertex more than once: 3. Drop all but one"),
     "of another kind": (lambda: cudf.Series([1], index=["1"]), "names vertices by ids of kind string, but the graph's are of kind integer"),
     "empty": (lambda: cudf.Series([], index=[], dtype="float64"), "is empty: it must give a positive value"),
     "null": (lambda: cudf.Series([1, None], index=[1, 2]), "has 1 value missing or NaN: <NA> in entry 1 "),

@@ -158,7 +158,7 @@ def test_prepared_once_ranked_often(client):
     with pytest.raises(prplugin.MethodUnavailableError, match="several workers"):
         graph.csr()
     for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
-        with pytest.raises(prplugin.MethodUnavailableError, match="one personalization at a time"):
+        with pytest.raises(prplugin.MethodUnavailableError, match="which seeds needs"):
             graph.rank(seeds=many)
 
 
@@ -230,6 +230,79 @@ def test_two_at_a_time(client):
         thread.join()
     for edges, ranks in zip(frames, results, strict=True):
         same(ranks, edges.pagerank())
+
+
+@pytest.fixture(params=["here", "on a cluster", "persisted on a cluster"])
+def hold(request, monkeypatch):
+    """Make frames of partitions that may differ from what Dask is told of them."""
+    if request.param == "here":
+        monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
+    else:
+        request.getfixturevalue("client")
+
+    def held(*parts):
+        frame = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False)
+        return frame.persist() if request.param.startswith("persisted") else frame
+
+    return held
+
+
+PART = pd.DataFrame({"src": [1, 2, 2], "dst": [2, 3, 1], "w": [1.0, 2.0, 0.5]})
+
+
+def test_columns_of_partitions_are_taken_by_name(hold):
+    whole = pd.concat([PART, PART + 1], ignore_index=True)
+    for names in (["src", "dst", "w"], ["src", "dst"]):  # some are in use, or all
+        first, second = PART[names], (PART + 1)[names[::-1]]
+        same(hold(first, second).pagerank(), whole.pagerank())
+    same(hold(PART, (PART + 1)[["w", "dst", "src"]]).pagerank(weight="w"), whole.pagerank(weight="w"))
+    same(hold(PART, (PART + 1)[["dst", "src"]]).pagerank(), whole.pagerank())
+
+
+def test_partitions_that_lack_a_column_are_named(hold):
+    with pytest.raises(
+        prplugin.ColumnNotFoundError, match=r"no column 'src' in partition 1. Its columns are 'dst', 'w'"
+    ):
+        hold(PART, PART[["dst", "w"]]).pagerank()
+    with pytest.raises(prplugin.ColumnNotFoundError, match="no column 'w' in partition 2"):
+        hold(PART, PART, PART[["dst", "src"]]).pagerank(weight="w")
+    with pytest.raises(prplugin.InvalidEdgesError, match="column 'src' is in partition 1 2 times"):
+        hold(PART, pd.concat([PART, PART[["src"]]], axis=1)).pagerank()
+
+
+def test_partitions_of_one_kind_are_read_in_the_type_that_holds_all(hold):
+    ids = PART[["src", "dst"]]
+    same(hold(ids.astype("int8"), ids + 1000).pagerank(), pd.concat([ids, ids + 1000]).pagerank())
+    large = ids.astype("uint64") + 2**63
+    same(hold(ids, large).pagerank(), pd.concat([ids.astype("uint64"), large]).pagerank())
+    with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
+        hold(ids - 5, large).pagerank()
+    same(hold(PART.iloc[:0].astype(str), ids).pagerank(), ids.pagerank())
+    wide = PART.assign(w=[0.1, 0.2, 0.3])
+    expected = pd.concat([PART, wide]).pagerank(weight="w", tol=1e-12)
+    same(hold(PART.astype({"w": "float32"}), wide).pagerank(weight="w", tol=1e-12), expected, 2e-12)
+    days = ids.apply(lambda column: pd.to_datetime(column, unit="D", utc=True))
+    there = days.apply(lambda column: column.dt.tz_convert("Europe/Berlin"))
+    same(hold(days, there).pagerank(), pd.concat([days, days]).pagerank())
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [(str, "string"), (bool, "boolean"), ("M8[ns]", "datetime")])
+def test_partitions_of_two_kinds_are_refused_by_name(hold, dtype, kind):
+    other = PART.astype({"src": dtype, "dst": dtype})
+    message = rf"column 'src' of partition 0 \(int64\) .* integer, but .* of partition 2 \(.*\) of kind {kind}"
+    with pytest.raises(prplugin.InvalidEdgesError, match=message):
+        hold(PART, PART, other).pagerank()
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"in partition 1: column 'w' holds .* not real numbers"):
+        hold(PART, PART.astype({"w": "M8[ns]"})).pagerank(weight="w")
+
+
+def test_rows_of_all_partitions_are_counted(hold):
+    bad = PART.assign(w=[-1.0, 1.0, -2.0])
+    with pytest.raises(
+        prplugin.InvalidEdgesError, match=r"3 values below 0: -1.0 in row 3, -2.0 in row 5, -1.0 in row 6"
+    ) as raised:
+        hold(PART, bad, bad.iloc[:1]).pagerank(weight="w")
+    assert "partition" not in str(raised.value)
 
 
 def out_of_memory(*arguments, **options):

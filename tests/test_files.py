@@ -7,6 +7,8 @@ import io
 import json
 import os
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -14,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError
-from prplugin.io import check_output, columnar, read_edges, write_frame
+import prplugin
+from prplugin import machine
+from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, OutOfMemoryError
+from prplugin.io import blocks, check_output, content, read_edges, write_frame
 
 BANNER = "%%MatrixMarket matrix coordinate"
 
@@ -157,6 +161,7 @@ def test_a_header_is_what_names_known_or_named_columns_or_is_not_all_numbers(wri
         ("edges.tsv", f"-1\t2\n{2**63}\t3\n", 2, "negative"),
         ("edges.csv", b"src,dst\na,b\nc,\xff\xfe\n", 3, r"b'\\xff\\xfe', which is not UTF-8"),
         ("edges.csv", b"src,dst\na,b\nc,\0\n", 3, "zero byte"),
+        ("edges.csv", b"src,dst\na,b\n\xff\n", 3, "1 field"),
         ("edges.mtx", f"{BANNER} pattern general\n% c\n3 3 2\n1 2\n4 1\n", 5, "'4', but the size line allows 1 to 3"),
         ("edges.mtx", f"{BANNER} pattern general\n3 3 2\n1 2\n0 1\n", 4, "'0', but the size line allows 1 to 3"),
         ("edges.mtx", f"{BANNER} pattern general\n3 3 3\n1 2\n2 1\n", 2, "3 entries, but 2 follow"),
@@ -169,6 +174,15 @@ def test_a_header_is_what_names_known_or_named_columns_or_is_not_all_numbers(wri
         ("edges.mtx", f"{BANNER} complex hermitian\n3 3 0\n", 1, "complex"),
         ("edges.mtx", "%%MatrixMarket matrix array real general\n3 3\n", 1, "array format"),
         ("edges.mtx", "1 2\n", 1, "banner"),
+        ("edges.mtx", f"{BANNER} real symmetric\n3 3 2\n2 1 1\n1 2 1\n", 4, r"entry \(1, 2\) is above the diagonal"),
+        ("edges.mtx", f"{BANNER} pattern symmetric\n3 3 1\n% c\n1 2\n", 4, r"entry \(1, 2\) is above the diagonal"),
+        ("edges.mtx", f"{BANNER} integer general\n3 3 1\n1 2 1.5\n", 3, "has 1.5, and the banner announces integers"),
+        ("edges.mtx", f"{BANNER} pattern general\n3 3 1\n1 2 1\n", 3, "3 fields where the first has 2"),
+        ("edges.mtx", f"{BANNER} real general\n3 3 {9 * 10**18}\n1 2 1\n", 2, "9,000,.*entries, but 1 follow"),
+        ("edges.mtx", f"{BANNER} real general\n{'9' * 5000} 3 1\n1 2 1\n", 2, "more than 64 bits"),
+        ("edges.csv", "src,dst\n1," + "2" * 200_000 + "\n", 2, "no 64-bit integer"),
+        ("edges.csv", "src,dst\r\n1,2\r\n\r\n3\r\n", 4, "1 field"),
+        ("edges.csv", "src,dst\n1,2\n".encode("utf-16-le"), 1, "zero byte"),
     ],
 )  # fmt: skip
 def test_a_malformed_line_is_named(written, name, content, line, says):
@@ -183,13 +197,109 @@ def test_a_malformed_line_is_named(written, name, content, line, says):
 )  # fmt: skip
 def test_a_malformed_weight_is_named(written, weight, says):
     with pytest.raises(InvalidEdgesError, match=f"line 3: column 'w' .*{says}"):
-        read_edges(written("edges.csv", f"src,dst,w\n1,2,1e-320\n2,1,{weight}\n"), weight="w")
+        read_edges(written("edges.csv", f"src,dst,w\n1,2,1e-300\n2,1,{weight}\n"), weight="w")
+
+
+@pytest.mark.parametrize(
+    ("weight", "says"),
+    [
+        ("1e-400", "too near to 0"),
+        ("2e-324", "too near to 0"),
+        ("7e-324", "too near to 0"),
+        ("1e-999999999999999999999", "too near to 0"),
+        ("-1e-400", "below 0"),
+        ("1e400", "past the range"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("edges.csv", "src,dst,weight\n1,2,0e-999\n2,1,"),
+        ("edges.tsv", "src\tdst\tweight\n1\t2\t0.0\n2\t1\t"),
+        ("edges.txt", "# c\n1 2 2.2250738585072014e-308\n2 1 "),
+        ("edges.mtx", f"{BANNER} real general\n2 2 1\n2 1 "),
+    ],
+)
+def test_weights_that_float64_does_not_hold_are_named(written, name, before, weight, says):
+    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'weight' has '{weight}', which is {says}"):
+        read_edges(written(name, f"{before}{weight}\n"), weight="weight")
+
+
+@pytest.mark.parametrize("text", ["0x10", "1e3", "1.0", "+1", "007", "-0", "1_0", "\u0663", "true", "NaN"])
+def test_no_text_becomes_another_id(written, text):
+    rest = "".join(f"{i},{i}\n" for i in range(1, 9))
+    with pytest.raises(InvalidEdgesError, match="line 10: column 'src' has"):
+        read_edges(written("edges.csv", f"src,dst\n{rest}{text},2\n"))
+    assert pairs(read_edges(written("edges.csv", f"src,dst\n{rest}{text},2\n"), ids="string"))[-1] == (text, "2")
+    assert pairs(read_edges(written("edges.csv", f"src,dst\n{text},x\n"))) == [(text, "x")]
+
+
+def test_leading_zeros_are_dropped_only_where_integers_are_asked_for(written):
+    path = written("edges.csv", "src,dst\n7,8\n007,9\n")
+    assert pairs(read_edges(path, ids="integer")) == [(7, 8), (7, 9)]
+    with pytest.raises(InvalidEdgesError, match=r"line 3: .*leading zeros"):
+        read_edges(path)
+
+
+def test_dates_and_truth_values_stay_text(written):
+    path = written("edges.csv", "src,dst\n2024-01-01,12:00\ntrue,FALSE\nNone,nan\n")
+    assert pairs(read_edges(path)) == [("2024-01-01", "12:00"), ("true", "FALSE"), ("None", "nan")]
+
+
+def test_text_after_a_closing_quote_is_refused(written):
+    path = written("edges.csv", 'src,dst\nit"s,b\n"c ""d""",e\n\n"f"g,h\n')
+    with pytest.raises(InvalidEdgesError, match="line 5: its quotes"):
+        read_edges(path)
+
+
+@pytest.mark.parametrize("name", ["edges.csv", "edges.txt"])
+def test_fields_and_lines_may_be_long(written, monkeypatch, name):
+    monkeypatch.setattr(content, "PIECE_BYTES", 1 << 16)
+    between = "," if name == "edges.csv" else " "
+    long = "x" * (3 << 20)
+    lines = [f"src{between}dst", f"a{between}{long}", f"b{between}c"]
+    assert pairs(read_edges(written(name, "\n".join(lines)))) == [("a", long), ("b", "c")]
+    with pytest.raises(InvalidEdgesError, match=r"line 4: it has 1 field where the first has 2: 'x{60}'"):
+        read_edges(written(name, "\n".join([*lines, long])))
+
+
+def test_a_line_without_end_is_named(written, monkeypatch):
+    monkeypatch.setattr(blocks, "LONGEST_RECORD", 1 << 20)
+    with pytest.raises(InvalidEdgesError, match=r"line 3: it does not end within 1,048,576 bytes.*closing quote"):
+        read_edges(written("edges.csv", 'src,dst\na,b\n"a,b\n' + "a,b\n" * (1 << 21)))
+
+
+def test_text_stops_before_memory_runs_out(written, monkeypatch):
+    path = written("edges.tsv.gz", gzip.compress(b"1\t2\n" * (4 << 20)))
+    free = iter([1 << 30, 100 << 20, 64 << 20])
+    monkeypatch.setattr(machine, "bytes_available", lambda: next(free))
+    with pytest.raises(
+        OutOfMemoryError, match=r"edges.tsv.gz, line 1,\d{3},\d{3}: 2,\d{3},\d{3} edges have been read.*Parquet"
+    ):
+        read_edges(path)
+
+
+@pytest.mark.parametrize("ids", ["integer", "string"])
+def test_text_takes_little_more_than_its_columns(tmp_path, ids):
+    path = tmp_path / "edges.txt.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(b"12345678 87654321 0.12345678901234567\n" * (1 << 16))
+    code = (
+        "import resource, sys, pyarrow.csv, pandas, prplugin.io.text\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
+        "before = peak()\n"
+        "file = prplugin.io.read_edges(sys.argv[1], weight='weight', ids=sys.argv[2])\n"
+        "print((peak() - before - (128 << 20)) / len(file.frame))"
+    )
+    command = [sys.executable, "-c", code, str(path), ids]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert float(done.stdout) < (40 if ids == "integer" else 55)  # beside what a block takes
 
 
 @pytest.mark.parametrize("between", [",", "  "])
 def test_lines_are_counted_across_pieces(written, monkeypatch, between):
-    monkeypatch.setattr(columnar, "PIECE_BYTES", 64)
-    monkeypatch.setattr(columnar, "BLOCK_BYTES", 256)
+    monkeypatch.setattr(content, "PIECE_BYTES", 64)
     name = "edges.csv" if between == "," else "edges.txt"
     lines = [f"{i}{between}{i + 1}" for i in range(500)]
     assert pairs(read_edges(written(name, "\n".join(lines)))) == [(i, i + 1) for i in range(500)]
@@ -203,7 +313,7 @@ def test_lines_are_counted_across_pieces(written, monkeypatch, between):
 
 
 def test_quoted_fields_may_go_over_blocks(written, monkeypatch):
-    monkeypatch.setattr(columnar, "BLOCK_BYTES", 128)
+    monkeypatch.setattr(content, "PIECE_BYTES", 128)
     rows = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
     path = written("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in rows))
     assert pairs(read_edges(path)) == rows
@@ -251,6 +361,24 @@ def test_matrix_market_counts_all_vertices_and_symmetric_entries_both_ways(writt
     assert not symmetric.directed
     assert read_edges(written("b.mtx", text), unweighted=True).weight is None
     assert pairs(read_edges(written("c.mtx", f"{BANNER} real general\n2 2 0\n"))) == []
+
+
+def test_matrix_market_of_more_vertices_than_memory_holds(written):
+    path = written("a.mtx", f"{BANNER} pattern general\n{9 * 10**18} {9 * 10**18} 1\n1 2\n")
+    with pytest.raises(OutOfMemoryError, match="line 2: it announces 9,000,000,000,000,000,000 vertices"):
+        read_edges(path)
+
+
+def test_a_graph_of_a_file(written, tmp_path):
+    frame = pd.DataFrame({"u": [1, 2, 3], "v": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
+    frame.to_parquet(tmp_path / "edges.parquet")
+    frame.to_csv(tmp_path / "edges.csv", index=False)
+    expected = prplugin.Graph(frame, "u", "v", "w", directed=False).rank().frame
+    for name in ("edges.parquet", "edges.csv"):
+        graph = prplugin.Graph.from_file(tmp_path / name, "u", "v", "w", directed=False)
+        pd.testing.assert_frame_equal(graph.rank().frame, expected, check_exact=True)
+    symmetric = prplugin.Graph.from_file(written("a.mtx", f"{BANNER} pattern symmetric\n4 4 1\n2 1\n"))
+    assert (symmetric.number_of_vertices, symmetric.number_of_edges) == (4, 2)
 
 
 def test_a_column_is_an_end_or_the_weight(written):

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import prplugin
@@ -171,6 +172,41 @@ def test_enums_and_categoricals_of_polars():
         # Of two types, or with more vertices, ids are what they hold.
         assert edges.with_columns(pl.col("dst").cast(pl.String)).pagerank()["vertex"].to_list() == ["a", "b", "c"]
         assert edges.pagerank(vertices=["new"])["vertex"].to_list() == ["a", "b", "c", "new"]
+
+
+def test_runs_are_decoded():
+    table = edges_of(IDS["string"], w=pa.array([1.0, 1.0, 2.0, 2.0]))
+    runs = pa.table({name: pc.run_end_encode(table[name].combine_chunks()) for name in table.column_names})
+    expected = prplugin.pagerank(table, weight="w")
+    assert prplugin.pagerank(runs, weight="w").equals(expected)
+    assert prplugin.pagerank(runs.to_reader(), weight="w").equals(expected)
+    frame = pd.DataFrame({name: pd.arrays.ArrowExtensionArray(runs[name]) for name in runs.column_names})
+    assert frame.pagerank(weight="w")["vertex"].tolist() == expected["vertex"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[1], [2]], pa.list_view(pa.int8())),
+        pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])]),
+        pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval()),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", "b"]).dictionary_encode()),
+    ],
+    ids=lambda column: str(column.type).partition("<")[0],
+)
+def test_what_pandas_does_not_have_is_refused(column):
+    table = pa.table({"src": column, "dst": column, "a": [1, 2], "b": [2, 1]})
+    held = pd.DataFrame({name: pd.arrays.ArrowExtensionArray(table[name]) for name in table.column_names})
+    for frame in (table, held):
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' holds .*, which pandas does not have"):
+            prplugin.pagerank(frame)
+        with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' holds .*, which pandas does not have"):
+            prplugin.pagerank(frame, "a", "b", weight="src")
+
+
+def test_decimals_of_few_digits():
+    ids = IDS["decimal"].cast(pa.decimal32(9, 2))
+    assert prplugin.pagerank(edges_of(ids))["vertex"].type == ids.type
 
 
 def test_dictionaries_with_repeated_and_unused_values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,177 @@ def test_ids_that_no_integer_type_holds(tmp_path):
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=1)
     with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
         prplugin.pagerank(tmp_path / "edges.parquet")
+
+
+def written(folder: Path, *tables: pa.Table) -> Path:
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet")
+    return folder
+
+
+def ends(kind: pa.DataType, *ids: object) -> pa.Table:
+    """Two edges: from the first id to the second, from there to the third."""
+    return pa.table({"src": pa.array(ids[:2], kind), "dst": pa.array(ids[1:], kind)})
+
+
+def test_weights_of_each_file_are_read_as_they_are(tmp_path):
+    edges = ends(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
+    more = pa.table({"src": [1, 1, 2], "dst": [3, 1, 1], "w": [0.1, 1 / 3, 0.7]})
+    folder = written(tmp_path, edges, more)
+    whole = pa.concat_tables([edges, more], promote_options="permissive")
+    ranks = prplugin.pagerank(folder, weight="w", tol=1e-12)["pagerank"].to_numpy()
+    exact = prplugin.pagerank(whole, weight="w", tol=1e-12)["pagerank"].to_numpy()
+    assert np.abs(ranks - exact).sum() <= 2e-12
+    small = edges.set_column(2, "w", pa.array([1, 2], pa.int8()))
+    large = more.set_column(2, "w", pa.array([300, 2, 1]))
+    ranks = prplugin.pagerank(written(tmp_path, small, large), weight="w", tol=1e-12)
+    whole = pa.concat_tables([small, large], promote_options="permissive")
+    assert_same(ranks, prplugin.pagerank(whole, weight="w", tol=1e-12))
+
+
+UNIFIED = {
+    "integers": (ends(pa.int8(), 1, 2, 3), ends(pa.int64(), 1, 2000, 3), pa.int64()),
+    "unsigned beside signed": (ends(pa.int64(), 1, 2, 3), ends(pa.uint64(), 1, 2**63, 2**64 - 1), pa.uint64()),
+    "strings": (ends(pa.string(), "a", "b", "c"), ends(pa.large_string(), "a", "b", "d"), pa.large_string()),
+    "views": (ends(pa.string_view(), "a", "b", "c"), ends(pa.string(), "a", "b", "d"), pa.large_string()),
+    "dictionaries": (
+        ends(pa.string(), "a", "b", "c"),
+        pa.table({name: pa.array(["a", "d"]).dictionary_encode() for name in ("src", "dst")}),
+        pa.string(),
+    ),
+    "units": (ends(pa.timestamp("ms"), 0, 1, 2), ends(pa.timestamp("ns"), 0, 10**6, 7), pa.timestamp("ns")),
+    "time zones": (
+        ends(pa.timestamp("us", "UTC"), 0, 1, 2),
+        ends(pa.timestamp("us", "Europe/Berlin"), 0, 1, 7),
+        pa.timestamp("us", "UTC"),
+    ),
+    "decimals": (
+        ends(pa.decimal128(9, 2), 1, 2, 3),
+        ends(pa.decimal128(20, 4), 1, 2, Decimal("0.0001")),
+        pa.decimal128(20, 4),
+    ),
+    "no rows": (ends(pa.string(), "a", "b", "c").slice(0, 0), ends(pa.int32(), 1, 2, 3), pa.int32()),
+}
+
+
+@pytest.mark.parametrize("name", UNIFIED)
+def test_files_of_one_kind_are_read_in_the_type_that_holds_all(tmp_path, name):
+    first, second, kind = UNIFIED[name]
+    folder = written(tmp_path, first, second)
+    ranks = prplugin.pagerank(folder)
+    plain = [
+        pd.DataFrame({name: table[name].to_pylist() for name in ("src", "dst")}, dtype=object)
+        for table in (first, second)
+    ]
+    expected = pd.concat(plain, ignore_index=True).pagerank()
+    assert ranks["vertex"].type == kind
+    assert ranks["vertex"].to_pylist() == expected["vertex"].tolist()
+    assert ranks["pagerank"].to_pylist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
+
+
+def test_integers_of_two_types_in_vertices_of_several_columns(tmp_path):
+    first = pa.table({"a": [1], "b": ["x"], "c": [2], "d": ["y"]})
+    second = pa.table(
+        {"a": pa.array([2**63 + 1], pa.uint64()), "b": ["x"], "c": pa.array([2], pa.uint64()), "d": ["y"]}
+    )
+    ranks = prplugin.pagerank(written(tmp_path, first, second), ["a", "b"], ["c", "d"])
+    assert ranks["a"].to_pylist() == [1, 2, 2**63 + 1]
+
+
+@pytest.mark.parametrize(
+    ("second", "kinds"),
+    [
+        (ends(pa.string(), "007", "7", "8"), ("int64", "string")),
+        (ends(pa.bool_(), True, False, True), ("int64", "bool")),
+        (ends(pa.float64(), 1.0, 2.0, 3.0), ("int64", "double")),
+        (ends(pa.timestamp("us"), 1, 2, 3), ("int64", "timestamp[us]")),
+        (ends(pa.date32(), 1, 2, 3), ("int64", "date32[day]")),
+        (ends(pa.binary(), b"1", b"2", b"3"), ("int64", "binary")),
+    ],
+    ids=lambda value: str(value[1]) if isinstance(value, tuple) else "",
+)
+def test_files_of_two_kinds_are_refused_by_name(tmp_path, second, kinds):
+    folder = written(tmp_path, ends(pa.int64(), 1, 2, 3), second)
+    with pytest.raises(prplugin.InvalidEdgesError) as raised:
+        prplugin.pagerank(folder)
+    for number, kind in enumerate(kinds):
+        assert f"column 'src' of file '{folder / str(number)}.parquet' ({kind}) " in str(raised.value)
+
+
+def test_files_that_do_not_go_together(tmp_path):
+    edges = ends(pa.int64(), 1, 2, 3)
+    with pytest.raises(prplugin.ColumnNotFoundError, match=r"no column 'dst' in file '.*1\.parquet'.* are 'src'"):
+        prplugin.pagerank(written(tmp_path, edges, edges.select(["src"])))
+    twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["src", "dst", "src"])
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' is in file '.*1\.parquet' 2 times"):
+        prplugin.pagerank(written(tmp_path, edges, twice))
+    weighted = [edges.append_column("w", pa.array(weights)) for weights in ([1.0, 2.0], ["a", "b"])]
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*0\.parquet' \(double\) .*1\.parquet' \(string\)"):
+        prplugin.pagerank(written(tmp_path, *weighted), weight="w")
+    far = ends(pa.timestamp("ms"), 2**45, 1, 2)
+    with pytest.raises(
+        prplugin.InvalidEdgesError, match=r"0\.parquet' \(timestamp\[ms\]\) holds values that timestamp\[ns\]"
+    ):
+        prplugin.pagerank(written(tmp_path, far, ends(pa.timestamp("ns"), 1, 2, 3)))
+    signed, unsigned = ends(pa.int64(), -1, 2, 3), ends(pa.uint64(), 1, 2**63, 3)
+    with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
+        prplugin.pagerank(written(tmp_path, signed, unsigned))
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    edges = ends(pa.int64(), 1, 2, 3)
+    with pytest.raises(prplugin.InvalidEdgesError, match="a folder in which there is no Parquet file"):
+        prplugin.pagerank(tmp_path)
+    written(tmp_path, edges, edges)
+    dataset = ds.dataset(tmp_path)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*1\.parquet' cannot be read"):
+        prplugin.pagerank(dataset)
+    many = pa.table({"src": range(10_000), "dst": range(10_000)})
+    written(tmp_path, edges, many)
+    held = bytearray((tmp_path / "1.parquet").read_bytes())
+    held[100:2000] = b"\xff" * 1900
+    (tmp_path / "1.parquet").write_bytes(held)
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*1\.parquet' cannot be read"):
+        prplugin.pagerank(tmp_path)
+    invalid = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], "i4")), pa.py_buffer(b"\xff")])
+    with pytest.raises(prplugin.InvalidEdgesError, match="text that is not UTF-8"):
+        prplugin.pagerank(written(tmp_path, *[pa.table({"src": invalid, "dst": ["a"]})] * 2))
+
+
+def test_datasets_that_are_not_their_files(tmp_path):
+    dataset = ds.dataset(written(tmp_path, ends(pa.int64(), 1, 2, 3)))
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"has a filter.*dataset\.to_table\(\)"):
+        prplugin.pagerank(dataset.filter(ds.field("src") > 1))
+    schema = pa.schema({"src": pa.string(), "dst": pa.string()})
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"\(int64\) .* of the dataset's schema \(string\)"):
+        prplugin.pagerank(ds.dataset(tmp_path, schema=schema))
+    wide = ds.dataset(tmp_path, schema=pa.schema({"src": pa.int64(), "dst": pa.int64(), "w": pa.int8()}))
+    with pytest.raises(prplugin.ColumnNotFoundError, match=r"no column 'w' in file"):
+        prplugin.pagerank(wide, weight="w")
+
+
+def test_nanoseconds_tell_times_of_day_apart(tmp_path):
+    folder = written(tmp_path, ends(pa.time64("ns"), 1, 2, 3))
+    assert prplugin.pagerank(folder)["vertex"].cast(pa.int64()).to_pylist() == [1, 2, 3]
+
+
+def test_names_of_folders_are_columns(tmp_path):
+    for name in ("src=1", "src=2"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"dst": [5, 6]}), tmp_path / name / "part.parquet")
+    ranks = prplugin.pagerank(tmp_path, tol=1e-12)
+    assert_same(ranks, prplugin.pagerank(pa.table({"src": [1, 1, 2, 2], "dst": [5, 6, 5, 6]}), tol=1e-12))
+    (tmp_path / "src=1").rename(tmp_path / "src=002")
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"id 2 from the name of the folder of file '.*src=002"):
+        prplugin.pagerank(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
+def test_columns_of_files_go_before_names_of_folders(tmp_path, kind):
+    (tmp_path / "src=1").mkdir()
+    pq.write_table(ends(kind, 1, 2, 3), tmp_path / "src=1" / "part.parquet")
+    assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(ends(kind, 1, 2, 3), tol=1e-12))
 
 
 def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def test_all_tables_are_written(tmp_path, monkeypatch):
     assert {row["table"] for row in written} == set(peers.TABLES)
     text = (tmp_path / "peers.md").read_text()
     assert all(f"## {title}\n" in text for title in peers.TABLES)
-    assert (tmp_path / "peers.png").stat().st_size > 0
+    assert (tmp_path / "peers.svg").stat().st_size > 0
 
 
 def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):

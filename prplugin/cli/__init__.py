@@ -133,6 +133,7 @@ def methods(edges: str | None, as_json: bool) -> None:
     from prplugin.cli.tables import print_line, print_table
     from prplugin.graph.adjacency import Adjacency
     from prplugin.io import read_edges
+    from prplugin.io.formats import check_standard_output
     from prplugin.local import LocalGraph
     from prplugin.machine import this_machine
     from prplugin.methods.registry import candidates, choose
@@ -154,6 +155,7 @@ def methods(edges: str | None, as_json: bool) -> None:
             entry["chosen"] = choose("auto", adjacency, machine, {}).name == name
         found.append(entry)
     if as_json:
+        check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
     estimates = [] if adjacency is None else ["estimate s"]

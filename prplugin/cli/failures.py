@@ -50,6 +50,11 @@ class OneLineErrors(click.Group):
 def _in_one_line() -> Iterator[None]:
     try:
         yield
+    except click.exceptions.Exit as done:
+        if done.exit_code == 0 and sys.stdout is None:
+            # --help and --version, which click has printed nowhere
+            raise Failure(f"{STANDARD_OUTPUT}: {os.strerror(errno.EBADF)}") from done
+        raise
     except (PageRankError, OSError, MemoryError, KeyboardInterrupt) as error:
         _give_up_unwritable_stdout()
         if isinstance(error, OSError) and error.errno == errno.EPIPE:

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from prplugin.cli.figures import per_second, upward
-from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
 from prplugin.result.explain import console, table
 
 if TYPE_CHECKING:
@@ -58,4 +58,5 @@ def _name(value: object) -> str:
 
 def _print(what: RenderableType) -> None:
     with errors_named(STANDARD_OUTPUT):
+        check_standard_output()
         console(sys.stdout).print(what)

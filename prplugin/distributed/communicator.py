@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from prplugin.errors import PageRankError, RefusedRows, refusal
+from prplugin.errors import PageRankError, merged
 
 __all__ = ["Communicator", "agreed", "all_agreed", "largest", "offsets_of_ranks", "summed"]
 
@@ -15,13 +15,8 @@ T = TypeVar("T")
 class Communicator(Protocol):
     """The ranks 0 .. size - 1 of a program, all of which call the same functions in the same order.
 
-    Attributes
-    ----------
-    rank, size : int
-    sent : int
-        Bytes that this rank has sent to others, about.
-    seconds : float
-        That it has waited for others, and for what they sent.
+    `sent`: Bytes that this rank has sent to others, about.
+    `seconds`: That it has waited for others, and for what they sent.
     """
 
     rank: int
@@ -69,10 +64,8 @@ def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
 def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
     """Call a function on every rank, and give what each got; if it refuses something on one, all raise the same error.
 
-    Raises
-    ------
-    PageRankError
-        The first that a rank raised, in the order of ranks; where it speaks of rows, of those of all ranks.
+    Raises PageRankError: The first that a rank raised, in the order of ranks; where it speaks of rows, of those of all
+    ranks.
     """
     done, error = None, None
     try:
@@ -82,7 +75,7 @@ def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
     everyone = communicator.gather((done, error))
     errors = [error for _, error in everyone if error is not None]
     if errors:
-        raise _joined(errors)
+        raise merged(errors)
     return [done for done, _ in everyone]
 
 
@@ -91,26 +84,3 @@ def agreed(communicator: Communicator, do: Callable[[], T]) -> T:
     done: list[T] = []
     all_agreed(communicator, lambda: done.append(do()))
     return done[0]
-
-
-def _joined(errors: list[PageRankError]) -> PageRankError:
-    first = errors[0].refused
-    if first is None:
-        return errors[0]
-    alike = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
-    alike = [refused for refused in alike if _saying(refused) == _saying(first)]
-    held = [refused.held or [""] * len(refused.rows) for refused in alike]
-    rows = sorted(
-        (row, what) for refused, what_each in zip(alike, held, strict=True)
-        for row, what in zip(refused.rows, what_each, strict=True)
-    )  # fmt: skip
-    shown = [row for row, _ in rows[: len(first.rows) if len(alike) == 1 else 5]]
-    whole = RefusedRows(
-        first.say, sum(refused.count for refused in alike), shown, [what for _, what in rows[: len(shown)]]
-    )
-    return refusal(type(errors[0]), whole)
-
-
-def _saying(refused: RefusedRows) -> Any:
-    say: Any = refused.say
-    return getattr(say, "func", say), getattr(say, "args", ())

@@ -62,16 +62,20 @@ class DistributedGraph:
         if client not in _with_offices:
             client.register_plugin(mailbox.Offices())
             _with_offices.add(client)
-        partitions, like, columns = dask.partitions(client, frame, columns)
+        partitions, like, columns_in_use = dask.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
         more = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
         self._addresses = _workers(client)
-        places = _places(client, partitions, self._addresses)
+        try:
+            places = _places(client, partitions, self._addresses)
+        except KeyError:
+            dask.refuse_absent_columns(frame, columns)
+            raise
         shares = self._sent(dask.shares(more, len(self._addresses)))
         self._job = _Job(client, self._addresses)
         self._shards = [
             self._job.submit(
-                _build, rank, self._parts_of, [partitions[p] for p in mine], mine, like, columns, shares[rank],
+                _build, rank, self._parts_of, [partitions[p] for p in mine], mine, like, columns_in_use, shares[rank],
                 how.directed, how.duplicates,
             )
             for rank, mine in enumerate(places)

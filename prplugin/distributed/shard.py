@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from prplugin.distributed.communicator import Communicator, agreed, all_agreed, 
 from prplugin.distributed.numbering import Directory, Part, keys_by_appearance, keys_of_integers, owners_of, runs_of
 from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, refusal
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Shared
+from prplugin.frames.parts import Shared, ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
 from prplugin.graph.factorize import renumber
@@ -35,29 +36,17 @@ __all__ = ["Shard", "build"]
 class Shard:
     """What a rank keeps of a graph.
 
-    Attributes
-    ----------
-    adjacency : Adjacency
-        Vertices 0 .. rows - 1 are those that the rank owns, in the order of the result; after them come its ghosts, by
-        owner. Its out-weights are those in the whole graph.
-    rows : int
-        How many it owns.
-    offsets : list of int
-        At which vertex of the whole graph those of each rank begin, and how many there are.
-    m, longest, largest : int
-        Edges of the whole graph, the most in-edges of a vertex, and the most edges that a rank has.
-    sent : list of arrays
-        Of the vertices that it owns, those that each rank has for ghosts, in the order in which it has them.
-    ghosts : list of int
-        How many of each rank's vertices are ghosts here.
-    chain : int
-        Roundings that an out-weight carries at most, on any rank.
-    keys : array
-        The numbers of the vertices that it owns, ascending.
-    splitters : array
-    directory : Directory
-    seconds : dict
-        What each stage took.
+    `adjacency`: Vertices 0 .. rows - 1 are those that the rank owns, in the order of the result; after them come its
+    ghosts, by owner. Its out-weights are those in the whole graph.
+    `rows`: How many it owns.
+    `offsets`: At which vertex of the whole graph those of each rank begin, and how many there are.
+    `m`, `longest`, `largest`: Edges of the whole graph, the most in-edges of a vertex, and the most edges that a rank
+    has.
+    `sent`: Of the vertices that it owns, those that each rank has for ghosts, in the order in which it has them.
+    `ghosts`: How many of each rank's vertices are ghosts here.
+    `chain`: Roundings that an out-weight carries at most, on any rank.
+    `keys`: The numbers of the vertices that it owns, ascending.
+    `seconds`: What each stage took.
     """
 
     adjacency: Adjacency
@@ -121,31 +110,29 @@ def build(
 ) -> Shard:
     """Make a graph together.
 
-    Parameters
-    ----------
-    parts : module
-        What handles ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    frames : list of frames
-        The partitions that this rank holds, in their order.
-    partitions : list of int
-        Which they are.
-    like : frame
-        Without rows, of the type of all partitions.
-    columns : Columns
-    more : list of pandas Series, or None
-        This rank's share of more vertices, column by column.
+    `parts` (module): What handles ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `frames`: The partitions that this rank holds, in their order.
+    `partitions`: Which they are.
+    `like` (frame): Without rows, of the type of all partitions.
+    `more` (list of pandas Series, or None): This rank's share of more vertices, column by column.
     """
     stages = Stages()
     part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))
-    frame = parts.joined(frames, like)
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    ends = parts.ends_of(frame, columns)
     if more is not None:
-        ends.append(more)
         several = len(columns.source) > 1
         labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
-    shared = _shared(communicator, parts, part, ends, labels)
-    weights: Floats | None = agreed(communicator, _in_frame(part, partial(parts.read_weights, frame, columns)))
+    pieces, placed = agreed(communicator, partial(ends_of_partitions, parts, frames, partitions, columns))
+    shared = _shared(communicator, parts, part, pieces, more, labels)
+    if not frames:  # this rank holds none
+        like = like.iloc[:0]
+        frames, placed, pieces = [like], [columns], [parts.ends_of(like, columns)]
+    read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
+    weights: Floats | None = agreed(communicator, read_weights)
+    ends = joined_ends(parts, pieces, shared, labels)
+    del pieces
+    if more is not None:
+        ends.append(more)
     stages.done("read")
     if [one.kind for one in shared] == ["integer"]:
         keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(ends, labels, strict=True)]
@@ -153,7 +140,7 @@ def build(
         directory = Directory(parts, shared, [], None, [])
     else:
         keys, splitters, directory = keys_by_appearance(communicator, parts, part, ends, labels, shared)
-    del ends, frame, frames
+    del ends, frames
     stages.done("number")
     # What the frame's memory holds is not to be changed: copied where nothing else copies it.
     numbered = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
@@ -183,40 +170,34 @@ def _part(communicator: Communicator, lengths: list[int], partitions: list[int],
     return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, begins)
 
 
-def _in_frame(part: Part, do: Any) -> Any:
-    """Call a function whose errors speak of this rank's rows so that they speak of those of the frame."""
-
-    def called() -> Any:
-        try:
-            return do()
-        except InvalidEdgesError as error:
-            if error.refused is None:
-                raise
-            rows = part.rows_of(np.array(error.refused.rows, np.int64)).tolist()
-            raise refusal(type(error), replace(error.refused, rows=rows)) from None
-
-    return called
-
-
 def _shared(
-    communicator: Communicator, parts: Any, part: Part, ends: list[list[Any]], labels: list[list[str]]
+    communicator: Communicator,
+    parts: Any,
+    part: Part,
+    pieces: list[Any],
+    more: list[Any] | None,
+    labels: list[list[str]],
 ) -> list[Shared]:
-    """Find what the columns of a vertex are in all parts."""
+    """Find what the columns of a vertex are in all partitions."""
 
-    def facts() -> list[list[Any]]:
-        return [
-            [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
-            for end, label in zip(ends, labels, strict=True)
-        ]
+    def facts() -> tuple[Any, Any]:
+        of_partitions = facts_of_partitions(parts, pieces, part.partitions, part.starts, labels)
+        of_more = (
+            None if more is None else [parts.facts(column, name) for column, name in zip(more, labels[2], strict=True)]
+        )
+        return list(zip(part.partitions, of_partitions, strict=True)), of_more
 
-    everyone = all_agreed(communicator, _in_frame(part, facts))
+    everyone = all_agreed(communicator, facts)
+    # In the order of the partitions, whoever holds which.
+    found = [facts for _, facts in sorted((pair for pairs, _ in everyone for pair in pairs), key=itemgetter(0))]
     # The same on every rank, errors included.
     return [
         parts.as_shared(
-            [[of_rank[end][column] for of_rank in everyone] for end in range(len(ends))],
+            [[facts[end][column] for facts in found] for end in range(2)]
+            + ([] if more is None else [[of_more[column] for _, of_more in everyone]]),
             [label[column] for label in labels],
         )
-        for column in range(len(ends[0]))
+        for column in range(len(labels[0]))
     ]
 
 

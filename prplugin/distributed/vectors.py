@@ -26,10 +26,7 @@ Given = tuple[list[Any], Floats, int]
 def vector(communicator: Communicator, shard: Shard, what: str, given: Given | None) -> Floats | None:
     """Spread values over the vertices that this rank owns, 0 for the others, divided by the sum of all.
 
-    Raises
-    ------
-    InvalidOptionError
-        If a vertex is unknown or repeated, or the sum not positive and finite.
+    Raises InvalidOptionError: if a vertex is unknown or repeated, or the sum not positive and finite.
     """
     if given is None:
         return None
@@ -96,7 +93,7 @@ def _check_known(columns: list[Any], parts: Any, unknown: Integers, first: int, 
 
 def _unknown(what: str, unknown: RefusedRows) -> str:
     return (
-        f"{what} gives values to {counted(unknown.count, 'vertex', 'vertices')} not in the graph: "
+        f"{what} names {counted(unknown.count, 'vertex', 'vertices')} not in the graph: "
         f"{listed(unknown.padded(unknown.held))}. Remove them, or add them to the graph with vertices=."
     )
 
@@ -113,6 +110,6 @@ def _check_once(shard: Shard, rows: Integers, what: str) -> None:
 
 def _repeated(what: str, repeated: RefusedRows) -> str:
     return (
-        f"{what} gives more than one value to {counted(repeated.count, 'vertex', 'vertices')}: "
-        f"{listed(repeated.padded(repeated.held))}. Add them up or drop all but one."
+        f"{what} names {counted(repeated.count, 'vertex', 'vertices')} more than once: "
+        f"{listed(repeated.padded(repeated.held))}. Drop all but one, or add up their values."
     )

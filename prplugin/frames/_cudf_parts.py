@@ -30,8 +30,10 @@ __all__ = [
     "as_shared",
     "by_first_appearance",
     "distinct",
+    "end_to_end",
     "ends_of",
     "facts",
+    "framed",
     "given_integers",
     "in_order",
     "integers_of",
@@ -92,6 +94,23 @@ def facts(column: Any, label: str) -> Facts:
 def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
     """Find what a column of a vertex is, from the facts of each end's parts; and in what type all are compared."""
     return host.as_shared(ends, labels, ids.has_width)
+
+
+def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.Series:
+    """Join a column's pieces in the partitions, without loss; `shared` says what all of them are."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(column.dtype == columns[0].dtype for column in columns):
+        return cudf.concat(columns, ignore_index=True)
+    if shared.kind == "integer":  # cuDF would join some types of integers through floats
+        return as_series(cupy.concatenate([integers_of(column, label, shared) for column in columns]))
+    return ids.one_column(columns, label)
+
+
+def framed(columns: list[Any]) -> cudf.DataFrame:
+    """Put columns in a frame, under their positions."""
+    series = [column if isinstance(column, cudf.Series) else as_series(column) for column in columns]
+    return cudf.DataFrame(dict(enumerate(series)))
 
 
 def integers_of(column: Any, label: str, shared: Shared) -> Integers:

@@ -19,6 +19,7 @@ from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 __all__ = [
+    "arrow_plainly",
     "check_kind",
     "common_kind",
     "encode",
@@ -128,17 +129,50 @@ def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str
 
 
 def stored_plainly(column: pd.Series) -> pd.Series:
-    """Take ids or numbers out of sparse columns, Arrow's dictionaries and its views, which pandas handles by halves."""
+    """Take ids or numbers out of sparse columns, and out of what pandas handles by halves of Arrow."""
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype):
         import pyarrow as pa  # there, since pandas holds Arrow columns
 
-        if pa.types.is_dictionary(dtype.pyarrow_dtype):
-            return stored_plainly(column.astype(pd.ArrowDtype(dtype.pyarrow_dtype.value_type)))
-        if pa.types.is_string_view(dtype.pyarrow_dtype):
-            return column.astype(pd.ArrowDtype(pa.large_string()))
+        held = pa.array(column.array)
+        held = held if isinstance(held, pa.ChunkedArray) else pa.chunked_array([held])
+        plain = arrow_plainly(held, f"column {column.name!r}")
+        if plain is not held:
+            return pd.Series(pd.arrays.ArrowExtensionArray(plain), index=column.index, name=column.name)
+    return column
+
+
+def arrow_plainly(column: Any, label: str) -> Any:
+    """Take values out of Arrow's extension types, runs, dictionaries, views and narrow decimals.
+
+    Raises
+    ------
+    InvalidEdgesError
+        For what pandas does not have.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    try:
+        if isinstance(kind, pa.BaseExtensionType):
+            return arrow_plainly(column.cast(kind.storage_type), label)
+        if pa.types.is_run_end_encoded(kind):
+            return arrow_plainly(pc.run_end_decode(column), label)
+        if pa.types.is_dictionary(kind):
+            chunks = [chunk.dictionary_decode() for chunk in column.chunks]
+            return arrow_plainly(pa.chunked_array(chunks, kind.value_type), label)
+        if pa.types.is_string_view(kind):
+            return column.cast(pa.large_string())
+        if pa.types.is_binary_view(kind):
+            return column.cast(pa.large_binary())
+        if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+            return column.cast(pa.decimal128(kind.precision, kind.scale))
+        _ = pd.ArrowDtype(kind).type
+    except (NotImplementedError, pa.ArrowException) as error:
+        raise InvalidEdgesError(f"{label} holds {kind}, which pandas does not have. Cast it.") from error
     return column
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import PageRankError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_ids import plain_value
+from prplugin.frames._pandas_ids import plain_value, stored_plainly
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
@@ -33,6 +33,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     error : type
         What is raised for anything else.
     """
+    column = stored_plainly(column)
     refuse = refusing(column, label, noun, error)
     dtype = column.dtype
     if types.is_object_dtype(dtype):

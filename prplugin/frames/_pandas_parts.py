@@ -16,15 +16,17 @@ from prplugin.frames import _pandas_ids as ids
 from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Facts, Shared, Typed
+from prplugin.frames.parts import Facts, Shared, Typed, called
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "as_shared",
     "by_first_appearance",
     "distinct",
+    "end_to_end",
     "ends_of",
     "facts",
+    "framed",
     "given_integers",
     "in_order",
     "integers_of",
@@ -92,8 +94,9 @@ def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[A
         If the ids are of several kinds, or have no type in common.
     """
     named = [(fact, label) for end, label in zip(ends, labels, strict=True) for fact in end]
-    kind = ids.common_kind([fact.kind for fact, _ in named], [label for _, label in named], lambda kind, _: str(kind))
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
+    spoken = [called(fact, label) for fact, label in filled]
+    kind = ids.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
     samples = [fact.sample for fact, _ in filled]
     if kind == "integer":
         widths = [has_width(fact.like) for fact, _ in filled]
@@ -102,6 +105,23 @@ def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[A
         common = ids.in_common(samples, labels[0])[:1]
     likes = [fact.like for end in ends for fact in ([fact for fact in end if fact.rows] or end[:1])]
     return Shared(kind, common, likes)
+
+
+def end_to_end(columns: list[pd.Series], shared: Shared, label: str) -> pd.Series:
+    """Join a column's pieces in the partitions, without loss; `shared` says what all of them are."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(column.dtype == columns[0].dtype for column in columns):
+        return pd.concat(columns, ignore_index=True)
+    if shared.kind == "integer":  # pandas would join some types of integers through floats
+        return pd.Series(np.concatenate([integers_of(column, label, shared) for column in columns]))
+    return _series(ids.in_common([ids.plain(column.array) for column in columns], label))
+
+
+def framed(columns: list[Any]) -> pd.DataFrame:
+    """Put columns in a frame, under their positions."""
+    plain = [column.reset_index(drop=True) if isinstance(column, pd.Series) else column for column in columns]
+    return pd.DataFrame(dict(enumerate(plain)), copy=False)
 
 
 def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 
-__all__ = ["KNOWN_PAIRS", "Columns", "resolve"]
+__all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Looked for in this order when no columns are named."""
@@ -47,6 +48,23 @@ class Columns:
             source=[at[position] for position in self.source],
             destination=[at[position] for position in self.destination],
             weight=None if self.weight is None else at[self.weight],
+        )
+
+    def within(self, labels: Sequence[Hashable], where: str) -> Columns:
+        """Return the positions of the columns, found by name, in one part of the frame; `where` names it in messages.
+
+        Raises
+        ------
+        ColumnNotFoundError
+            If a column is absent.
+        InvalidEdgesError
+            If a column is there more than once.
+        """
+        return replace(
+            self,
+            source=[_position(labels, name, where) for name in self.source_names],
+            destination=[_position(labels, name, where) for name in self.destination_names],
+            weight=None if self.weight is None else _position(labels, self.weight_name, where),
         )
 
 
@@ -93,7 +111,7 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
 
 def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
     for pair in KNOWN_PAIRS:
-        if all(name in labels for name in pair):
+        if all(positions(labels, name) for name in pair):
             return pair
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
     raise ColumnNotFoundError(
@@ -114,13 +132,29 @@ def _names(role: str, names: object) -> list[Hashable]:
     return several
 
 
-def _position(labels: Sequence[Hashable], name: Hashable) -> int:
-    found = [position for position, label in enumerate(labels) if label == name]
+def positions(labels: Sequence[Hashable], name: Hashable) -> list[int]:
+    """Return the positions at which a column name stands; NaN is a name, too, and equal to itself."""
+    return [position for position, label in enumerate(labels) if _same(label, name)]
+
+
+def _same(label: Hashable, name: Hashable) -> bool:
+    if label is name:
+        return True
+    if isinstance(label, float) and isinstance(name, float) and math.isnan(label):
+        return math.isnan(name)
+    try:
+        return bool(label == name)
+    except TypeError:  # pandas.NA, of which nothing is known
+        return False
+
+
+def _position(labels: Sequence[Hashable], name: Hashable, where: str = "the frame") -> int:
+    found = positions(labels, name)
     if not found:
-        raise ColumnNotFoundError(f"there is no column {name!r} in the frame. {_present(labels)}")
+        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}")
     if len(found) > 1:
         raise InvalidEdgesError(
-            f"column {name!r} is in the frame {len(found)} times, at positions {listed(found)}. "
+            f"column {name!r} is in {where} {len(found)} times, at positions {listed(found)}. "
             "Rename or drop all but one."
         )
     return found[0]

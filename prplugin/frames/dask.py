@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
 from prplugin.frames.base import Labels, SeedValues, converted
 from prplugin.frames.columns import Columns
+from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "partitions",
     "parts",
     "parts_name",
+    "refuse_absent_columns",
     "shares",
     "shares_of_values",
 ]
@@ -60,6 +62,18 @@ def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     used, columns = columns.alone()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
+
+def refuse_absent_columns(frame: Any, columns: Columns) -> None:
+    """Raise if a column in use is absent from a partition: its own names may differ from those that Dask has for it."""
+    import dask
+
+    for partition, labels in enumerate(dask.compute(*map(dask.delayed(_labels), frame.to_delayed()))):
+        columns.within(labels, f"partition {partition}")
+
+
+def _labels(partition: Any) -> list[Hashable]:
+    return list(partition.columns)
 
 
 # --- with a cluster -------------------------------------------------------------------------------------------------
@@ -199,7 +213,7 @@ class Collected:
     """The adapter of frames that are brought into this process, around that of their partitions."""
 
     def __init__(self, frame: Any) -> None:
-        parts_name(frame)
+        self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
         self.place = self._adapter.place
 
@@ -209,9 +223,39 @@ class Collected:
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
         """Bring the columns in use into this process, and read them as one frame."""
-        frame, columns = _in_use(frame, columns)
-        edges, known = self._adapter.read(frame.compute(), columns, _collected(vertices), **how)
+        import dask
+
+        used, columns_in_use = _in_use(frame, columns)
+        try:
+            frames = list(dask.compute(*used.to_delayed()))
+        except KeyError:
+            refuse_absent_columns(frame, columns)
+            raise
+        edges, known = self._adapter.read(*self._joined(frames, columns_in_use), _collected(vertices), **how)
         return edges, _Vertices(known)
+
+    def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
+        """Join partitions into one frame, of the columns in use alone; also say where these are."""
+        handled = parts(self._parts)
+        partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
+        pieces, placed = ends_of_partitions(handled, frames, partitions, columns)
+        labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
+        facts = facts_of_partitions(handled, pieces, partitions, starts, labels)
+        shared = [
+            handled.as_shared(
+                [[one[end][column] for one in facts] for end in range(2)], [label[column] for label in labels]
+            )
+            for column in range(len(columns.source))
+        ]
+        source, destination = joined_ends(handled, pieces, shared, labels)
+        weights = weights_of_partitions(handled, frames, partitions, placed, starts)
+        width = len(shared)
+        return handled.framed([*source, *destination, *([] if weights is None else [weights])]), replace(
+            columns,
+            source=list(range(width)),
+            destination=list(range(width, 2 * width)),
+            weight=None if weights is None else 2 * width,
+        )
 
     def read_values(self, given: Any, vertices: _Vertices, what: str) -> Floats:
         """Spread values given for some vertices over all of them."""
@@ -238,9 +282,9 @@ class Collected:
         """Put the ranks in a frame of one partition."""
         import dask.dataframe
 
-        return dask.dataframe.from_pandas(
-            self._adapter.write(vertices.vertices, ranks, rows, labels), npartitions=1, sort=False
-        )
+        written = self._adapter.write(vertices.vertices, ranks, rows, labels)
+        with dask.config.set({"dataframe.convert-string": False}):  # it has the types that it is to have
+            return dask.dataframe.from_pandas(written, npartitions=1, sort=False)
 
 
 def _collected(given: Any) -> Any:

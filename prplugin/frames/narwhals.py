@@ -35,6 +35,7 @@ __all__ = [
     "read_positions",
     "read_seeds",
     "read_values",
+    "series",
     "write",
     "write_ids",
 ]
@@ -213,11 +214,11 @@ def as_pandas(given: Any, what: str) -> Any:
     import pyarrow as pa
 
     if isinstance(given, pa.Array):
-        return _series(pa.chunked_array([given]), what)
+        return series(pa.chunked_array([given]), what)
     known = nw.from_native(given, pass_through=True, allow_series=True)
     if isinstance(known, nw.Series) and not known.implementation.is_pandas():
         array = known.to_arrow()
-        return _series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
+        return series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
     if not pandas.accepts(given) and accepts(given):
         frame, names = opened(given)
         return as_frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
@@ -229,41 +230,38 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
     import pandas as pd
 
     columns = zip(table.columns, table.column_names, strict=True)
-    return pd.DataFrame({place: _series(*column) for place, column in enumerate(columns)}, copy=False)
+    held = {place: series(column, f"column {name!r}") for place, (column, name) in enumerate(columns)}
+    return pd.DataFrame(held, copy=False)
 
 
-def _series(column: pa.ChunkedArray, name: str) -> pd.Series:
-    """Hold a column in pandas: without a copy, but for views of strings, and for dictionaries, which become categories.
-
-    `name` is for messages.
-    """
+def series(column: pa.ChunkedArray, label: str) -> pd.Series:
+    """Hold a column in pandas: without a copy, but for dictionaries, which become categories, and other encodings."""
     import pandas as pd
     import pyarrow as pa
 
+    from prplugin.frames._pandas_ids import arrow_plainly  # imports pandas
+
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _series(column.cast(kind.storage_type), name)
-    if pa.types.is_interval(kind):
-        raise InvalidEdgesError(f"column {name!r} holds {kind}, which pandas does not have. Cast it.")
     if pa.types.is_dictionary(kind):
         signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
         try:
             return pd.Series(column.cast(signed).to_pandas())
         except (ValueError, pa.ArrowException):  # repeated or null categories
-            return _series(column.cast(kind.value_type), name)
+            pass
     if pa.types.is_null(kind) and not len(column):
         return pd.Series([], dtype=object)
-    if pa.types.is_string_view(kind):
-        column = column.cast(pa.large_string())
-    elif pa.types.is_binary_view(kind):
-        column = column.cast(pa.large_binary())
-    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+    return pd.Series(pd.arrays.ArrowExtensionArray(arrow_plainly(column, label)))
 
 
-def common_field(fields: list[pa.Field]) -> pa.Field | None:
-    """Give the field that all are; None where they differ."""
-    first = fields[0]
-    return first if all(field.type == first.type and field.metadata == first.metadata for field in fields) else None
+def common_field(fields: list[pa.Field | None]) -> pa.Field | None:
+    """Give the field that all are, without run-end encoding; None where they differ, or one is None."""
+    import pyarrow as pa
+
+    known = [field for field in fields if field is not None]
+    first = known[0] if len(known) == len(fields) else None
+    if first is None or any(field.type != first.type or field.metadata != first.metadata for field in known):
+        return None
+    return first.with_type(first.type.value_type) if pa.types.is_run_end_encoded(first.type) else first
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:

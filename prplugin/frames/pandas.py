@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import base
 from prplugin.frames.base import SEED, Labels, SeedValues, seed_names
-from prplugin.frames.columns import Columns
+from prplugin.frames.columns import Columns, positions
 from prplugin.types.arrays import moved, place_of
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -351,14 +351,15 @@ def _columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[p
 
 def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> list[int]:
     """Find columns by name, each of which must be there once."""
-    if absent := [name for name in names if name not in labels]:
+    found = [positions(labels, name) for name in names]
+    if absent := [name for name, places in zip(names, found, strict=True) if not places]:
         raise InvalidOptionError(
             f"{what} has no column {listed([repr(name) for name in absent])}: it needs the columns "
             f"{listed([repr(name) for name in names])}."
         )
-    if repeated := [name for name in names if labels.count(name) > 1]:
+    if repeated := [name for name, places in zip(names, found, strict=True) if len(places) > 1]:
         raise InvalidOptionError(f"{what} has column {repeated[0]!r} more than once. Rename or drop all but one.")
-    return [labels.index(name) for name in names]
+    return [places[0] for places in found]
 
 
 def _objects(items: list[Any]) -> pd.Series:

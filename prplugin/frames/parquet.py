@@ -67,14 +67,33 @@ def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
     if isinstance(frame, (str, os.PathLike)):
         path = os.fspath(frame)
         try:
-            frame = ds.dataset(path, format="parquet")
+            frame = _dataset(path)
         except FileNotFoundError as error:
             raise InvalidEdgesError(f"edges are the path {path!r}, where there is no file.") from error
         except (OSError, pa.ArrowException) as error:
             raise InvalidEdgesError(f"edges are the path {path!r}, where no Parquet can be read: {error}") from error
+        if not frame.files:
+            raise InvalidEdgesError(f"edges are the path {path!r}, a folder in which there is no Parquet file.")
     if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
         raise InvalidEdgesError("the dataset is not of Parquet files: read it, or write it as Parquet.")
+    try:
+        frame.get_fragments()
+    except ValueError as error:
+        raise InvalidEdgesError(
+            "the dataset has a filter, or computes columns: rank the table that it gives, dataset.to_table()."
+        ) from error
     return frame, list(frame.schema.names)
+
+
+def _dataset(path: str) -> ds.Dataset:
+    """Open the files at a path; folders named `key=value` give columns, but where the files have these themselves."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    try:
+        return ds.dataset(path, format="parquet", partitioning="hive")
+    except pa.ArrowTypeError:  # of another type than that of the values in the names
+        return ds.dataset(path, format="parquet")
 
 
 def read(
@@ -90,35 +109,47 @@ def read(
         Of no account: edges never come back to the files.
     """
     import narwhals as nw
+    import pyarrow as pa
+
+    from prplugin.frames._parquet_files import common_schema, files_of  # imports pandas
 
     used, columns = columns.alone()
     names = [frame.schema.names[position] for position in used]
+    schema = pa.schema([frame.schema.field(position) for position in used])
+    files = files_of(frame, columns, names)
+    common = common_schema(files, schema, columns)
 
     def groups() -> Iterator[_Group]:
         row = 0
-        for fragment in frame.get_fragments():
-            for part in fragment.split_by_row_group():
-                table = part.to_table(columns=names, schema=frame.schema)
+        for file in files:
+            for table in file.tables(common):
                 yield _read(table, columns, None, row)
                 row += table.num_rows
 
-    none = _values(frame.schema.empty_table().select(names))
+    # Weights may be of any type, and integers of several, but those of no rows.
+    none = pa.schema(
+        [field or pa.field(name, pa.int64()) for field, name in zip(common, names, strict=True)]
+    ).empty_table()
     more = _read(none, columns, narwhals.as_pandas(vertices, "vertices"), 0)
-    found = _found(groups(), more)
+    found = _found(groups(), more, [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)])
     weighted = columns.weight is not None
     put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=weighted)
-    fields = [
-        narwhals.common_field([none.field(end) for end in ends]) if vertices is None else None
-        for ends in zip(columns.source, columns.destination, strict=True)
-    ]
+    fields = (
+        [None] * len(columns.source)
+        if vertices is not None
+        else [
+            narwhals.common_field([common[end] for end in ends])
+            for ends in zip(columns.source, columns.destination, strict=True)
+        ]
+    )
     return edges, Vertices(found.vertices(), fields, nw.Implementation.PYARROW)
 
 
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
     """Read the rows of a row group, the first of which is that row of all."""
     try:
-        return _Group(*pandas.read(narwhals.as_frame(_values(table)), columns, vertices, by_row=True))
+        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, by_row=True))
     except PageRankError as error:
         if not first_row:
             raise
@@ -126,22 +157,12 @@ def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -
         raise type(error)(f"{where}: {error}") from error
 
 
-def _values(table: pa.Table) -> pa.Table:
-    """Take values out of dictionaries, which each row group has of its own."""
-    import pyarrow as pa
-
-    for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
-    return table
-
-
 # --- the vertices of all ------------------------------------------------------------------------------------------
 
 
-def _found(groups: Iterator[_Group], more: _Group) -> _Found:
+def _found(groups: Iterator[_Group], more: _Group, labels: list[str]) -> _Found:
     """Find the vertices of all row groups and, after those, `more`; also their degrees."""
-    found = _Integers(more) if more.vertices.kinds == ["integer"] else _Others(more)
+    found = (_Integers if more.vertices.kinds == ["integer"] else _Others)(more, labels)
     for group in groups:
         found.add(group)
     found.add(more)
@@ -160,8 +181,9 @@ class _Found:
         Once `settle` is called.
     """
 
-    def __init__(self, like: _Group) -> None:
+    def __init__(self, like: _Group, labels: list[str]) -> None:
         self.m = 0
+        self._labels = labels
         self.in_degrees = self.out_degrees = np.empty(0, np.int64)
         self._like = like.vertices
 
@@ -193,8 +215,8 @@ class _Found:
 class _Integers(_Found):
     """Integer ids, in ascending order."""
 
-    def __init__(self, like: _Group) -> None:
-        super().__init__(like)
+    def __init__(self, like: _Group, labels: list[str]) -> None:
+        super().__init__(like, labels)
         self._seen: list[tuple[Integers, ...]] = [(_plain(like.vertices)[:0], self.in_degrees, self.out_degrees)]
         self._waiting = 0
 
@@ -207,12 +229,8 @@ class _Integers(_Found):
             self.settle()
 
     def settle(self) -> None:
-        ids, *counts = (np.concatenate(column) for column in zip(*self._seen, strict=True))
-        if ids.dtype.kind not in "iu":
-            raise InvalidEdgesError(
-                "the columns of ids hold negative ones and some past 2**63, which no one integer type holds. "
-                "Cast them to strings."
-            )
+        seen, *degrees = zip(*self._seen, strict=True)
+        ids, counts = _in_one_type(list(seen), self._labels), [np.concatenate(column) for column in degrees]
         self._ids, places = np.unique(ids, return_inverse=True)
         self.in_degrees, self.out_degrees = (_added(places, count, self._ids.size) for count in counts)
         self._seen, self._waiting = [(self._ids, self.in_degrees, self.out_degrees)], 0
@@ -232,8 +250,8 @@ class _Integers(_Found):
 class _Others(_Found):
     """Ids of any other kind, or of several columns, as they first appear."""
 
-    def __init__(self, like: _Group) -> None:
-        super().__init__(like)
+    def __init__(self, like: _Group, labels: list[str]) -> None:
+        super().__init__(like, labels)
         self._known: dict[Any, int] = {}
         self._new: list[list[Any]] = [[column[:0]] for column in like.vertices.columns]
 
@@ -260,7 +278,17 @@ class _Others(_Found):
     def columns(self) -> list[Any]:
         import pandas as pd
 
-        return [pd.concat([pd.Series(part) for part in parts], ignore_index=True).array for parts in self._new]
+        from prplugin.frames._pandas_ids import integers, integers_like  # imports pandas
+
+        found = []
+        for parts, kind in zip(self._new, self._like.kinds, strict=True):
+            columns = [pd.Series(part) for part in parts]
+            if kind == "integer":  # of several types, perhaps, some of which pandas would join through floats
+                ids = _in_one_type([integers(column, "") for column in columns], self._labels)
+                found.append(integers_like(ids, columns))
+            else:
+                found.append(pd.concat(columns, ignore_index=True).array)
+        return found
 
 
 def _plain(vertices: pandas.Vertices) -> Integers:
@@ -271,9 +299,29 @@ def _plain(vertices: pandas.Vertices) -> Integers:
     return integers(pd.Series(vertices.columns[0]), "")
 
 
+def _in_one_type(arrays: list[Integers], labels: list[str]) -> Integers:
+    from prplugin.frames._pandas_ids import in_one_type  # imports pandas
+
+    joined: Integers = np.concatenate(in_one_type(arrays, [True] * len(arrays), labels))
+    return joined
+
+
 def _keys(vertices: pandas.Vertices) -> Iterable[Any]:
-    columns = [column.tolist() for column in vertices.columns]
+    try:
+        columns = [_comparable(column).tolist() for column in vertices.columns]
+    except UnicodeDecodeError as error:
+        raise InvalidEdgesError(f"a column of ids holds text that is not UTF-8: {error}. Cast it to binary.") from error
     return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
+
+
+def _comparable(column: Any) -> Any:
+    """Hold times of day as integers, since Python's have no nanoseconds."""
+    import pyarrow as pa
+
+    kind = getattr(column.dtype, "pyarrow_dtype", None)
+    if kind is None or not pa.types.is_time(kind):
+        return column
+    return pa.array(column).cast(pa.int32() if pa.types.is_time32(kind) else pa.int64())
 
 
 def _degrees(edges: Any) -> tuple[Integers, Integers]:

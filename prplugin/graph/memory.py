@@ -20,12 +20,8 @@ Array = Literal["rows", "csr", "csc", "product", "out_weight"]
 class Bytes(NamedTuple):
     """Bytes in one memory space, counted from where the work begins.
 
-    Attributes
-    ----------
-    held : int
-        At the end.
-    peak : int
-        At the most.
+    `held`: At the end.
+    `peak`: At the most.
     """
 
     held: int = 0
@@ -57,15 +53,9 @@ NOTHING = Footprint()
 class Size:
     """Bytes per edge or per vertex: fixed ones, and multiples of the sizes of types.
 
-    Attributes
-    ----------
-    fixed : float
-    index, offset : float
-        Times the bytes of a vertex's position, and of an edge's.
-    real : float
-        Times the bytes of a contribution: 4 in float32, 8 in float64.
-    share, weight : float
-        Times the bytes of a normalized weight, of the same type, and of a weight; 0 without weights.
+    `index`, `offset`: Times the bytes of a vertex's position, and of an edge's.
+    `real`: Times the bytes of a contribution: 4 in float32, 8 in float64.
+    `share`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without weights.
     """
 
     fixed: float = 0
@@ -88,31 +78,19 @@ NONE = Size()
 class Memory:
     """What a method holds beside the frame, as bytes per edge and per vertex.
 
-    Attributes
-    ----------
-    place : {"host", "device"}
-        Where it iterates.
-    arrays : tuple of str
-        Which arrays of the graph it builds, in this order.
-    arrays_on : {"host", "device"}, optional
-        Where; where it iterates if not given.
-    edge, vertex : Size
-        What it holds itself, where it iterates, once it is prepared.
-    packed_edge, packed_vertex : Size
-        What it holds on the host, beside that, where it iterates on the device.
-    preparing_edge, preparing_vertex : Size
-        What it holds where it iterates while it is prepared; `edge` and `vertex` are there only after that.
-    many_edge, many_vertex : Size
-        What comes on top where many iterations are left.
-    pair : Size
-        Per pair of vertices.
-    float32_from : int
-        Vertices from which contributions begin in float32; fewer have them in float64 from the beginning.
-    tile : int, optional
-        Edges are sorted into runs by tile of so many vertices and piece of so many rows and edges, and each run is
-        padded by 3.5 edges on average.
-    chunk_bytes : int, optional
-        The packed edges pass through two buffers on the device, each of at most so many bytes.
+    `place` ({"host", "device"}): Where it iterates.
+    `arrays` (tuple of str): Which arrays of the graph it builds, in this order.
+    `arrays_on` ({"host", "device"}, optional): Where; where it iterates if not given.
+    `edge`, `vertex`: What it holds itself, where it iterates, once it is prepared.
+    `packed_edge`, `packed_vertex`: What it holds on the host, beside that, where it iterates on the device.
+    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: What it holds where it iterates while it is prepared; what
+    `edge` and `vertex` count is there only after that.
+    `many_edge`, `many_vertex`: What comes on top where many iterations are left.
+    `pair`: Per pair of vertices.
+    `float32_from`: Vertices from which contributions begin in float32; fewer have them in float64 from the beginning.
+    `tile`: Edges are sorted into runs by tile of so many vertices and piece of so many rows and edges, and each run is
+    padded by 3.5 edges on average.
+    `chunk_bytes`: The packed edges pass through two buffers on the device, each of at most so many bytes.
     """
 
     place: Place = "device"
@@ -124,6 +102,7 @@ class Memory:
     packed_vertex: Size = NONE
     preparing_edge: Size = NONE
     preparing_vertex: Size = NONE
+    preparing_bytes: int = 0
     many_edge: Size = NONE
     many_vertex: Size = NONE
     pair: Size = NONE
@@ -136,21 +115,11 @@ class Memory:
 class Counts:
     """What is known of a graph that need not be there: it stands in for an `Adjacency` where bytes are counted.
 
-    Attributes
-    ----------
-    n, m : int
-    weighted : bool
-    place : Place
-    built : frozenset of str
-        Which of "rows", "csr", "csc", "product" and "out_weight" are there.
-    elsewhere : Counts, optional
-        The same graph in the other memory space, if it has been copied there.
-    longest : int, optional
-        Largest in-degree. None: not known.
-    spilled : bool
-        As that of `Edges`.
-    grouped : bool
-        Whether they are `GroupedEdges`, which are stored by target from the beginning.
+    `built` (frozenset of str): Which of "rows", "csr", "csc", "product" and "out_weight" are there.
+    `elsewhere`: The same graph in the other memory space, if it has been copied there.
+    `longest`: Largest in-degree. None: not known.
+    `spilled`: As that of `Edges`.
+    `grouped`: Whether they are `GroupedEdges`, which are stored by target from the beginning.
     """
 
     n: int
@@ -212,12 +181,8 @@ class Counts:
 def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
     """Count the bytes of a ranking, arrays included that the graph builds for it and keeps.
 
-    Parameters
-    ----------
-    real : {4, 8}
-        4: contributions in float32 throughout, where the method begins with them. 8: float64 takes over.
-    many : bool
-        Whether many iterations are left, as with an alpha near 1.
+    `real` ({4, 8}): 4: contributions in float32 throughout, where the method begins with them. 8: float64 takes over.
+    `many`: Whether many iterations are left, as with an alpha near 1.
     """
     place, takes_over = memory.place, memory.place == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
@@ -227,9 +192,8 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
-    so_far = so_far.then(
-        place, passes=memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
-    )
+    passes = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
+    so_far = so_far.then(place, passes=passes + memory.preparing_bytes)
     packed = memory.packed_edge.of(there, real) * edges
     so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
     if memory.chunk_bytes is not None:  # cut so that normalized weights in float64 fit

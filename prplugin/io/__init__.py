@@ -56,17 +56,14 @@ def read_edges(
     name, compression = input_format(path, format)
     selection = Selection(path, source, destination, weight, header, ids, unweighted)
     # Each reader imports pyarrow, so only the one that is needed.
-    match name:
-        case "parquet":
-            from prplugin.io.parquet import read
+    if name == "parquet":
+        from prplugin.io import parquet
 
-            return read(selection, compression)
-        case "mtx":
-            from prplugin.io.matrix_market import read
-        case "csv":
-            from prplugin.io.text import read_csv as read
-        case "tsv":
-            from prplugin.io.text import read_tsv as read
-        case _:
-            from prplugin.io.text import read_snap as read
-    return read(selection, compression)
+        return parquet.read(selection, compression)
+    if name == "mtx":
+        from prplugin.io import matrix_market
+
+        return matrix_market.read(selection, compression)
+    from prplugin.io import text
+
+    return text.read(selection, compression, {"csv": ",", "tsv": "\t"}.get(name))

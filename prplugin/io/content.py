@@ -3,77 +3,72 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any
 
-from prplugin.errors import InvalidEdgesError
-from prplugin.io.formats import STANDARD_INPUT, STANDARD_STREAM, described, errors_named
+import pyarrow as pa
 
-__all__ = ["content", "text_content"]
+from prplugin import machine
+from prplugin.errors import InvalidEdgesError, OutOfMemoryError
+from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-MAGIC = {
-    b"\x1f\x8b": "compressed with gzip: let its name end in .gz",
-    b"\x28\xb5\x2f\xfd": "compressed with zstd: let its name end in .zst",
-    b"PAR1": "Parquet: pass --format parquet",
-    b"\xff\xfe": "UTF-16: convert it to UTF-8",
-    b"\xfe\xff": "UTF-16: convert it to UTF-8",
-}
-"""How files begin that are not the text that they were taken for."""
+__all__ = ["check_memory", "content", "pieces"]
+
+FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
+"""Of the first piece, which is looked at more closely, and of the others."""
+
+WORKING_BYTES = 16 * PIECE_BYTES
+"""What a piece takes at most while it is parsed: its text several times, and its columns as text and as numbers."""
+
+
+def pieces(path: str, compression: str | None) -> Iterator[bytes]:
+    """Yield the bytes of a file piece by piece, decompressed.
+
+    Raises InvalidEdgesError: if it is empty, or the compressed data damaged or cut short.
+    Raises OSError: if it cannot be opened or read.
+    """
+    name = described(path)
+    with errors_named(name):
+        if path == STANDARD_STREAM and sys.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        empty = True
+        with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
+            stream = pa.CompressedInputStream(file, compression) if compression else file
+            while piece := _read(stream, min(FIRST_BYTES, PIECE_BYTES) if empty else PIECE_BYTES, name, compression):
+                empty = False
+                yield piece
+        if empty:
+            raise InvalidEdgesError(f"{name} is empty.")
+
+
+def _read(stream: Any, size: int, name: str, compression: str | None) -> bytes:
+    try:
+        piece: bytes = stream.read(size)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # pyarrow's own errors have no number.
+        raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
+    return piece
 
 
 def content(path: str, compression: str | None) -> bytes:
-    """Read a whole file, and decompress it.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If it is empty, or the compressed data damaged or cut short.
-    OSError
-        If it cannot be opened.
-    """
-    if path == STANDARD_STREAM:
-        with errors_named(STANDARD_INPUT):
-            if sys.stdin is None:
-                raise OSError(errno.EBADF, "it is closed")
-            data = sys.stdin.buffer.read()
-    else:
-        with open(path, "rb") as file:
-            data = file.read()
-    if compression:
-        data = _decompressed(path, data, compression)
-    if not data:
-        raise InvalidEdgesError(f"{described(path)} is empty.")
-    return data
+    """Return all bytes of a file, decompressed; raise as `pieces` and `check_memory` do."""
+    read, size = [], 0
+    for piece in pieces(path, compression):
+        read.append(piece)
+        size += len(piece)
+        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # as many once more, to join them
+    return b"".join(read)
 
 
-def text_content(path: str, compression: str | None) -> bytes:
-    """Read a whole file of text.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If it is empty or not text.
-    OSError
-        If it cannot be opened.
-    """
-    data = content(path, compression)
-    for magic, what in MAGIC.items():
-        if data.startswith(magic):
-            raise InvalidEdgesError(f"{described(path)} is not text but {what}.")
-    if (position := data.find(b"\0")) >= 0:
-        line = data.count(b"\n", 0, position) + 1
-        raise InvalidEdgesError(
-            f"{described(path)}, line {line:,}: it has a zero byte, so this is no text file. --format says what it is."
+def check_memory(needed: int, what: str, remedy: str = "") -> None:
+    """Raise OutOfMemoryError if fewer than `needed` bytes are free: the kernel ends a process that takes more."""
+    if needed > (free := machine.bytes_available()):
+        raise OutOfMemoryError(
+            f"{what}, and {needed:,} more bytes of this machine's memory are needed, of which {int(free):,} are free. "
+            f"{remedy}".rstrip()
         )
-    return data.removeprefix(BYTE_ORDER_MARK)
-
-
-def _decompressed(path: str, data: bytes, compression: str) -> bytes:
-    import pyarrow as pa
-
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
-            plain: bytes = stream.read()
-    except OSError as error:  # pyarrow's, without a number
-        raise InvalidEdgesError(f"{described(path)}: damaged or cut short {compression} data ({error}).") from error
-    return plain

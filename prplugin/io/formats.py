@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ __all__ = [
     "STANDARD_INPUT",
     "STANDARD_OUTPUT",
     "STANDARD_STREAM",
+    "check_standard_output",
     "described",
     "errors_named",
     "input_format",
@@ -56,13 +59,16 @@ def errors_named(name: str) -> Iterator[None]:
         raise OSError(error.errno, os.strerror(error.errno), name) from error
 
 
+def check_standard_output() -> None:
+    """Raise OSError if standard output is closed, where printing would say nothing."""
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
+
+
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
     """Give the format and the compression of a file of edges.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If no format is given and the name ends in no known way.
+    Raises InvalidEdgesError: if no format is given and the name ends in no known way.
     """
     found, compression = _by_suffix(path, INPUT_FORMATS)
     if path == STANDARD_STREAM:
@@ -78,10 +84,7 @@ def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
 def output_format(path: str) -> tuple[str, str | None]:
     """Give the format and the compression of a file of ranks; TSV for what is no file and has no ending.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name ends in no known way.
+    Raises InvalidOptionError: if the name ends in no known way.
     """
     found, compression = _by_suffix(path, OUTPUT_FORMATS)
     if found:

@@ -2,111 +2,99 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import chain
 
-import pandas as pd
+import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import KNOWN_PAIRS, Columns
-from prplugin.io.columnar import columns
-from prplugin.io.content import text_content
-from prplugin.io.records import CSV, INTEGER, NUMBER, TSV, WHITESPACE, Dialect, Field, Record, records
+from prplugin.io.blocks import Block, blocks
+from prplugin.io.columns import INTEGER, NUMBER, Column, read_columns
 from prplugin.io.selection import EdgeFile, Selection
 
-__all__ = ["read_csv", "read_snap", "read_tsv"]
+__all__ = ["read"]
 
 SAMPLE = 100
-"""Lines by which it is told whether ids are integers."""
+"""Records by which it is told whether ids are integers."""
 
 POSITIONAL = ("source", "destination", "weight")
 
 
-def read_csv(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between commas; see `prplugin.io.read_edges`."""
-    return _read(selection, compression, CSV)
+def read(selection: Selection, compression: str | None, delimiter: str | None) -> EdgeFile:
+    """Read fields between delimiters, or, without one, between spaces or tabs; see `prplugin.io.read_edges`."""
+    text = blocks(selection.path, compression, delimiter)
+    first, start, record = _first_record(text, selection, delimiter)
+    labels = first.labels(start, record)
+    headed = _is_header(labels, selection) if selection.header is None else selection.header
+    names = [label.strip() for label in labels] if headed else _by_position(labels)
+    hint = _hint(selection, labels, first.line_at(start), delimiter) if headed else ""
+    found = selection.resolved(names, hint=hint)
+
+    body = chain([first.after(start + len(record) if headed else start)], text)
+    first = next((block for block in body if any(block.records())), first.after(len(first.text)))
+    table = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
+    columns = _columns(found, table, selection)
+    frame = read_columns(chain([first], body), len(names), columns)
+    return EdgeFile(frame, found.source_names, found.destination_names, found.weight_name)
 
 
-def read_tsv(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between tabs; see `prplugin.io.read_edges`."""
-    return _read(selection, compression, TSV)
+def _first_record(text: Iterator[Block], selection: Selection, delimiter: str | None) -> tuple[Block, int, bytes]:
+    for block in text:
+        for start, record in block.records():
+            return block, start, record
+    comments = " or comments" if delimiter is None else ""
+    raise InvalidEdgesError(f"{selection.name} holds no edges: all its lines are empty{comments}.")
 
 
-def read_snap(selection: Selection, compression: str | None) -> EdgeFile:
-    """Read fields between spaces or tabs, with comments; see `prplugin.io.read_edges`."""
-    return _read(selection, compression, WHITESPACE)
-
-
-def _read(selection: Selection, compression: str | None, dialect: Dialect) -> EdgeFile:
-    data = text_content(selection.path, compression)
-    path = selection.name
-    lines = records(path, data, dialect)
-    first = next(lines, None)
-    if first is None:
-        raise InvalidEdgesError(f"{path} holds no edges: all its lines are empty{_or_comments(dialect)}.")
-    headed = _is_header(first, selection) if selection.header is None else selection.header
-    labels = [label.strip() for label in first.fields] if headed else _by_position(first)
-    found = selection.resolved(labels, hint=_hint(selection, first, dialect) if headed else "")
-    sample = list(islice(lines if headed else chain([first], lines), SAMPLE))
-    fields = _fields(found, sample, selection)
-    start = first.end if headed else first.start
-
-    read = columns(path, data, start, dialect, len(labels), fields)
-    return EdgeFile(pd.DataFrame(read, copy=False), found.source_names, found.destination_names, found.weight_name)
-
-
-def _is_header(first: Record, selection: Selection) -> bool:
-    """Say whether a first line names the columns: it has names that are known or asked for, or is not all numbers."""
-    labels = {label.strip() for label in first.fields}
-    if any(set(pair) <= labels for pair in KNOWN_PAIRS) or labels & selection.named:
+def _is_header(labels: list[str], selection: Selection) -> bool:
+    """Return whether a first line names the columns: its names are known or asked for, or it is not all numbers."""
+    names = {label.strip() for label in labels}
+    if any(set(pair) <= names for pair in KNOWN_PAIRS) or names & selection.named:
         return True
-    return not all(NUMBER.fullmatch(label) for label in labels)
+    return not all(NUMBER.fullmatch(name) for name in names)
 
 
-def _by_position(first: Record) -> list[str]:
-    names = list(POSITIONAL[: len(first.fields)])
-    names += [f"column{number}" for number in range(len(names) + 1, len(first.fields) + 1)]
-    if len(names) >= 3 and not NUMBER.fullmatch(first.fields[2].strip()):
+def _by_position(labels: list[str]) -> list[str]:
+    names = list(POSITIONAL[: len(labels)])
+    names += [f"column{number}" for number in range(len(names) + 1, len(labels) + 1)]
+    if len(names) >= 3 and not NUMBER.fullmatch(labels[2].strip()):
         names[2] = "column3"
     return names
 
 
-def _hint(selection: Selection, first: Record, dialect: Dialect) -> str:
-    """Say what else the first line may be than a header; nothing if the user said that it is one."""
+def _hint(selection: Selection, labels: list[str], line: int, delimiter: str | None) -> str:
+    """Return what else the first line may be than a header; nothing if the user said that it is one."""
     if selection.header:
         return ""
-    hint = f" Line {first.line:,} was taken for a header: pass --no-header if it is an edge"
-    if dialect.delimiter is not None and first.fields[0].startswith(("#", "%")):
+    hint = f" Line {line:,} was taken for a header: pass --no-header if it is an edge"
+    if delimiter is not None and labels[0].startswith(("#", "%")):
         return f"{hint}, or --format snap if it is a comment."
-    if len(first.fields) == 1:
+    if len(labels) == 1:
         return f"{hint}, or --format if its fields are divided by something else."
     return f"{hint}."
 
 
-def _or_comments(dialect: Dialect) -> str:
-    return " or comments" if dialect.delimiter is None else ""
-
-
-def _fields(found: Columns, sample: list[Record], selection: Selection) -> list[Field]:
-    """Say what to read: both ends of a column of ids as one kind."""
-    fields: dict[int, Field] = {}
+def _columns(found: Columns, sample: pa.Table, selection: Selection) -> list[Column]:
+    """Return the columns to read: both endpoints of a column of ids as one kind."""
+    columns: dict[int, Column] = {}
     for source, destination, *names in zip(
         found.source, found.destination, found.source_names, found.destination_names, strict=True
     ):
-        ends = (source, destination)
-        kind = _kind(ends, sample) if selection.ids == "auto" else selection.ids
-        for position, name in zip(ends, names, strict=True):
-            if position not in fields or kind == "string":
-                fields[position] = Field(position, str(name), kind)
+        endpoints = (source, destination)
+        kind = _kind([sample[str(end)] for end in endpoints]) if selection.ids == "auto" else selection.ids
+        for position, name in zip(endpoints, names, strict=True):
+            if position not in columns or kind == "string":
+                columns[position] = Column(position, str(name), kind, zeros=selection.ids == "integer")
     if found.weight is not None:
-        fields[found.weight] = Field(found.weight, str(found.weight_name), "weight")
-    return list(fields.values())
+        columns[found.weight] = Column(found.weight, str(found.weight_name), "weight")
+    return list(columns.values())
 
 
-def _kind(ends: tuple[int, int], sample: list[Record]) -> str:
+def _kind(endpoints: list[pa.ChunkedArray]) -> str:
     """Tell integers from strings by majority, so that one malformed line cannot turn a column into the other kind.
 
     A leading zero speaks for strings: as integers 007 and 7 would be one vertex.
     """
-    ids = [record.fields[end].strip() for record in sample for end in ends if end < len(record.fields)]
-    integers = sum(bool(INTEGER.fullmatch(text)) and (text == "0" or text.lstrip("-")[0] != "0") for text in ids)
-    return "integer" if 2 * integers > len(ids) or not ids else "string"
+    ids = [text.decode(errors="replace").strip() for column in endpoints for text in column.to_pylist()]
+    return "integer" if 2 * sum(bool(INTEGER.fullmatch(text)) for text in ids) > len(ids) or not ids else "string"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, errors_named, output_format
+from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, check_standard_output, errors_named, output_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,12 +35,8 @@ def is_standard_output(path: str) -> bool:
 def check_output(path: str) -> None:
     """Find out what can be known before the work: whether a file of that name can be written.
 
-    Raises
-    ------
-    InvalidOptionError
-        If its name does not say how.
-    OSError
-        If it is a directory, or where it would go is none, or may not be written.
+    Raises InvalidOptionError: if its name does not say how.
+    Raises OSError: if it is a directory, or where it would go is none, or may not be written.
     """
     if is_standard_output(path):
         return
@@ -59,12 +55,8 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
 
     A file of that name is replaced once all is on the disk; before that it is as it was, whatever happens.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name does not say how, or the format cannot hold a column.
-    OSError
-        If it cannot be written.
+    Raises InvalidOptionError: if the name does not say how, or the format cannot hold a column.
+    Raises OSError: if it cannot be written.
     """
     import pyarrow as pa
 
@@ -124,8 +116,7 @@ WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "tsv": _write_tsv, "jso
 def _opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file to be replaced when all went well; what is no regular file is written as it stands."""
     if is_standard_output(path):
-        if sys.stdout is None:
-            raise OSError(errno.EBADF, "it is closed")
+        check_standard_output()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return

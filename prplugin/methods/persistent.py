@@ -78,10 +78,7 @@ def ahead(weighted: bool) -> None:
 class PersistentPlan:
     """Reads the in-edges in their order and gathers their contributions.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
     """
 
     threads = gpu_merge.THREADS

@@ -78,10 +78,7 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
 class BlockedPlan:
     """Reads contributions by tile, and terms by piece.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
     """
 
     threads = 512

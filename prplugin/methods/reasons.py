@@ -9,7 +9,7 @@ from typing import Any
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
 from prplugin.methods.base import Method
-from prplugin.methods.registry import _ShortRows, candidates, methods, options_of
+from prplugin.methods.registry import candidates, methods, options_of, with_short_rows
 from prplugin.types.history import Considered
 
 __all__ = ["reasons"]
@@ -35,7 +35,7 @@ def reasons(
     """
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "asked for by name"),)
-    short: Any = _ShortRows(adjacency)
+    short = with_short_rows(adjacency)
     able, own = candidates(adjacency), chosen.cost(short, machine)
 
     def against(name: str, method: Method) -> Considered:

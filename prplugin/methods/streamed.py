@@ -43,9 +43,6 @@ COLUMNS = 5
 A_PIECE = 8 * COLUMNS + 32
 """Bytes that a piece takes on the GPU: that, and two compensated sums."""
 
-BESIDE = 2**16
-"""More bytes than totals and partial sums take, which do not grow with the graph."""
-
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """What to do where even this has no room."""
 
@@ -141,12 +138,8 @@ class _Numbered:
 class StreamedPull:
     """Sums the in-edges of every row, a chunk of edges at a time.
 
-    Attributes
-    ----------
-    rows : Rows
-        The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
-    out_weight : array of n float64
-        On the host, in that order.
+    `rows`: The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
+    `out_weight` (array of n float64): On the host, in that order.
     """
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
@@ -237,21 +230,12 @@ class StreamedPull:
 class _Cutter:
     """Cuts packed pieces into chunks, and notes what the GPU has to know of them.
 
-    Parameters
-    ----------
-    chunk_bytes : int
-        That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
-    more : int
-        Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
+    `chunk_bytes`: That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
+    `more`: Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
 
-    Attributes
-    ----------
-    first_pieces : list of int
-        Of each chunk; then how many pieces there are.
-    edges : list of int
-        How many each chunk has.
-    largest : int
-        Bytes of the largest piece.
+    `first_pieces`: Of each chunk; then how many pieces there are.
+    `edges`: How many each chunk has.
+    `largest`: Bytes of the largest piece.
     """
 
     def __init__(self, chunk_bytes: int, more: int) -> None:
@@ -396,12 +380,8 @@ class _Conveyor:
 
     Every other time the chunks come in falling order: the two that came last are still there.
 
-    Parameters
-    ----------
-    columns : list of lists of arrays
-        Each has an array a chunk, in page-locked memory, or `staged`.
-    staged : bool
-        Whether the host copies chunks to page-locked memory first.
+    `columns` (list of lists of arrays): Each has an array a chunk, in page-locked memory, or `staged`.
+    `staged`: Whether the host copies chunks to page-locked memory first.
     """
 
     def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
@@ -457,12 +437,8 @@ class _Conveyor:
 class _Buffer:
     """Room for a chunk on the GPU, and page-locked room before it where that is needed.
 
-    Attributes
-    ----------
-    chunk : int or None
-        Which one is here, or on its way.
-    copied, read : events
-        The end of the last copy to it, and of the last kernel that read it.
+    `chunk` (int or None): Which one is here, or on its way.
+    `copied`, `read` (events): The end of the last copy to it, and of the last kernel that read it.
     """
 
     def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:

@@ -15,7 +15,7 @@ from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import GpuStep, Sums
-from prplugin.numerics.rounding import StepChain, compensated_chain
+from prplugin.numerics.rounding import StepChain
 from prplugin.options import whole
 from prplugin.types.edges import Floats, Integers
 
@@ -25,7 +25,6 @@ __all__ = [
     "DeviceStep",
     "Layout",
     "Pull",
-    "RunsPull",
     "Shares",
     "begin",
     "blocks_option",
@@ -267,6 +266,11 @@ class Shares:
             self._held = held
         return self._held
 
+    def take(self, edges: Integers) -> Shares:
+        """Return those of some edges of the layout."""
+        weights = None if self._weights is None else self._weights[edges]
+        return Shares(weights, self._adjacency, self._sources[edges])
+
 
 class Layout(NamedTuple):
     """Runs of in-edges, one a row.
@@ -302,57 +306,6 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
         "real_t": runtime.ctype(dtype),
         "WEIGHTED": int(layout.shares.of(dtype) is not None),
     }
-
-
-class RunsPull:
-    """Sums some of the runs of a layout in one launch: what the kernels of `node`, `warp` and `block` have in common.
-
-    Parameters
-    ----------
-    layout : Layout
-    first, last : int
-        Which runs; up to the end of the layout where `last` is None.
-    threads, threads_a_run : int
-        Threads of a block, and how many of them share a run.
-    blocks : int, optional
-        Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its threads
-        if not given.
-    **macros : int
-        More than `pull_types` for the kernel.
-    """
-
-    kernel: tuple[str, str]
-    """The .cu file and the function in it."""
-
-    def __init__(
-        self,
-        layout: Layout,
-        first: int,
-        last: int | None,
-        threads: int,
-        threads_a_run: int,
-        blocks: int | None,
-        **macros: int,
-    ) -> None:
-        self._layout, self._macros = layout, macros
-        self.chain = compensated_chain(layout.sources.size)
-        self._first, self._last = first, layout.begins.size if last is None else last
-        self.threads = threads
-        self.blocks = blocks_option(blocks, (self._last - first) * threads_a_run, threads)
-
-    def __call__(self, contributions: Floats, pulled: Any) -> None:
-        if self._first == self._last:
-            return
-        layout = self._layout
-        launch = runtime.kernel(*self.kernel, **pull_types(layout, contributions.dtype), **self._macros)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (
-                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.shares.of(contributions.dtype), contributions, pulled,
-            ),
-        )  # fmt: skip
 
 
 def blocks_option(blocks: int | None, threads: int, block: int) -> int:

@@ -16,8 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers.node import NodePull
-from prplugin.methods.papers.warp import WarpPull
+from prplugin.methods.papers._rows import RowsPull
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
@@ -70,9 +69,9 @@ class BinnedPull:
         bounds = np.cumsum([0, *self.sizes]).tolist()
         tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
         self._pulls = (
-            NodePull(self.layout, **tiny),
-            WarpPull(self.layout, lanes=16, **small),
-            WarpPull(self.layout, lanes=32, **normal),
+            RowsPull(self.layout, "node", **tiny),
+            RowsPull(self.layout, "warp", lanes=16, **small),
+            RowsPull(self.layout, "warp", lanes=32, **normal),
         )
         matrix = sources.nbytes + (0 if weights is None else weights.nbytes)
         self.csr_nbytes = offsets.nbytes + matrix

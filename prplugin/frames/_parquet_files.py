@@ -1,0 +1,204 @@
+"""Files of a Parquet dataset: their types, which may differ, and their row groups in the types common to all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames import _pandas_ids, narwhals
+from prplugin.frames.columns import Columns
+
+__all__ = ["File", "common_schema", "files_of"]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, and the types that the columns in use have there.
+
+    Attributes
+    ----------
+    fragment : pyarrow.dataset.ParquetFileFragment
+    schema : pyarrow.Schema
+    rows : int
+    """
+
+    fragment: Any
+    schema: pa.Schema
+    rows: int
+
+    @property
+    def where(self) -> str:
+        """What messages call the file."""
+        return f"file {self.fragment.path!r}"
+
+    def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
+        """Read one row group after the other, in the types that all files have in common: see `common_schema`."""
+        with _errors_of(self.fragment):
+            parts = self.fragment.split_by_row_group()
+        for part in parts:
+            with _errors_of(self.fragment):
+                table = part.to_table(
+                    columns={name: ds.field((name,)) for name in self.schema.names}, schema=self.schema
+                )
+            columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
+            yield pa.table(columns, names=self.schema.names)
+
+    def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
+        if pa.types.is_dictionary(column.type):  # of which each row group has its own
+            column = _pandas_ids.arrow_plainly(column, "")
+        if field is None or column.type == field.type:
+            return column
+        try:
+            return column.cast(field.type)
+        except pa.ArrowException as error:
+            raise InvalidEdgesError(
+                f"column {field.name!r} of {self.where} ({column.type}) holds values that {field.type}, the type in "
+                f"common with other files, does not: {error}. Cast the files to one type."
+            ) from error
+
+
+@contextmanager
+def _errors_of(fragment: Any) -> Iterator[None]:
+    """Name the file that cannot be read."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
+
+
+def files_of(dataset: ds.Dataset, columns: Columns, names: list[str]) -> list[File]:
+    """Look at the types of all files; the columns of `names` are those in use.
+
+    Raises
+    ------
+    ColumnNotFoundError
+        If a file lacks a column.
+    InvalidEdgesError
+        If a file cannot be read, or has a column more than once.
+    """
+    return [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
+
+
+def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
+    with _errors_of(fragment):
+        schema, rows = fragment.physical_schema, fragment.metadata.num_rows
+    keys = ds.get_partition_keys(fragment.partition_expression)
+    folders = [key for key in keys if key not in schema.names]
+    columns.within([*schema.names, *folders], f"file {fragment.path!r}")
+    if both := [name for name in names if name in keys and name in schema.names]:
+        if any(name in folders for name in names):
+            raise InvalidEdgesError(
+                f"column {both[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
+            )
+        # Columns of the file, for which Arrow would put the names of folders.
+        fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
+    if isinstance(dataset.partitioning, ds.HivePartitioning):
+        for position in {*columns.source, *columns.destination}:
+            if (name := names[position]) in folders:
+                _refuse_other_spelling(name, keys[name], fragment.path)
+    found = [dataset.schema.field(name) if name in folders else schema.field(name) for name in names]
+    return File(fragment, pa.schema(found), rows)
+
+
+def _refuse_other_spelling(name: str, value: object, path: str) -> None:
+    """Raise if a folder's name is an integer otherwise written: of src=007 and src=7 Arrow makes one vertex."""
+    if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
+        raise InvalidEdgesError(
+            f"column {name!r} has the id {value} from the name of the folder of file {path!r}, which is not "
+            "written so: different names could be one vertex. Read them as strings: pass a dataset with "
+            f"partitioning=pyarrow.dataset.partitioning(pyarrow.schema({{{name!r}: 'string'}}), flavor='hive')."
+        )
+
+
+def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> list[pa.Field | None]:
+    """Find the types in which row groups are read: for each column in use a field, None if each file's own.
+
+    The width of integers and floats, the unit of times and the digits of decimals are the greatest; so no value is
+    changed. Weights are read as they are.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        What the dataset says that the columns in use are.
+
+    Raises
+    ------
+    InvalidEdgesError
+        If a column holds ids of one kind in one file, and of another in another.
+    """
+    fields: list[pa.Field | None] = [None] * len(schema)
+    for position, field in enumerate(schema):
+        label = f"column {field.name!r}"
+        if position == columns.weight:
+            _refuse_weights_in_part(files, position, label)
+            continue
+        members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
+        if not members or field.type != members[0][0]:  # not taken from the first file, but said
+            members.append((field.type, "the dataset's schema", 1))
+        members = [member for member in members if member[2]] or members[:1]
+        _pandas_ids.common_kind(
+            members,
+            [f"{label} of {where} ({kind})" for kind, where, _ in members],
+            lambda member, spoken: _kind(member[0], spoken),
+        )
+        common = _common_type([_plain(kind) for kind, _, _ in members])
+        fields[position] = None if common is None else field.with_type(common)
+    return fields
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return _plain(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def _kind(kind: pa.DataType, label: str) -> str:
+    """Name the kind of ids that columns of a type hold, as the pandas adapter does."""
+    kind = _plain(kind)
+    if pa.types.is_floating(kind):
+        return "float"
+    return _pandas_ids.kind_of(narwhals.series(pa.chunked_array([], kind), label), label)
+
+
+def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
+    """Give the type that holds all values of some types of one kind; None for integers if there is none."""
+    kinds = [kind for kind in kinds if not pa.types.is_null(kind)] or kinds[:1]
+    first = kinds[0]
+    if all(kind == first for kind in kinds):
+        return first
+    if all(pa.types.is_integer(kind) for kind in kinds):
+        common = np.result_type(*(kind.to_pandas_dtype() for kind in kinds))
+        return pa.from_numpy_dtype(common) if common.kind in "iu" else None
+    kinds = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
+    kinds = [_VIEWS.get(kind, kind) for kind in kinds]
+    zone = next((kind.tz for kind in kinds if pa.types.is_timestamp(kind)), None)
+    kinds = [pa.timestamp(kind.unit, zone) if pa.types.is_timestamp(kind) else kind for kind in kinds]
+    schemas = [pa.schema([("ids", kind)]) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+
+
+_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
+def _refuse_weights_in_part(files: list[File], position: int, label: str) -> None:
+    """Raise if weights are numbers in one file, and something else in another."""
+    kinds = [(_plain(file.schema.field(position).type), file.where) for file in files]
+    others = [(kind, where) for kind, where in kinds if not _is_number(kind)]
+    if others and len(others) < len(kinds):
+        kind, where = next((kind, where) for kind, where in kinds if _is_number(kind))
+        raise InvalidEdgesError(
+            f"{label} of {where} ({kind}) holds numbers, but {label} of {others[0][1]} ({others[0][0]}) does not: "
+            "cast it, for instance to float64."
+        )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean, pa.types.is_null)
+    return any(test(kind) for test in tests)
