@@ -52,10 +52,10 @@ LEAST_AT_ONCE = 4
 LONG_ROW = 32
 """Terms that a lane adds up: see merge.cuh."""
 
-MANY = 10
-"""Iterations left, at the pace of the last one, from which mixing is worth its history.
+MANY = 20
+"""Iterations left, at the pace of the last one, from which mixing is worth its history and another launch.
 
-R-MAT graphs have 8 left after the second, web and social graphs 15 or more.
+On an H100 these take 0.12 ms, as long as four iterations over a graph of a million edges.
 """
 
 FAR = 250
