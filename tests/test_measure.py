@@ -302,7 +302,7 @@ def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
     assert ranking.method in may
     (kept,) = graph._timings.values()
     assert set(kept) <= set(may)
-    assert {"persistent", "blocked"} <= set(kept)
+    assert {"persistent", "propagation-blocking"} <= set(kept)
     assert all(timing.layout > 0 and timing.step > 0 for timing in kept.values())
     assert "as measured: " in caplog.text
     named = graph.rank(method=ranking.method)

@@ -128,7 +128,7 @@ def test_going_back_gives_the_same_bits(method):
 
 # --- Anderson mixing ----------------------------------------------------------------------------------------------
 
-MIXING = [param("persistent"), param("blocked")]
+MIXING = [param("persistent"), param("propagation-blocking")]
 
 
 def both_ways(one, other):

@@ -296,7 +296,7 @@ class _Job:
 
 METHODS = {
     "prplugin.frames._pandas_parts": ("numpy", "numba"),
-    "prplugin.frames._cudf_parts": ("persistent", "blocked"),
+    "prplugin.frames._cudf_parts": ("persistent", "propagation-blocking"),
 }
 """That can work on a part of the rows, by where the partitions lie."""
 
