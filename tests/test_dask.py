@@ -305,6 +305,14 @@ def test_rows_of_all_partitions_are_counted(hold):
     assert "partition" not in str(raised.value)
 
 
+def test_workers_are_found_while_the_client_updates_what_it_knows(client, monkeypatch):
+    update = client._update_scheduler_info
+    # Dask's periodic update, which leaves the workers out, comes between the client's query and its result.
+    monkeypatch.setattr(client, "_update_scheduler_info", lambda n_workers=0: update())
+    edges = edges_of(13)
+    same(dd.from_pandas(edges, npartitions=3, sort=False).pagerank(), edges.pagerank())
+
+
 def out_of_memory(*arguments, **options):
     raise MemoryError("no room for the ranks")
 

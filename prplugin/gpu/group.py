@@ -1,4 +1,4 @@
-"""Graph building on the GPU, in CuPy and kernels: what `host` is for the processor."""
+"""Grouping of edges by vertex, degrees and sums by group, on the GPU."""
 
 from __future__ import annotations
 
@@ -21,47 +21,47 @@ from prplugin.gpu.sizes import (
     exponent,
     words_of_sums,
 )
-from prplugin.gpu.sort import KEYS, VALUES, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
 
 SPAN = 8192
-"""Groups and rows that a block of `offsets` takes: that of offsets.cu."""
+"""Groups and rows per block of `offsets`, as in offsets.cu."""
 
 COUNTED, COUNTING = 12_000, 512
-"""Counts in the shared memory of a block of `binned_sizes`, and its threads: those of binned_sizes.cu."""
+"""Counts in shared memory per block of `binned_sizes`, and its threads, as in binned_sizes.cu."""
 
 PIECE, A_COUNT = 1 << 17, 4
-"""Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
-is more. It adds to each group at most once, so that there are far fewer additions than rows."""
+"""Rows per block of `binned_sizes` or `add_exactly`: so many, or so many per group of a bin if that is more. A block
+adds to each group at most once, so that there are far fewer additions than rows."""
 
 SUMMING = 1024
-"""Threads of a block of `add_exactly`: those of exact_sums.cu."""
+"""Threads per block of `add_exactly`, as in exact_sums.cu."""
 
 LAST_PLACE = 1075
-"""What the exponent of a float64, as its bits hold it, is above that of its last place."""
+"""Biased exponent of a float64 less the exponent of its last place."""
 
 STATIC = 2048
-"""Bytes of shared memory that `add_exactly` has beside its sums, and more."""
+"""Bytes of static shared memory of `add_exactly`, at most."""
 
 RUNS_SPAN, PARTIALS = 4096, 5
-"""Values and ends of runs that a block of `run_sums` takes, and 8-byte words that it leaves: those of run_sums.cu."""
+"""Values and ends of runs per block of `run_sums`, and 8-byte words that it writes, as in run_sums.cu."""
 
 OFFSETS_PIECE = 2048
-"""Rows that a block of `group_of_rows` takes: that of offsets.cu."""
+"""Rows per block of `group_of_rows`, as in offsets.cu."""
 
 
 def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
-    """Bring members (and weights) together by group, each group in the order of its rows.
+    """Sort members (and weights) by group, stably.
 
-    While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
+    Beside its results it holds two copies of the groups and one of the members and weights.
 
     Returns
     -------
     offsets : array of n + 1
-        Where each group begins, and where the last one ends; int32 where that holds the count.
+        Of type `offset_dtype(m)`.
     members, weights : arrays, or None
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
@@ -71,12 +71,17 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
 
 def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
-    """Do the same in one launch."""
+    """Do as `grouped` does in one launch."""
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
     launch = runtime.kernel(
-        "gpu/few.cu", "group_few", id_t="int", value_t=VALUES[members.itemsize], THREADS=SORTING, ITEMS=ITEMS
+        "gpu/few.cu",
+        "group_few",
+        id_t="int",
+        value_t=runtime.ctype(f"i{members.itemsize}"),
+        THREADS=SORTING,
+        ITEMS=ITEMS,
     )
     launch(
         (1,),
@@ -90,7 +95,7 @@ def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int)
 
 
 def degrees(groups: Integers, n: int) -> Integers:
-    """Count the rows of each group; int32 where that holds the count. It may hold a copy of the groups for a while."""
+    """Count the rows of each group, as `offset_dtype(m)`; the peak memory includes a copy of the groups."""
     m = groups.size
     counts: Integers = cupy.zeros(n, offset_dtype(m))
     if n in BINNED and m >= A_GROUP * n and groups.itemsize == counts.itemsize == 4:
@@ -102,13 +107,13 @@ def degrees(groups: Integers, n: int) -> Integers:
 
 
 def _count_binned(groups: Integers, counts: Integers) -> None:
-    """Add the rows of each group to its count, by bins of neighbouring groups."""
+    """Add the number of rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
     (rows,), starts, shift = partitioned(groups, bits_for(n))
     width = 1 << shift
     parts = -(-width // COUNTED)
     piece = max(PIECE, A_COUNT * width)
-    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=KEYS[starts.itemsize])
+    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=runtime.ctype(starts.dtype))
     launch(
         (_pieces(m, n, width, piece) * parts,),
         (COUNTING,),
@@ -117,7 +122,7 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:
-    """Count the pieces of all bins: the last one of each is no whole one."""
+    """Return the number of pieces of all bins, at most; the last one of each bin may be partial."""
     return m // piece + min(BINS, -(-n // width))
 
 
@@ -126,22 +131,22 @@ def sums_by(
 ) -> tuple[Floats, int]:
     """Sum non-negative terms by group.
 
-    While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
+    Beside its results it holds up to two copies of groups and terms, and 16 bytes per group.
 
     Parameters
     ----------
     groups : array, or Column
         Of positions below n.
     extent : tuple of float
-        The least term above 0 and the greatest, or numbers below and above them.
+        Bounds of the terms above 0.
     absent : float
-        What stands for the sum of a group of no terms.
+        Result for a group without terms.
 
     Returns
     -------
     sums : array of n float64
     chain : int
-        How many roundings a sum is worth at most.
+        Rounding depth of a sum.
     """
     m = terms.size
     if words := words_of_sums(m, n, groups.dtype.itemsize, extent):
@@ -155,7 +160,7 @@ def sums_by(
 
 
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
-    """Sum by bins of neighbouring groups, as integers: multiples of the last place of numbers of exponent `least`."""
+    """Sum by bins of neighbouring groups, as integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
     width, a_sum = 1 << shift, words * WORD_BITS // 8
@@ -163,7 +168,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     part = -(-width // parts)
     piece = max(PIECE, A_COUNT * width)
     sums = cupy.zeros((2, n), np.uint64)
-    macros: dict[str, Any] = {"state_t": KEYS[starts.itemsize], "WORDS": words}
+    macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
     add = runtime.roomy(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
     add(
         (_pieces(m, n, width, piece) * parts,),
@@ -196,7 +201,7 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
 
 
 def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
-    """Give the group of each of m rows that are sorted by group, from where each group begins."""
+    """Return the group of each of m rows that are sorted by group."""
     groups: Integers = cupy.empty(m, dtype)
     if m:
         launch = runtime.kernel("gpu/offsets.cu", "group_of_rows", **_types(groups, offsets))
@@ -205,7 +210,7 @@ def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
 
 
 def offsets_of(groups: Integers, n: int) -> Integers:
-    """Find where each of n groups begins among rows sorted by group."""
+    """Return the offsets of n groups in rows sorted by group."""
     m = groups.size
     offsets: Integers = cupy.empty(n + 1, offset_dtype(m))
     launch = runtime.kernel("gpu/offsets.cu", "offsets", **_types(groups, offsets))
@@ -214,4 +219,4 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 
 def _types(groups: Integers, counts: Integers) -> dict[str, str]:
-    return {"key_t": KEYS[groups.itemsize], "offset_t": VALUES[counts.itemsize]}
+    return {"key_t": runtime.ctype(f"u{groups.itemsize}"), "offset_t": runtime.ctype(counts.dtype)}

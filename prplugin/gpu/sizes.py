@@ -1,4 +1,4 @@
-"""Sizes that decide how a graph is built on the GPU: for those who build it, and for `footprint`, which has no CuPy."""
+"""Thresholds of graph construction on the GPU, without CuPy: `prplugin.graph.memory` needs them, too."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ __all__ = [
 ]
 
 SORTING = 256
-"""Threads of a block that sorts."""
+"""Threads per block of the sort."""
 
 ITEMS = 16
 TILE = SORTING * ITEMS
-"""Keys that such a block has, 16 a thread. Up to so many rows, of `FEW_GROUPS` groups, are grouped by one block."""
+"""Keys per block, 16 per thread. Up to so many rows, of `FEW_GROUPS` groups, are grouped by one block."""
 
 FEW_GROUPS = 1 << 16
 
 DIGIT_BITS = 8
 BINS = 1 << DIGIT_BITS
-"""Of a digit of keys."""
+"""Values of a digit of a radix-sort key."""
 
 NARROW = 1 << 30
-"""Counts below this fit a 32-bit word of look-back, beside its two flags."""
+"""Counts below this fit in a 32-bit look-back state, beside its two flag bits."""
 
 BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
-"""For so many groups, of at least so many rows on average, rows are put into bins before they are counted: fewer counts
-stay in the L2, of more there are too many to a bin."""
+"""Numbers of groups, and rows per group, from which rows are binned before they are counted: fewer counts stay in the
+L2, and more are too many per bin."""
 
 SUMMED = 1 << 26
-"""Groups whose terms are summed by bins at the most: more are too many to a bin."""
+"""Number of groups up to which terms are summed by bins: more are too many per bin."""
 
 WORD_BITS, WORDS = 32, (3, 4)
-"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
+"""Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
 
 DIGITS = 53
-"""Bits of the digits of a float64."""
+"""Bits of the significand of a float64."""
 
 
 def words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
-    """Give the words of an exact sum of m terms by n groups; 0 where they are better sorted.
+    """Return the number of words per exact sum of m terms by n groups; 0 where sorting them is faster.
 
     Parameters
     ----------
     itemsize : int
-        Bytes of a group's number.
+        Bytes per group number.
     extent : tuple of float
-        The least term above 0 and the greatest, or numbers below and above them.
+        Bounds of the terms above 0.
     """
     least, most = (exponent(term) for term in extent)
     words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
@@ -66,5 +66,5 @@ def words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) ->
 
 
 def exponent(number: float) -> int:
-    """Give the exponent of a number as its bits hold it, and 1 for those below the normal range."""
+    """Return the biased exponent of a float64; 1 for subnormal numbers."""
     return max(1, math.frexp(number)[1] + 1022)
