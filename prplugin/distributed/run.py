@@ -55,6 +55,9 @@ _with_plugin: WeakSet[Client] = WeakSet()
 class DistributedGraph:
     """A graph on the workers of a cluster; unless it is lasting, the driver does not wait until it is built."""
 
+    n: int  # vertices; like m, of a lasting graph only
+    m: int  # directed edges
+
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
         self._client, self._names = client, columns.vertex_names
@@ -128,18 +131,10 @@ class DistributedGraph:
         job = _Job(self._client, self._addresses, self._job)
         job.check_workers()
         topic = _watched(self._client, watch, options)
-        ranked = [
-            job.submit(
-                _rank,
-                rank,
-                shard,
-                self._names,
-                options,
-                {what: share[rank] for what, share in shares.items()},
-                topic if rank == 0 else None,
-            )
-            for rank, shard in enumerate(self._shards)
-        ]
+        ranked = []
+        for rank, shard in enumerate(self._shards):
+            by_vertex = {what: share[rank] for what, share in shares.items()}
+            ranked.append(job.submit(_rank, rank, shard, self._names, options, by_vertex, topic if rank == 0 else None))
         pairs = list(zip(ranked, self._addresses, strict=True))
         frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
         report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
@@ -294,7 +289,10 @@ def _check_method(options: Options, parts_name: str) -> None:
 def _workers(client: Client) -> list[str]:
     """Return the addresses of the workers, in the order of their names."""
     # Not `client.scheduler_info`, whose periodic update without workers may come between its query and its result.
-    workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    try:
+        workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError as error:
+        raise WorkerLostError(f"the Dask scheduler cannot be reached: {error}") from error
     if not workers:
         raise PageRankError(
             "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
