@@ -19,18 +19,11 @@ __all__ = ["edges_by_id"]
 def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges, Integers]:
     """Factorize the endpoints of edges in ascending order of id, and group the edges by target.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Sources and destinations, at least one, of one integer type.
-    lasting : bool
-        False: a one-shot graph; may alias the columns.
+    `columns` (list of arrays of ids): sources and destinations, at least one, of one integer type.
+    `lasting`: False: a one-shot graph; may alias the columns.
 
-    Returns
-    -------
-    edges : GroupedEdges
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Returns `edges` (GroupedEdges).
+    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     threads = Threads(this_machine().threads)
     dtype = columns[0].dtype

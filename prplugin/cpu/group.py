@@ -62,18 +62,12 @@ def grouped(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row, in the order of the frame within each row.
 
-    Parameters
-    ----------
-    rows, columns : arrays of m int32 or int64
-        Endpoints of each edge, as ids from `low` to low + n - 1.
-    weights : array of m float64, or None
+    `rows`, `columns` (arrays of m int32 or int64): endpoints of each edge, as ids from `low` to low + n - 1.
+    `weights`: array of m float64, or None.
 
-    Returns
-    -------
-    offsets : array of n + 1 int64
-    indices : array of m positions
-        The columns, less `low`, by row.
-    weights : array of m float64, or None
+    Returns `offsets` (array of n + 1 int64).
+    Returns `indices` (array of m positions): The columns, less `low`, by row.
+    Returns `weights` (array of m float64, or None).
     """
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
@@ -99,14 +93,10 @@ def _by_bucket(
 ) -> tuple[Integers, Any, Any]:
     """Partition edges into buckets.
 
-    Returns
-    -------
-    bounds : array of int64
-        Offsets of the buckets.
-    pairs : array of m int64
-        The row within its bucket in the upper bits, the column in the lower; 64 bits are enough for any n that fits in
-        memory.
-    weights : array of m float64, or None
+    Returns `bounds` (array of int64): offsets of the buckets.
+    Returns `pairs` (array of m int64): the row within its bucket in the upper bits, the column in the lower; 64 bits
+    are enough for any n that fits in memory.
+    Returns `weights`: array of m float64, or None.
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)

@@ -42,14 +42,9 @@ def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
 
     Row k of them has the edges starts[k]..starts[k + 1], and is row `first_row` + k of the graph.
 
-    Parameters
-    ----------
-    bits : int
-        Bits of a source, at most.
-    packed : array of uint8
-        Large enough for all, and zeroed.
-    pieces : array of int64, one row per piece
-        Receives the begin of each piece in `packed`, and its first row.
+    `bits`: bits of a source, at most.
+    `packed` (array of uint8): large enough for all, and zeroed.
+    `pieces` (array of int64, one row per piece): receives the begin of each piece in `packed`, and its first row.
     """
     mask = (1 << bits) - 1
     lengths, gaps, steps = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)

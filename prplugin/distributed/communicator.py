@@ -15,13 +15,8 @@ T = TypeVar("T")
 class Communicator(Protocol):
     """The ranks 0 .. size - 1 of a program, all of which call the same functions in the same order.
 
-    Attributes
-    ----------
-    rank, size : int
-    sent : int
-        Approximate number of bytes that this rank has sent to others.
-    seconds : float
-        Time that this rank has spent waiting for others and for their data.
+    `sent`: approximate number of bytes that this rank has sent to others.
+    `seconds`: time that this rank has spent waiting for others and for their data.
     """
 
     rank: int
@@ -69,10 +64,7 @@ def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
 def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
     """Call a function on every rank, and return all results; if it refuses something on one, all raise the same error.
 
-    Raises
-    ------
-    PageRankError
-        The first that a rank raised, in the order of ranks; where it names rows, those of all ranks.
+    Raises PageRankError: the first that a rank raised, in the order of ranks; where it names rows, those of all ranks.
     """
     done, error = None, None
     try:

@@ -98,15 +98,9 @@ class _Messages:
 class Mailbox:
     """A `Communicator` over Dask's connections, for arrays and objects of the host.
 
-    Parameters
-    ----------
-    job : str
-        The same on all ranks of a program, and different from that of any other program.
-    addresses : list of str
-        Address of each rank's worker.
-    rank : int
-    key : str
-        Key of the Dask task that runs this rank.
+    `job`: the same on all ranks of a program, and different from that of any other program.
+    `addresses` (list of str): address of each rank's worker.
+    `key`: key of the Dask task that runs this rank.
     """
 
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int, key: Any) -> None:

@@ -199,10 +199,7 @@ class DeviceRanks:
 def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
     """Yield a rank's communicator when it is this job's turn.
 
-    Raises
-    ------
-    MethodUnavailableError
-        If a worker has no GPU or no NCCL, or two have the same GPU.
+    Raises MethodUnavailableError: if a worker has no GPU or no NCCL, or two have the same GPU.
     """
     first = mailbox.rank == 0
     if first:

@@ -77,16 +77,11 @@ class Part:
 class Directory:
     """Looks up keys by id, for values by vertex that are given after the graph is built.
 
-    Parameters
-    ----------
-    parts : module
-        Operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    shared : list of Shared
-        Type of each column of a vertex.
-    arrays, keys : list of arrays, array
-        Ids whose hash selects this rank, and their keys; [] and None where ids are keys.
-    owned : list of arrays
-        The ids that this rank owns, in the order of the result; [] where ids are keys.
+    `parts`: operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `shared` (list of Shared): type of each column of a vertex.
+    `arrays`, `keys` (list of arrays, array): ids whose hash selects this rank, and their keys; [] and None where ids
+    are keys.
+    `owned` (list of arrays): the ids that this rank owns, in the order of the result; [] where ids are keys.
     """
 
     def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
@@ -159,10 +154,7 @@ def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
 def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers]) -> Integers:
     """Choose splitters of integer ids; they do not depend on which rank holds which partition.
 
-    Parameters
-    ----------
-    ends : list of arrays
-        Sources, destinations and additional vertices of this rank.
+    `ends` (list of arrays): sources, destinations and additional vertices of this rank.
     """
     xp = namespace(ends[0])
     stride = max(1, part.rows // SAMPLES)
@@ -192,12 +184,7 @@ def keys_by_appearance(
 ) -> tuple[list[Integers], Integers, Directory]:
     """Number ids of any type in the order in which they first appear in the frame.
 
-    Returns
-    -------
-    keys : list of arrays
-        Of each endpoint column of this rank's rows.
-    splitters : array
-    directory : Directory
+    Returns `keys` (list of arrays): of each endpoint column of this rank's rows.
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(ends, labels, shared)

@@ -110,19 +110,11 @@ def build(
 ) -> Shard:
     """Build the graph, on all ranks together.
 
-    Parameters
-    ----------
-    parts : module
-        Operations on ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    frames : list of frames
-        The partitions that this rank holds, in their order.
-    partitions : list of int
-        Their numbers.
-    like : frame
-        Without rows, of the type of all partitions.
-    columns : Columns
-    more : list of pandas Series, or None
-        This rank's share of additional vertices, column by column.
+    `parts`: operations on ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `frames` (list of frames): the partitions that this rank holds, in their order.
+    `partitions`: their numbers.
+    `like`: without rows, of the type of all partitions.
+    `more` (list of pandas Series, or None): this rank's share of additional vertices, column by column.
     """
     stages = Stages()
     part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))

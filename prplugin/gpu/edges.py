@@ -36,19 +36,11 @@ def edges_by_id(
 ) -> tuple[Edges | GroupedEdges, Integers]:
     """Factorize the endpoints of edges in ascending order of id.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Of one integer type: sources, destinations, and additional vertices, if any.
-    weights : GivenWeights, optional
-    grouped : bool
-        Whether to group the edges by target if that is fast and fits in memory.
+    `columns` (list of arrays of ids): of one integer type: sources, destinations, and additional vertices, if any.
+    `grouped`: whether to group the edges by target if that is fast and fits in memory.
 
-    Returns
-    -------
-    edges : Edges or GroupedEdges
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Returns `edges` (Edges or GroupedEdges).
+    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     m, dtype, known, extent = columns[0].size, columns[0].dtype, None, None
     columns = widened(columns)

@@ -12,8 +12,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sizes import ITEMS, SORTING, TILE
-from prplugin.gpu.sort import padded, sorted_by, state_type
+from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
@@ -123,19 +122,11 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
 def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32.
 
-    Parameters
-    ----------
-    mark : function
-        Sets the bit of each id in zeroed words.
-    dtype : integer type
-        Of the ids; selects the compiled module.
+    `mark`: sets the bit of each id in zeroed words.
+    `dtype` (integer type): of the ids; selects the compiled module.
 
-    Returns
-    -------
-    marks : array of 8 bytes per word
-        See marks.cuh.
-    n : int
-        Number of ids that occur.
+    Returns `marks` (array of 8 bytes per word): see marks.cuh.
+    Returns `n`: number of ids that occur.
     """
     words = -(-span // 32)
     tiles = -(-words // WORDS)

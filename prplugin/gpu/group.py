@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cupy
@@ -9,23 +10,27 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sizes import (
-    A_GROUP,
-    BINNED,
-    BINS,
-    FEW_GROUPS,
-    ITEMS,
-    SORTING,
-    TILE,
-    WORD_BITS,
-    exponent,
-    words_of_sums,
-)
-from prplugin.gpu.sort import Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, ITEMS, SORTING, TILE, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
+
+FEW_GROUPS = 1 << 16
+"""Number of groups up to which one block groups `TILE` rows."""
+
+BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
+"""Numbers of groups, and rows per group, from which rows are binned before they are counted: fewer counts stay in the
+L2, and more are too many per bin."""
+
+SUMMED = 1 << 26
+"""Number of groups up to which terms are summed by bins: more are too many per bin."""
+
+WORD_BITS, WORDS = 32, (3, 4)
+"""Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
+
+DIGITS = 53
+"""Bits of the significand of a float64."""
 
 SPAN = 8192
 """Groups and rows per block of `offsets`, as in offsets.cu."""
@@ -58,11 +63,8 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
     Beside its results it holds two copies of the groups and one of the members and weights.
 
-    Returns
-    -------
-    offsets : array of n + 1
-        Of type `offset_dtype(m)`.
-    members, weights : arrays, or None
+    Returns `offsets` (array of n + 1): of type `offset_dtype(m)`.
+    Returns `members`, `weights`: arrays, or None.
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_few(groups, members, weights, n)
@@ -133,24 +135,16 @@ def sums_by(
 
     Beside its results it holds up to two copies of groups and terms, and 16 bytes per group.
 
-    Parameters
-    ----------
-    groups : array, or Column
-        Of positions below n.
-    extent : tuple of float
-        Bounds of the terms above 0.
-    absent : float
-        Result for a group without terms.
+    `groups` (array, or Column): of positions below n.
+    `extent`: bounds of the terms above 0.
+    `absent`: result for a group without terms.
 
-    Returns
-    -------
-    sums : array of n float64
-    chain : int
-        Rounding depth of a sum.
+    Returns `sums`: array of n float64.
+    Returns `chain`: rounding depth of a sum.
     """
     m = terms.size
-    if words := words_of_sums(m, n, groups.dtype.itemsize, extent):
-        return _exact_sums(groups, terms, n, exponent(extent[0]), words, absent), 1
+    if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
+        return _exact_sums(groups, terms, n, _exponent(extent[0]), words, absent), 1
     if isinstance(groups, Column):
         ordered, terms = sorted_by(groups, bits_for(n), terms)
         offsets = offsets_of(ordered, n)
@@ -220,3 +214,20 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 def _types(groups: Integers, counts: Integers) -> dict[str, str]:
     return {"key_t": runtime.ctype(f"u{groups.itemsize}"), "offset_t": runtime.ctype(counts.dtype)}
+
+
+def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
+    """Return the number of words per exact sum of m terms by n groups; 0 where sorting them is faster.
+
+    `itemsize`: bytes per group number.
+    `extent`: bounds of the terms above 0.
+    """
+    least, most = (_exponent(term) for term in extent)
+    words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
+    fit = m > TILE and n <= SUMMED and itemsize == 4 and words <= max(WORDS)
+    return max(words, min(WORDS)) if fit else 0
+
+
+def _exponent(number: float) -> int:
+    """Return the biased exponent of a float64; 1 for subnormal numbers."""
+    return max(1, math.frexp(number)[1] + 1022)

@@ -96,15 +96,9 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
     Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
 
-    Parameters
-    ----------
-    gpu : cupy.cuda.Device, optional
-        Device that holds the arrays; the current one if not given.
+    `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
 
-    Raises
-    ------
-    OutOfMemoryError
-        If the GPU's memory runs out within.
+    Raises OutOfMemoryError: if the GPU's memory runs out within.
     """
     if place == "host":
         yield
@@ -162,10 +156,7 @@ def budget() -> int | None:
 
     Only allocations of this package count: neither the user's frames, nor what cuDF allocates to read them.
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is not a number of bytes, such as 800000000, 800MB or 1.5GiB.
+    Raises InvalidOptionError: if it is not a number of bytes, such as 800000000, 800MB or 1.5GiB.
     """
     given = os.environ.get(BUDGET, "").strip()
     if not given:
@@ -316,19 +307,11 @@ def _joined(path: Path, seen: set[Path]) -> str:
 def kernel(path: str, name: str, /, **macros: str | int) -> Any:
     """Compile a kernel of a .cu file for the given macros, cached in the process and on disk.
 
-    Parameters
-    ----------
-    path : str
-        .cu file, relative to the folder of this package.
-    name : str
-        Name of the `extern "C" __global__` function.
-    **macros
-        ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
+    `path`: .cu file, relative to the folder of this package.
+    `name`: name of the `extern "C" __global__` function.
+    `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
 
-    Returns
-    -------
-    cupy.RawKernel
-        Launched by ``kernel(grid, block, arguments)``, on the current stream.
+    Returns `cupy.RawKernel`: Launched by ``kernel(grid, block, arguments)``, on the current stream.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:

@@ -8,10 +8,23 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.sizes import BINS, DIGIT_BITS, ITEMS, NARROW, SORTING, TILE
 from prplugin.types.edges import Integers, index_dtype
 
 __all__ = ["Column", "bits_for", "distances", "order_of", "padded", "partitioned", "sorted_by", "state_type"]
+
+SORTING = 256
+"""Threads per block of the sort."""
+
+ITEMS = 16
+TILE = SORTING * ITEMS
+"""Keys per block, 16 per thread."""
+
+DIGIT_BITS = 8
+BINS = 1 << DIGIT_BITS
+"""Values of a digit of a key."""
+
+NARROW = 1 << 30
+"""Counts below this fit in a 32-bit look-back state, beside its two flag bits."""
 
 COUNTING = 512
 """Threads per block that counts digits; two such blocks saturate a multiprocessor's memory bandwidth."""
@@ -44,12 +57,9 @@ def distances(ids: Integers, low: int) -> Column:
 def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, ...]:
     """Sort keys and payloads stably, into new arrays; the peak memory is two copies of each.
 
-    Parameters
-    ----------
-    keys : array of 4 or 8 bytes per entry, or Column
-        At least 0, and below ``2**bits``.
-    *payloads : up to two arrays or columns
-        Of 4 or 8 bytes per entry; the second, of float64. None is returned for None.
+    `keys` (array of 4 or 8 bytes per entry, or Column): at least 0, and below ``2**bits``.
+    `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second, of float64. None is returned for
+    None.
     """
     moved, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
     rest = iter(moved[1:])
@@ -65,13 +75,9 @@ def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integer
 def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
     """Partition keys by their highest bits, as many as one pass takes.
 
-    Returns
-    -------
-    keys, *payloads : list of new arrays
-    starts : array of `BINS`
-        Where each partition begins.
-    skipped : int
-        Number of lower bits.
+    Returns `keys`, `*payloads`: list of new arrays.
+    Returns `starts` (array of `BINS`): where each partition begins.
+    Returns `skipped`: number of lower bits.
     """
     skipped = max(bits - DIGIT_BITS, 0)
     moved, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
@@ -85,12 +91,8 @@ def _columns(*given: Any) -> list[Column]:
 def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Any], Any]:
     """Sort by the bits of the first column, the keys, except for the lowest `skipped`.
 
-    Returns
-    -------
-    arrays : list
-        Keys and payloads.
-    starts : array
-        For each pass, where each of its digits begins; then counters of the kernels.
+    Returns `arrays` (list): keys and payloads.
+    Returns `starts`: for each pass, where each of its digits begins; then counters of the kernels.
     """
     keys, *payloads = columns
     count = keys.array.size

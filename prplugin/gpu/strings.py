@@ -35,17 +35,10 @@ def number_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | N
 
     Peak memory: 12 bytes per string, or 4 and 63 per distinct one.
 
-    Parameters
-    ----------
-    columns : list of Strings
-        Sources, destinations, and additional vertices, if any; at least one string in all.
+    `columns` (list of Strings): sources, destinations, and additional vertices, if any; at least one string in all.
 
-    Returns
-    -------
-    codes : list of arrays
-        For each column, of type `index_dtype(n)`.
-    distinct : Strings
-        The n distinct strings, in order.
+    Returns `codes` (list of arrays): for each column, of type `index_dtype(n)`.
+    Returns `distinct` (Strings): the n distinct strings, in order.
 
     None if 64-bit hashes of different strings collide, or the hash table is too small.
     """

@@ -19,17 +19,10 @@ MOST_PAIRED = 1 << 32
 def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
 
-    Parameters
-    ----------
-    duplicates : str
-        "sum" keeps every row.
-    directed : bool
-        False: (a, b) and (b, a) are one pair.
+    `duplicates`: "sum" keeps every row.
+    `directed`: False: (a, b) and (b, a) are one pair.
 
-    Raises
-    ------
-    InvalidEdgesError
-        With ``duplicates="error"``, where a pair has more than one row.
+    Raises InvalidEdgesError: with ``duplicates="error"``, where a pair has more than one row.
     """
     if duplicates == "sum":
         return edges

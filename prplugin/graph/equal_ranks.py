@@ -42,10 +42,7 @@ class Twins:
 
     Failed searches are repeated, since better computed ranks may help. Weights and values are compared in float64.
 
-    Parameters
-    ----------
-    vectors : sequence of arrays of n float64
-        v and w before normalization, where they are not uniform.
+    `vectors` (sequence of arrays of n float64): v and w before normalization, where they are not uniform.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
