@@ -60,7 +60,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
                 f"column 'weight' has {weights[0][broken[0]]}, and the banner announces integers. Write 'real' in it.",
             )
 
-    frame = read_columns(chain([block.after(end)], text), width, columns, check)
+    frame = read_columns(chain([block.part(end)], text), width, columns, check)
     if len(frame) != entries:
         block.fault(start, f"it announces {entries:,} entries, but {len(frame):,} follow.")
     return EdgeFile(

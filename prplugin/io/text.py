@@ -31,8 +31,8 @@ def read(selection: Selection, compression: str | None, delimiter: str | None) -
     hint = _hint(selection, labels, first.line_at(start), delimiter) if headed else ""
     found = selection.resolved(names, hint=hint)
 
-    body = chain([first.after(start + len(record) if headed else start)], text)
-    first = next((block for block in body if any(block.records())), first.after(len(first.text)))
+    body = chain([first.part(start + len(record) if headed else start)], text)
+    first = next((block for block in body if any(block.records())), first.part(len(first.text)))
     table = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
     columns = _columns(found, table, selection)
     frame = read_columns(chain([first], body), len(names), columns)
