@@ -126,11 +126,7 @@ rank_options = _together(
     ),
     click.option("--scale", type=click.Choice(["1", "n"]), default="1", show_default=True, help="What ranks sum to."),
     click.option(
-        "--dtype",
-        type=click.Choice(["float64", "float32"]),
-        default="float64",
-        show_default=True,
-        help="Of the ranks.",
+        "--dtype", type=click.Choice(["float64", "float32"]), default="float64", show_default=True, help="Of the ranks."
     ),
 )
 
