@@ -20,6 +20,7 @@ import prplugin.methods.numpy
 from prplugin.cli import demo, main
 from prplugin.cli.figures import upward
 from prplugin.machine import this_machine
+from prplugin.methods.registry import methods
 
 EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"
 
@@ -302,7 +303,7 @@ def test_an_interrupt_is_one_line(tmp_path):
 def test_verify_compares_every_way_to_rank(edges):
     result = run("verify", edges, "--weight", "w")
     assert result.exit_code == 0
-    can = [name for name, method in prplugin.methods.methods().items() if method.unfit(None, this_machine()) is None]
+    can = [name for name, method in methods().items() if method.unfit(None, this_machine()) is None]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
 
@@ -364,7 +365,7 @@ def test_methods_of_a_graph_says_what_auto_takes_and_why(tmp_path):
 
 def test_methods_lists_all(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(prplugin.methods.methods())
+    assert [entry["name"] for entry in listed] == list(methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
     monkeypatch.setattr(prplugin.methods.numpy, "unfit", lambda adjacency, machine: "it is resting")
     lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
