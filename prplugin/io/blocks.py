@@ -39,17 +39,10 @@ UNBALANCED_QUOTES = "its quotes do not go together."
 class Block:
     """Whole records of a text file.
 
-    Attributes
-    ----------
-    name : str
-        What messages call the file.
-    delimiter : str or None
-        None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
-    line : int
-        The number of its first line in the file, from 1.
-    text : bytes
-    lines : bytes
-        The text with spaces for the line ends within quotes.
+    `name`: what messages call the file.
+    `delimiter`: None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
+    `line`: the number of its first line in the file, from 1.
+    `lines`: the text with spaces for the line ends within quotes.
     """
 
     name: str
@@ -94,10 +87,7 @@ class Block:
     def table(self, width: int, columns: list[int]) -> pa.Table:
         """Parse some fields of every record as bytes; columns are named by their position.
 
-        Raises
-        ------
-        InvalidEdgesError
-            For the first record that has not `width` fields.
+        Raises InvalidEdgesError: for the first record that has not `width` fields.
         """
         names = [str(position) for position in range(width)]
         try:
@@ -173,12 +163,8 @@ def _without_quoted_line_ends(block: Block) -> bytes:
 def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterator[Block]:
     """Read a file of text in blocks of whole records.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If it is empty, damaged or not text, or its quotes do not go together.
-    OSError
-        If it cannot be opened.
+    Raises InvalidEdgesError: if it is empty, damaged or not text, or its quotes do not go together.
+    Raises OSError: if it cannot be opened.
     """
     name = described(path)
     rest = None

@@ -31,18 +31,11 @@ GRAPH_BYTES = 24
 class Column:
     """A column that is read, and its values so far.
 
-    Attributes
-    ----------
-    position : int
-        Among the fields of a record, from 0.
-    name : str
-    kind : {"integer", "string", "weight"}
-    zeros : bool
-        Whether an integer may have leading zeros.
-    largest : int or None
-        Ids must be from 1 up to this.
-    parts : list of arrays
-        The values of each block.
+    `position`: among the fields of a record, from 0.
+    `kind`: "integer", "string" or "weight".
+    `zeros`: whether an integer may have leading zeros.
+    `largest`: ids must be from 1 up to this.
+    `parts`: the values of each block.
     """
 
     position: int
@@ -121,12 +114,8 @@ def read_columns(
     `check` is called after each block, and raises for a record that is not as it should be. Integers are int64, or
     uint64 if they need it; weights are float64.
 
-    Raises
-    ------
-    InvalidEdgesError
-        For the first record of a block that is not as it should be, by its line.
-    OutOfMemoryError
-        Before the edges take more memory than is free.
+    Raises InvalidEdgesError: for the first record of a block that is not as it should be, by its line.
+    Raises OutOfMemoryError: before the edges take more memory than is free.
     """
     rows, negative, past_signed = 0, False, False
     for block in blocks:

@@ -72,10 +72,7 @@ class Selection:
     def resolved(self, labels: Sequence[Hashable], weight: Hashable = None, *, hint: str = "") -> Columns:
         """Find the columns among those of the file; `weight` if none was named.
 
-        Raises
-        ------
-        ColumnNotFoundError, InvalidEdgesError, InvalidOptionError
-            As `prplugin.frames.columns.resolve`, with the name of the file before it and the hint behind.
+        Errors are those of `prplugin.frames.columns.resolve`, with the name of the file before and the hint behind.
         """
         try:
             columns = resolve(labels, self.source, self.destination, weight if self.weight is None else self.weight)

@@ -37,12 +37,8 @@ ROWS_AT_A_TIME = 1 << 16
 def check_output(path: str) -> None:
     """Raise, before the work, if a file of that name cannot be written.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name does not tell the format.
-    OSError
-        If it is a directory, or its folder does not exist or may not be written.
+    Raises InvalidOptionError: if the name does not tell the format.
+    Raises OSError: if it is a directory, or its folder does not exist or may not be written.
     """
     if is_standard_output(path):
         return
@@ -61,12 +57,8 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
 
     A file of that name is replaced once all is on the disk, and stays as it was if anything fails before.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name does not tell the format, or the format cannot hold a column.
-    OSError
-        If it cannot be written.
+    Raises InvalidOptionError: if the name does not tell the format, or the format cannot hold a column.
+    Raises OSError: if it cannot be written.
     """
     import pyarrow as pa
 
