@@ -1,4 +1,4 @@
-"""Makes `pagerank` a method of frames, those loaded now and those loaded later: the order of imports never matters."""
+"""Make `pagerank` a method of the frames of libraries that are loaded or load later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["register"]
 
 
 def _ignoring_case(relation: Any, name: str) -> bool:
-    """Look a column up as DuckDB does."""
+    """Return whether a DuckDB relation has a column; names are case-insensitive."""
     return name in map(str.lower, relation.columns)
 
 
@@ -26,9 +26,7 @@ FRAME_TYPES: dict[str, tuple[tuple[str, ...], Callable[[Any, str], bool] | None]
     "duckdb": (("DuckDBPyRelation",), _ignoring_case),
     "dask.dataframe": (("DataFrame",), operator.contains),
 }
-"""The frame types of each library that has an adapter in `prplugin.frames`, and that take another method.
-
-With them, what says whether a frame has a column; None where columns are no attributes.
+"""Frame types of each library, and the function that tells if a frame has a column; None: columns are no attributes.
 
 `pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
 pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
@@ -38,7 +36,7 @@ raises. The frames of dask_cudf are of a subclass of Dask's.
 
 
 class _Method:
-    """A method that a column of the same name hides, as if the method were not there.
+    """A method that a column of the same name hides.
 
     Where there is such a column, reading raises AttributeError. Python then asks the frame's `__getattr__`, which finds
     the column; `__setattr__` of pandas, cuDF and Dask reads before it writes, and so writes the column.

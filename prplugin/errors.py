@@ -1,4 +1,4 @@
-"""What prplugin raises. Every message names the column or option, the count, and what to do."""
+"""Exceptions. Every message names the column or option, the count, and what to do."""
 
 from __future__ import annotations
 
@@ -36,18 +36,11 @@ class PageRankError(Exception):
 
 @dataclass(frozen=True)
 class RefusedRows:
-    """Rows of which a message names the first few; what is found in parts of a frame makes one message so.
+    """Rows of which a message names the first few; those of several parts of a frame can be merged.
 
-    Attributes
-    ----------
-    say : function of a RefusedRows
-        Gives the message.
-    count : int
-        How many there are.
-    rows : list of int
-        The first few, counted from 0.
-    held : list of str
-        What they hold.
+    `say`: returns the message.
+    `rows`: the first few of the `count` rows, counted from 0.
+    `held`: what they hold.
     """
 
     say: Callable[[RefusedRows], str]
@@ -61,29 +54,28 @@ class RefusedRows:
 
 
 def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
-    """Make an error of rows."""
+    """Return an error about rows."""
     made = error(refused.say(refused))
     made.refused = refused
     return made
 
 
 def merged(errors: list[PageRankError]) -> PageRankError:
-    """Make one error of those of several parts: the first; where it speaks of rows, of those of all parts."""
+    """Return one error for those of several parts: the first, about the rows of all parts if it is about rows."""
     first = errors[0].refused
     if first is None:
         return errors[0]
     alike = [e.refused for e in errors if type(e) is type(errors[0]) and e.refused is not None]
     alike = [refused for refused in alike if _saying(refused) == _saying(first)]
-    held = [refused.held or [""] * len(refused.rows) for refused in alike]
-    rows = sorted(
-        (row, what) for refused, what_each in zip(alike, held, strict=True)
-        for row, what in zip(refused.rows, what_each, strict=True)
-    )  # fmt: skip
-    shown = [row for row, _ in rows[: len(first.rows) if len(alike) == 1 else 5]]
-    whole = RefusedRows(
-        first.say, sum(refused.count for refused in alike), shown, [what for _, what in rows[: len(shown)]]
+    rows: list[tuple[int, str]] = []
+    for refused in alike:
+        rows += zip(refused.rows, refused.held or [""] * len(refused.rows), strict=True)
+    rows.sort()
+    shown = rows if len(alike) == 1 else rows[:5]
+    count = sum(refused.count for refused in alike)
+    return refusal(
+        type(errors[0]), RefusedRows(first.say, count, [row for row, _ in shown], [what for _, what in shown])
     )
-    return refusal(type(errors[0]), whole)
 
 
 def _saying(refused: RefusedRows) -> Any:
@@ -96,7 +88,7 @@ class InvalidEdgesError(PageRankError, ValueError):
 
 
 class InvalidOptionError(PageRankError, ValueError):
-    """An argument has a value that means nothing, or nothing that can be kept."""
+    """Invalid argument, or a tolerance that cannot be attained."""
 
 
 class ColumnNotFoundError(PageRankError, KeyError):
@@ -112,24 +104,24 @@ class MethodUnavailableError(PageRankError):
 
 
 class OutOfMemoryError(MethodUnavailableError, MemoryError):
-    """Memory ran out, of the GPU or of this machine, though the graph or the plan was thought to fit."""
+    """The memory of the GPU or of this machine does not suffice."""
 
 
 class MissingLibraryError(PageRankError, ImportError):
-    """A library that this needs, and that prplugin does not bring along, is not installed."""
+    """An optional library that is needed is not installed."""
 
 
 class WorkerLostError(PageRankError):
-    """A worker of a Dask cluster was lost while it was needed; another call works with those that are left."""
+    """A worker of a Dask cluster was lost during a call; the next call uses those that are left."""
 
 
 class NotConvergedError(PageRankError):
-    """The step budget ran out before the stopping rule was met.
+    """The budget of iterations ran out before the stopping rule was met.
 
     Attributes
     ----------
     ranking : Ranking
-        What had been reached: its ranks, and an `error_bound` that holds for them.
+        The last iterate, with its `error_bound`.
     """
 
     def __init__(self, message: str, ranking: Ranking) -> None:
@@ -148,5 +140,5 @@ def listed(items: Sequence[object] | NDArray[Any], shown: int = 5) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Give a count its noun: ``1 row``, ``1,200 rows``, ``2 vertices``."""
+    """Return a count with its noun: ``1 row``, ``1,200 rows``, ``2 vertices``."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

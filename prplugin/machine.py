@@ -54,7 +54,7 @@ def compiles(edges: int) -> bool:
 
 
 def this_machine() -> Machine:
-    """Look at the machine that this process runs on, and at the share of it that the process may use."""
+    """Return the resources that this process may use."""
     try:
         threads = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows have no affinity
@@ -63,7 +63,7 @@ def this_machine() -> Machine:
 
 
 def bytes_available() -> float:
-    """Give the bytes that can be had without driving out anything, of this process's share of the memory."""
+    """Return the available memory in bytes, within the limit of the container."""
     return min(_of_the_machine(), _of_the_container())
 
 
@@ -71,12 +71,12 @@ def _of_the_machine() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):  # not Linux: all that it has
+    except (OSError, StopIteration):  # not Linux: all memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _of_the_container() -> float:
-    """Give what a limit of control groups (version 2) leaves; files that are only cached give way."""
+    """Return what the limit of the control group (version 2) leaves; inactive page cache counts as available."""
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
         used = int((CGROUP / "memory.current").read_text())

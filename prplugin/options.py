@@ -18,7 +18,7 @@ Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 
 SHARE = 1 / 5
-"""Of the steps that the contraction needs, those that rankings take: 20 at the defaults, as in `_device.ITERATIONS`.
+"""Iterations of a ranking over those that contraction by alpha needs: 20 iterations at the defaults.
 
 Social networks take less, web graphs up to three times as many.
 """
@@ -60,13 +60,7 @@ class GivenByVertex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Everything about a ranking that does not depend on the graph.
-
-    Raises
-    ------
-    InvalidOptionError
-        From the constructor, for any value that cannot be kept.
-    """
+    """The options of a ranking that do not depend on the graph; the constructor raises InvalidOptionError."""
 
     alpha: float = 0.85
     tol: float = 1e-6
@@ -80,7 +74,7 @@ class Options:
     method_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        keep = object.__setattr__  # the one place that may: values are put in their plain form
+        keep = object.__setattr__  # values are normalized here alone
         keep(self, "alpha", _real("alpha", self.alpha))
         if not 0 <= self.alpha < 1:
             raise InvalidOptionError(
@@ -131,13 +125,7 @@ def _real(name: str, value: object) -> float:
 
 
 def whole(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
-    """Take a whole number that a user gave for an option.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
-    """
+    """Return an integer option as int; raise InvalidOptionError for other values."""
     if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
         number = int(value)
         if number >= least and number % multiple_of == 0 and (at_most is None or number <= at_most):
@@ -162,7 +150,7 @@ def proves(options: Options) -> bool:
 
 
 def likely_steps(options: Options) -> int:
-    """Give how many steps a ranking is likely to take, before anything is known of the graph."""
+    """Estimate the iterations of a ranking before anything is known of the graph."""
     if options.tol == 0:
         assert options.max_iter is not None
         return max(1, options.max_iter)
@@ -176,5 +164,5 @@ def likely_steps(options: Options) -> int:
 
 
 def allows_float32(options: Options) -> bool:
-    """Say whether a ranking may begin with contributions in float32."""
+    """Return whether a ranking may begin with contributions in float32."""
     return options.tol > 0 and (options.dtype == "float32" or options.stop == "error")

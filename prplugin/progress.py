@@ -1,4 +1,4 @@
-"""What a long piece of work tells the one who waits: a bar on a terminal, or calls of a function."""
+"""Report the progress of a ranking: by a bar on a terminal, or by calls of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prplugin.errors import InvalidOptionError
 __all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
 
 QUIET_SECONDS = 2.0
-"""Work that is done by then shows no bar."""
+"""Seconds after which the bar is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class State:
     Attributes
     ----------
     stage : {"vertices", "edges", "iterations"}
-        Ids are being numbered; edges put in order; ranks iterated.
+        Factorizing ids; sorting edges; iterating.
     iterations : int
         Steps done.
     expected : int or None
@@ -48,14 +48,10 @@ Report: TypeAlias = Callable[[State], object]
 
 
 class Watch:
-    """Turns the events of one ranking into states for a report; costs next to nothing without one.
+    """The events of one ranking, as states for a report if there is one.
 
-    Attributes
-    ----------
-    begun : dict
-        When each stage began, by `time.perf_counter`.
-    bounds : list of (int, float)
-        Iterations and error bound after each step.
+    `begun`: when each stage began, by `time.perf_counter`.
+    `bounds`: iterations and error bound after each step.
     """
 
     def __init__(self, report: Report | None) -> None:
@@ -70,13 +66,13 @@ class Watch:
         return self._report is not None
 
     def stage(self, stage: Literal["vertices", "edges"]) -> None:
-        """Say that a stage begins."""
+        """Record that a stage begins."""
         self.begun[stage] = time.perf_counter()
         if self._report is not None:
             self._report(State(stage, 0, None, math.inf, time.perf_counter() - self._began))
 
     def iterations(self, tol: float, budget: int) -> Callable[[int, float], None]:
-        """Give the function that the loop calls after each step; tol=0: the whole budget will be used."""
+        """Return the function that the loop calls after each step; with tol=0 the whole budget will be used."""
         self.begun["iterations"] = time.perf_counter()
         first: tuple[int, float] | None = None
 
@@ -109,20 +105,12 @@ def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: floa
 
 @contextmanager
 def watching(progress: ProgressOption) -> Iterator[Watch]:
-    """Give the `Watch` for a `progress` argument; a bar, if one was shown, is gone at the end.
-
-    Raises
-    ------
-    InvalidOptionError
-        If it is neither a bool nor a function.
-    """
+    """Return the `Watch` for a `progress` argument, which must be a bool or a function; remove the bar at the end."""
     if progress is True:
         with _bar() as report:
             yield Watch(report)
-    elif callable(progress):
-        yield Watch(progress)
-    elif progress is False:
-        yield Watch(None)
+    elif progress is False or callable(progress):
+        yield Watch(progress or None)
     else:
         raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
 
@@ -144,13 +132,9 @@ def _bar() -> Iterator[Report | None]:
         if state.stage != "iterations":
             bar.update(task, description=f"sorting out {state.stage}")
             return
-        total = state.expected
-        bar.update(
-            task,
-            description=f"iteration {state.iterations}, error at most {state.error_bound:.1e}",
-            total=total,
-            completed=state.iterations if total else 0,
-        )
+        description = f"iteration {state.iterations}, error at most {state.error_bound:.1e}"
+        completed = state.iterations if state.expected else 0
+        bar.update(task, description=description, total=state.expected, completed=completed)
 
     begin = threading.Timer(QUIET_SECONDS, bar.start)
     begin.daemon = True

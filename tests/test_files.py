@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -15,6 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running import examples
 
 import prplugin
 from prplugin import machine
@@ -317,6 +321,22 @@ def test_quoted_fields_may_go_over_blocks(written, monkeypatch):
     rows = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
     path = written("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in rows))
     assert pairs(read_edges(path)) == rows
+
+
+QUOTED = st.text(alphabet='",\n\ra ', min_size=1, max_size=9).map(lambda text: text + "b")
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
+@given(
+    rows=st.lists(st.tuples(QUOTED, QUOTED), min_size=1, max_size=12),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+    piece=st.integers(1, 64),
+)
+def test_what_csv_quotes_reads_back(tmp_path, monkeypatch, rows, quoting, piece):
+    monkeypatch.setattr(content, "PIECE_BYTES", piece)
+    with open(tmp_path / "edges.csv", "w", newline="") as file:
+        csv.writer(file, quoting=quoting).writerows([("src", "dst"), *rows])
+    assert pairs(read_edges(str(tmp_path / "edges.csv"), ids="string")) == rows
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """The command line: ``prplugin rank``, ``verify``, ``methods`` and ``demo``.
 
-What takes time to import is imported by the command that needs it.
+Heavy imports are local to the command that needs them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHOWN = 10
 """How many of the highest ranks are printed."""
 
 
-@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(prplugin.__version__, prog_name="prplugin")
 def main() -> None:
     """Rank the vertices of a graph by PageRank, with a proved error bound."""
@@ -60,11 +60,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         if output is not None:
             check_output(output)
 
-    with watching(not quiet) as watch:
-        file = _read(edges, given)
-        watch.stage("vertices")
-        began = time.perf_counter()
-        graph = _graph(file, edges, given)
+    _, graph, began = _load(edges, given, quiet=quiet)
     shown = SHOWN if output is not None else top or SHOWN
     ranking = graph.rank(**options, **own, top=top if output is not None else shown, progress=not quiet)
     seconds = time.perf_counter() - began
@@ -95,24 +91,15 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
-    with watching(not quiet) as watch:
-        file = _read(edges, given)
-        watch.stage("vertices")
-        graph = _graph(file, edges, given)
+    file, graph, _ = _load(edges, given, quiet=quiet)
     checks = checks_of(graph, file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
     if not quiet:
-        rows = [
-            [
-                check.name,
-                "" if check.found.iterations is None else str(check.found.iterations),
-                f"{check.found.seconds:.3g}",
-                upward(check.found.error_bound),
-                f"{check.distance:.1e}",
-                "yes" if check.agrees else "NO",
-            ]
-            for check in checks
-            if check.found is not None
-        ]
+        rows = []
+        for check in checks:
+            if (found := check.found) is not None:
+                iterations = "" if found.iterations is None else str(found.iterations)
+                figures = [f"{found.seconds:.3g}", upward(found.error_bound), f"{check.distance:.1e}"]
+                rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
         print_table(["", "iterations", "seconds", "error at most", "distance to reference", "agrees"], rows, text=1)
         for check in checks:
             if check.note:
@@ -142,40 +129,37 @@ def methods(edges: str | None, as_json: bool) -> None:
 
     machine = this_machine()
     adjacency: Adjacency | None = None
+    chosen = None
     if edges is not None:
-        file = read_edges(edges, None, None)
+        file = read_edges(edges)
         how = EdgeOptions(**file.graph_arguments())
         adjacency = LocalGraph.read(file.frame, how, lasting=True).adjacency
+        chosen = choose("auto", adjacency, machine, {}).name
     found = []
     for name, module in known().items():
         reason = module.unfit(adjacency, machine)
-        entry = {"name": name, "runs": reason is None, "reason": reason, "summary": _first_line(module)}
+        entry = {"name": name, "runs": reason is None, "reason": reason, "summary": str(module.__doc__).split("\n")[0]}
         if adjacency is not None:
             entry["seconds"] = module.cost(adjacency, machine) if name in candidates(adjacency) else None
-            entry["chosen"] = choose("auto", adjacency, machine, {}).name == name
+            entry["chosen"] = name == chosen
         found.append(entry)
     if as_json:
         check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
-    estimates = [] if adjacency is None else ["estimate s"]
-    lines = [
-        [
-            entry["name"],
-            "runs" if entry["runs"] else f"cannot run: {entry['reason']}",
-            *(["" if entry["seconds"] is None else f"{entry['seconds']:.2g}"] if estimates else []),
-            entry["summary"],
-        ]
-        for entry in found
-    ]
-    print_table(["method", "here", *estimates, "what it is"], lines, text=len(lines[0]))
-    for entry in found:
-        if entry.get("chosen"):
-            print_line(f"auto takes {entry['name']}: the least estimate")
+    head = ["method", "here", "what it is"]
+    rows = [[e["name"], "runs" if e["runs"] else f"cannot run: {e['reason']}", e["summary"]] for e in found]
+    if adjacency is not None:
+        head.insert(2, "estimate s")
+        for row, entry in zip(rows, found, strict=True):
+            row.insert(2, "" if entry["seconds"] is None else f"{entry['seconds']:.2g}")
+    print_table(head, rows, text=len(head))
+    if chosen is not None:
+        print_line(f"auto takes {chosen}: the least estimate")
 
 
 @main.command()
-@click.option("--top", type=click.IntRange(min=1), default=SHOWN, show_default=True, help="How many to print.")
+@click.option("--top", type=click.IntRange(min=1), default=SHOWN, help="How many to print.")
 @click.option("--edges", metavar="FILE", help="Also write the edges, as `prplugin rank` reads them.")
 def demo(top: int, edges: str | None) -> None:
     """Rank the installed Python modules by who imports them.
@@ -205,7 +189,7 @@ def demo(top: int, edges: str | None) -> None:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """Report options that mean nothing, whatever the file, as wrong usage: exit status 2."""
+    """Report options that are invalid whatever the file as wrong usage: exit status 2."""
     try:
         yield
     except InvalidOptionError as error:
@@ -225,25 +209,20 @@ def _check(options: Options) -> None:
     check_options(known()[options.method], options.method_options)
 
 
-def _read(path: str, given: dict[str, Any]) -> EdgeFile:
+def _load(path: str, given: dict[str, Any], *, quiet: bool) -> tuple[EdgeFile, prplugin.Graph, float]:
+    """Read the edges and build the graph; also return when building began. Errors name the file."""
     from prplugin.io import read_edges
-
-    how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
-    return read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
-
-
-def _graph(file: EdgeFile, path: str, given: dict[str, Any]) -> prplugin.Graph:
-    """Build the graph; errors name the file."""
     from prplugin.io.formats import described
 
-    arguments = file.graph_arguments()
-    if given["undirected"]:
-        arguments["directed"] = False
-    try:
-        return prplugin.Graph(file.frame, **arguments, duplicates=given["duplicates"])
-    except prplugin.PageRankError as error:
-        raise type(error)(f"{described(path)}: {error}") from error
-
-
-def _first_line(module: Any) -> str:
-    return (module.__doc__ or "").strip().split("\n")[0]
+    how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
+    with watching(not quiet) as watch:
+        file = read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
+        watch.stage("vertices")
+        began = time.perf_counter()
+        arguments = file.graph_arguments() | {"duplicates": given["duplicates"]}
+        if given["undirected"]:
+            arguments["directed"] = False
+        try:
+            return file, prplugin.Graph(file.frame, **arguments), began
+        except prplugin.PageRankError as error:
+            raise type(error)(f"{described(path)}: {error}") from error

@@ -1,14 +1,15 @@
-"""The options that commands share, and how their words become arguments of `pagerank`."""
+"""The options that commands share, and their conversion to arguments of `pagerank`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, get_args
 
 import click
 
-from prplugin.options import Options
+from prplugin.io.formats import INPUT_FORMATS
+from prplugin.options import Duplicates, Options, Stop
 
 __all__ = ["graph_options", "method_options", "rank_options"]
 
@@ -22,6 +23,10 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return command
 
     return decorate
+
+
+def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.Choice(choices), default=default, help=meaning)
 
 
 graph_options = _together(
@@ -52,17 +57,12 @@ graph_options = _together(
         is_flag=True,
         help="Each row is an edge both ways; those of a symmetric Matrix Market file always are.",
     ),
-    click.option(
-        "--duplicates",
-        type=click.Choice(["sum", "first", "last", "error"]),
-        default="sum",
-        show_default=True,
-        help="What becomes of rows with the same two ends.",
-    ),
-    click.option(
+    _choice("--duplicates", get_args(Duplicates), "sum", "What becomes of rows with the same two ends."),
+    _choice(
         "--format",
-        type=click.Choice(["parquet", "csv", "tsv", "snap", "mtx"]),
-        help="What EDGES holds. Not given: by the end of its name; standard input is TSV.",
+        list(INPUT_FORMATS),
+        None,
+        "What EDGES holds. Not given: by the end of its name; standard input is TSV.",
     ),
     click.option(
         "--header/--no-header",
@@ -70,20 +70,18 @@ graph_options = _together(
         help="Whether the first line of text names the columns. Not given: it does unless it is all numbers. "
         "Without, they are source, destination and, if it is a number, weight.",
     ),
-    click.option(
+    _choice(
         "--ids",
-        type=click.Choice(["auto", "integer", "string"]),
-        default="auto",
-        show_default=True,
-        help="What the ids in text are. auto: integers, if most of the first hundred lines have such. "
+        ["auto", "integer", "string"],
+        "auto",
+        "What the ids in text are. auto: integers, if most of the first hundred lines have such. "
         "Integers know no leading zeros: 007 is 7.",
     ),
-    click.option("--alpha", type=float, default=0.85, show_default=True, help="Damping."),
+    click.option("--alpha", type=float, default=0.85, help="Damping."),
     click.option(
         "--tol",
         type=float,
         default=1e-6,
-        show_default=True,
         help="The error to prove, summed over all vertices; or what --stop compares with.",
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
@@ -105,7 +103,6 @@ rank_options = _together(
     click.option(
         "--method",
         default="auto",
-        show_default=True,
         help="By name: see `prplugin methods`. auto: the least estimate; measured: the fastest as timed on this graph.",
     ),
     click.option(
@@ -116,22 +113,15 @@ rank_options = _together(
         help="An option of the method, such as threads=2. May be repeated.",
     ),
     click.option("--max-iter", type=int, help="Budget of iterations. Not given: as many as --tol needs."),
-    click.option(
+    _choice(
         "--stop",
-        type=click.Choice(["error", "delta", "vertex", "networkx"]),
-        default="error",
-        show_default=True,
-        help="What --tol is for: the proved error; the change in a step; the change of each vertex; "
+        get_args(Stop),
+        "error",
+        "What --tol is for: the proved error; the change in a step; the change of each vertex; "
         "the change in a step over the number of vertices.",
     ),
-    click.option("--scale", type=click.Choice(["1", "n"]), default="1", show_default=True, help="What ranks sum to."),
-    click.option(
-        "--dtype",
-        type=click.Choice(["float64", "float32"]),
-        default="float64",
-        show_default=True,
-        help="Of the ranks.",
-    ),
+    _choice("--scale", ["1", "n"], "1", "What ranks sum to."),
+    _choice("--dtype", ["float64", "float32"], "float64", "Of the ranks."),
 )
 
 

@@ -1,4 +1,4 @@
-"""Tables on standard output, whole also where it is no terminal."""
+"""Print tables on standard output; nothing is cut where it is no terminal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def print_ranks(frame: pd.DataFrame) -> None:
 
 
 def print_table(head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False) -> None:
-    """Print rows of words: the first `text` columns to the left, after that of the number if there is one."""
+    """Print a table; align the first `text` columns to the left, after that of the row number if there is one."""
     _print(table(head, rows, left=range(numbered, text + numbered)))
 
 
@@ -41,7 +41,7 @@ def print_line(line: str) -> None:
 
 
 def summary(graph: Graph, ranking: Ranking, seconds: float) -> str:
-    """Say how ranks came about, in one line."""
+    """Return one line on the graph, the method, the error bound and the time."""
     n, m = graph.number_of_vertices, graph.number_of_edges
     return (
         f"{n:,} vertices, {m:,} edges; {ranking.method}, {ranking.iterations} iterations; "
@@ -51,7 +51,7 @@ def summary(graph: Graph, ranking: Ranking, seconds: float) -> str:
 
 
 def _name(value: object) -> str:
-    """Spell out an id; with escapes where it would upset the table."""
+    """Return an id as text, with escapes if it is not printable."""
     text = str(value)
     return text if text.isprintable() else repr(text)
 

@@ -24,7 +24,7 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
 ON_GPU_FROM = 1 << 16
-"""Edges of a graph that is ranked on the GPU, where CuPy is loaded: benchmarks/results/networkx-h200.md."""
+"""Threshold in edges above which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
 
 
 class ConvertedGraph:
@@ -59,22 +59,22 @@ class ConvertedGraph:
         self._graphs: dict[Hashable, Graph] = {}
 
     def is_directed(self) -> bool:
-        """Say whether edges go one way."""
+        """Return whether the graph is directed."""
         return self._directed
 
     def is_multigraph(self) -> bool:
-        """Say whether several edges may join two nodes."""
+        """Return whether several edges may join two nodes."""
         return self._multigraph
 
     def graph(self, weight: Hashable) -> Graph:
-        """Give the graph, weighted by an attribute or, with None, not. It is made once, on the side that ranks it."""
+        """Return the graph, weighted by an attribute or, with None, not; it is built once, where it is ranked."""
         if weight not in self._graphs:
             weights = None if weight is None else self.weights[weight]
             if weights is not None:
                 weights = np.asarray(weights, dtype=float)  # raises as NetworkX does for what is no number
             arrays = [self.offsets, self.indices, weights]
             if _worth_the_gpu(self.indices.size):
-                import cupy  # loaded
+                import cupy
 
                 arrays = [None if array is None else cupy.asarray(array) for array in arrays]
             try:
@@ -84,7 +84,7 @@ class ConvertedGraph:
         return self._graphs[weight]
 
     def spread(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
-        """Give the values of all nodes, 0 where there is none; other keys are of no account, as in NetworkX."""
+        """Return the values of all nodes, 0 by default; other keys are ignored, as in NetworkX."""
         values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             whole = values.sum()
@@ -106,7 +106,7 @@ def pagerank(
     method: str = "auto",
     **method_options: Any,
 ) -> dict[Hashable, float]:
-    """Rank as `networkx.pagerank` does: the same steps from the same start, the same end, the same exceptions.
+    """Rank as `networkx.pagerank` does: the same iterations, stopping rule and exceptions.
 
     Parameters
     ----------
@@ -134,11 +134,11 @@ def pagerank(
     graph = G.graph(weight)
     given = {"nstart": nstart, "personalization": personalization, "dangling": dangling}
     vectors = {what: None if values is None else G.spread(what, values) for what, values in given.items()}
-    without = {what for what, vector in vectors.items() if vector is not None and vector.sum() == 0}
-    if "personalization" in without:
+    zero = {what for what, vector in vectors.items() if vector is not None and vector.sum() == 0}
+    if "personalization" in zero:
         raise ZeroDivisionError
     steps = len(range(max_iter))
-    if without or not tol > 0:
+    if zero or not tol > 0:
         raise nx.PowerIterationFailedConvergence(max_iter)
     try:
         ranking = graph.rank(
@@ -159,7 +159,7 @@ SIGNATURE = inspect.signature(pagerank)
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-    """Say whether `pagerank` takes these arguments, or why not; NetworkX then goes on without it."""
+    """Return True if `pagerank` takes these arguments, else why not; NetworkX then does not dispatch to it."""
     if name != "pagerank":
         return f"prplugin has no {name}"
     arguments = SIGNATURE.bind(*args, **kwargs)
@@ -183,14 +183,14 @@ def convert_from_nx(
     name: str | None = None,
     graph_name: str | None = None,
 ) -> ConvertedGraph:
-    """Read a graph of NetworkX.
+    """Convert a graph of NetworkX.
 
     Parameters
     ----------
     edge_attrs : dict, optional
         Attributes of edges to read, each with the value of edges that have none.
     node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        NetworkX's interface has them. PageRank asks for no other attributes.
+        Part of the dispatch interface; PageRank asks for no other attributes.
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
@@ -202,7 +202,7 @@ def convert_from_nx(
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
-    """Make a graph of NetworkX of a converted one, with the attributes that were asked for; others are given back."""
+    """Convert back to a graph of NetworkX, with the attributes that were read; return other objects as they are."""
     if not isinstance(obj, ConvertedGraph):
         return obj
     graph = empty(obj)
@@ -217,7 +217,7 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
 
 
 def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) -> Any:
-    """Give the values of an attribute, as numbers if they are; None where all are 1."""
+    """Return the values of an attribute, as numbers if they are; None where all are 1."""
     if default == 1 and not any(edges()):
         return None
     values = [attributes.get(name, default) for attributes in edges()]
@@ -228,5 +228,5 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
 
 
 def _worth_the_gpu(m: int) -> bool:
-    """Say whether to rank on the GPU: where CuPy is loaded and has one, and NumPy would take longer."""
+    """Return whether to rank on the GPU: CuPy is loaded and finds one, and the graph is large enough."""
     return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.missing() is None

@@ -1,12 +1,12 @@
-"""Edges from files, and ranks to files: what the command line reads and writes."""
+"""Read edges from files and write ranks to files."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from prplugin.io.formats import input_format
+from prplugin.io.formats import input_format, is_standard_output
 from prplugin.io.selection import EdgeFile, Ids, Selection
-from prplugin.io.write import check_output, is_standard_output, write_frame
+from prplugin.io.write import check_output, write_frame
 
 __all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "write_frame"]
 

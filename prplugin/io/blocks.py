@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import NoReturn
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
@@ -31,30 +31,29 @@ MAGIC = {
 LONGEST_RECORD = 64 << 20
 """Bytes after which the end of a record is no longer looked for."""
 
-CHUNK_BYTES = 1 << 20
-"""Bytes that one thread parses at a time."""
-
-BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
+BLANKS = bytes.maketrans(b"\t\v\f\r", b"   \n")
+UNBALANCED_QUOTES = "its quotes do not go together."
 
 
 @dataclass(frozen=True)
 class Block:
     """Whole records of a text file.
 
-    `name`: What messages call the file.
-    `delimiter` (str or None): None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
-    `line`: The number of its first line in the file, from 1.
-    `text`: bytes.
+    `name`: what messages call the file.
+    `delimiter`: None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
+    `line`: the number of its first line in the file, from 1.
+    `lines`: the text with spaces for the line ends within quotes.
     """
 
     name: str
     delimiter: str | None
     line: int
     text: bytes
+    lines: bytes
 
-    def after(self, end: int) -> Block:
-        """Return the block without its first `end` bytes."""
-        return Block(self.name, self.delimiter, self.line_at(end), self.text[end:])
+    def part(self, start: int, end: int | None = None) -> Block:
+        """Return the records from one position of the text up to another."""
+        return replace(self, line=self.line_at(start), text=self.text[start:end], lines=self.lines[start:end])
 
     def line_at(self, position: int) -> int:
         """Return the number of the line at a position of the text."""
@@ -68,50 +67,19 @@ class Block:
         """Raise InvalidEdgesError about a record, counted from 0."""
         self.fault(next(islice(self.records(), row, None))[0], what)
 
-    @cached_property
-    def parts(self) -> list[bytes]:
-        """The text cut into what is outside of quotes, what is within, and so on in turn."""
-        if self.delimiter is None or b'"' not in self.text:
-            return [self.text]
-        # A quoted field begins after a delimiter or an end of line; the last one may lack its closing quote.
-        return re.split(rb'("(?<![^%b\n\r]")[^"]*(?:""[^"]*)*"?)' % self.delimiter.encode(), self.text)
-
-    @property
-    def end_of_records(self) -> int:
-        """Where the last record ends that is whole: after the last end of line outside of quotes."""
-        end = len(self.text)
-        for position in range(len(self.parts) - 1, -1, -1):
-            end -= len(self.parts[position])
-            if position % 2 == 0 and (newline := self.parts[position].rfind(b"\n")) >= 0:
-                return end + newline + 1
-        return 0
-
-    def check_quotes(self, *, last: bool) -> None:
-        """Refuse text between a closing quote and the delimiter; of the last block, also a quote that is not closed."""
-        if len(self.parts) == 1:
-            return
-        outside = b"\0".join(self.parts[::2])
-        stray = re.search(b"\0[^\0\n\r%b]" % str(self.delimiter).encode(), outside)
-        if stray or (last and not self.parts[-1] and self.parts[-2].count(b'"') % 2):
-            quoted = outside.count(b"\0", 0, stray.start()) if stray else len(self.parts) // 2 - 1
-            self.fault(sum(map(len, self.parts[: 2 * quoted + 1])), "its quotes do not go together.")
-
     def records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the start and the text of each record, without empty lines and comments."""
-        blank = bytes.maketrans(b"\n\r", b"  ")
-        text = b"".join(part.translate(blank) if i % 2 else part for i, part in enumerate(self.parts))
         start = 0
-        for line in text.split(b"\n") if self.delimiter is None else text.splitlines(keepends=True):
+        for line in self.lines.splitlines(keepends=True):
             bare = line.strip() if self.delimiter is None else line.strip(b"\r\n")
             if bare and not (self.delimiter is None and bare[:1] in b"#%"):
                 yield start, self.text[start : start + len(line)]
-            start += len(line) + (self.delimiter is None)
+            start += len(line)
 
     def labels(self, start: int, record: bytes) -> list[str]:
         """Return the fields of a record as text."""
         try:
-            one = Block(self.name, self.delimiter, 1, record.rstrip(b"\r\n") + b"\n")
-            names: list[str] = one._parsed(csv.ReadOptions(block_size=len(one.text) + 1), {}).column_names
+            names: list[str] = self.part(start, start + len(record))._parsed(None, {}).column_names
         except UnicodeDecodeError as error:
             self.fault(start, f"it is not UTF-8 text ({error.reason}). Convert the file to UTF-8.")
         return names
@@ -119,37 +87,32 @@ class Block:
     def table(self, width: int, columns: list[int]) -> pa.Table:
         """Parse some fields of every record as bytes; columns are named by their position.
 
-        Raises InvalidEdgesError: For the first record that has not `width` fields.
+        Raises InvalidEdgesError: for the first record that has not `width` fields.
         """
         names = [str(position) for position in range(width)]
-        types = {str(position): pa.binary() for position in columns}
         try:
-            return self._parsed(csv.ReadOptions(column_names=names, block_size=CHUNK_BYTES), types)
-        except pa.ArrowInvalid:  # once more on one thread, which counts rows and takes a record of any length
-            options = csv.ReadOptions(column_names=names, block_size=len(self.text) + 1, use_threads=False)
-            try:
-                return self._parsed(options, types)
-            except pa.ArrowInvalid as error:
-                ragged = re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", str(error))
-                if ragged is None:
-                    self.fault(0, f"the text from here on cannot be parsed: {error}.")
-                row, count = int(ragged[1]) - 1, int(ragged[2])
-                start, record = next(islice(self.records(), row, None))
-                shown = record[:60].decode(errors="backslashreplace").replace(self.delimiter or " ", " ")
-                fields = counted(count, "field")
-                self.fault(start, f"it has {fields} where the first has {width}: {shown.strip()!r}.")
+            return self._parsed(names, {str(position): pa.binary() for position in columns})
+        except pa.ArrowInvalid as error:
+            ragged = re.search(r"Row #(\d+): Expected \d+ columns, got (\d+)", str(error))
+            if ragged is None:
+                self.fault(0, f"the text from here on cannot be parsed: {error}.")
+            start, record = next(islice(self.records(), int(ragged[1]) - 1, None))
+            shown = record[:60].decode(errors="backslashreplace").replace(self.delimiter or " ", " ").strip()
+            self.fault(start, f"it has {counted(int(ragged[2]), 'field')} where the first has {width}: {shown!r}.")
 
-    def _parsed(self, read: csv.ReadOptions, types: dict[str, pa.DataType]) -> pa.Table:
+    def _parsed(self, names: list[str] | None, types: dict[str, pa.DataType]) -> pa.Table:
+        """Parse the columns that have a type; without names the first record has them."""
         text = self.text if self.delimiter is not None else _evened(self.text)
         if not text.strip(b"\r\n"):  # which pyarrow refuses
             return pa.schema(types).empty_table()
         return csv.read_csv(
             pa.BufferReader(text),
-            read,
+            # One block, for a record of any length; one thread, which counts rows.
+            csv.ReadOptions(column_names=names, block_size=len(text) + 1, use_threads=False),
             csv.ParseOptions(
                 delimiter=self.delimiter or " ",
                 quote_char=False if self.delimiter is None else '"',
-                newlines_in_values=b'"' in text,
+                newlines_in_values=self.lines != self.text,
             ),
             # Nothing is inferred, and no text is null.
             csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
@@ -167,6 +130,36 @@ def _evened(text: bytes) -> bytes:
     return text
 
 
+def _without_quoted_line_ends(block: Block) -> bytes:
+    """Return the text of a block with spaces for the line ends within quotes; refuse text after a closing quote."""
+    text = np.frombuffer(block.text + b"\n", np.uint8)
+    between = np.zeros(256, bool)
+    between[list(f"{block.delimiter}\n\r".encode())] = True
+
+    # Within a run of quotes each pair is an escaped quote, so only runs of odd length open or close a field. At the
+    # beginning of a field such a run does either; elsewhere it closes the field, or is a character of one without
+    # quotes. So text is quoted after an odd number of the former since the last of the latter.
+    quotes = np.flatnonzero(text == ord('"'))
+    first = np.diff(quotes, prepend=-2) > 1
+    begins, ends = quotes[first], quotes[np.append(first[1:], True)] + 1
+    odd = ((ends - begins) & 1).astype(bool)
+    begins_field = between[text[begins - 1]]
+    either = np.cumsum(odd & begins_field)
+    quoted_after = ((either - np.maximum.accumulate(either * (odd & ~begins_field))) & 1).astype(bool)
+    quoted_before = np.append(False, quoted_after[:-1])
+
+    stray = np.flatnonzero(~quoted_after & (quoted_before | begins_field) & ~between[text[ends]])
+    if stray.size:
+        opened = np.flatnonzero(~quoted_before[: stray[0] + 1])[-1]
+        block.fault(begins[opened], UNBALANCED_QUOTES)
+
+    line_ends = np.flatnonzero((text == ord("\n")) | (text == ord("\r")))[:-1]
+    quoted = np.append(quoted_after, False)[np.searchsorted(begins, line_ends) - 1]  # before the first run: at -1
+    lines = text[:-1].copy()
+    lines[line_ends[quoted]] = ord(" ")
+    return lines.tobytes()
+
+
 def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterator[Block]:
     """Read a file of text in blocks of whole records.
 
@@ -174,27 +167,25 @@ def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterato
     Raises OSError: if it cannot be opened.
     """
     name = described(path)
-    rest = Block(name, delimiter, 1, b"")
-    begun = False
-    for piece in pieces(path, compression):
-        text = rest.text + piece
-        if not begun:
+    rest = None
+    for piece in chain(pieces(path, compression), [b"\n"]):
+        if rest is None:
             for magic, what in MAGIC.items():
-                if text.startswith(magic):
+                if piece.startswith(magic):
                     raise InvalidEdgesError(f"{name} is not text but {what}.")
-            text, begun = text.removeprefix(BYTE_ORDER_MARK), True
-        rest = Block(name, delimiter, rest.line, text)
+        line, text = (1, piece.removeprefix(BYTE_ORDER_MARK)) if rest is None else (rest.line, rest.text + piece)
+        block = Block(name, delimiter, line, text, lines=text)
         if (position := text.find(b"\0")) >= 0:
-            rest.fault(position, "it has a zero byte, so this is no text file. --format says what it is.")
-        end = rest.end_of_records
-        rest.check_quotes(last=False)
+            block.fault(position, "it has a zero byte, so this is no text file. --format says what it is.")
+        if delimiter is not None and b'"' in text:
+            block = replace(block, lines=_without_quoted_line_ends(block))
+        end = block.lines.rfind(b"\n") + 1
         if end:
-            yield Block(name, delimiter, rest.line, text[:end])
-            rest = rest.after(end)
+            yield block.part(0, end)
         elif len(text) > LONGEST_RECORD:
-            rest.fault(
+            block.fault(
                 0, f"it does not end within {LONGEST_RECORD:,} bytes: a line end, or a closing quote, is missing."
             )
-    rest.check_quotes(last=True)
-    if rest.text:
-        yield rest
+        rest = block.part(end)
+    if rest is not None and rest.text:
+        rest.fault(0, UNBALANCED_QUOTES)

@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from prplugin.io.blocks import Block
 from prplugin.io.content import WORKING_BYTES, check_memory
@@ -32,10 +31,11 @@ GRAPH_BYTES = 24
 class Column:
     """A column that is read, and its values so far.
 
-    `position`: Among the fields of a record, from 0.
-    `kind`: {"integer", "string", "weight"}.
-    `zeros`: Whether an integer may have leading zeros.
-    `largest` (int or None): Ids must be from 1 up to this.
+    `position`: among the fields of a record, from 0.
+    `kind`: "integer", "string" or "weight".
+    `zeros`: whether an integer may have leading zeros.
+    `largest`: ids must be from 1 up to this.
+    `parts`: the values of each block.
     """
 
     position: int
@@ -43,65 +43,35 @@ class Column:
     kind: str
     zeros: bool = False
     largest: int | None = None
-    rows: int = 0
-    numbers: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
-    strings: list[pa.Array] = field(default_factory=list)
+    parts: list[pa.Array] = field(default_factory=list)
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the values so far."""
-        return self.numbers.nbytes + sum(int(part.nbytes) for part in self.strings)
-
-    def append(self, text: pa.Array) -> NDArray[Any]:
-        """Convert values from bytes, keep them, and return those that are numbers.
-
-        Raises pyarrow.ArrowInvalid: if a value is not as it should be, which `wrong` explains.
-        """
+    def append(self, text: pa.Array) -> None:
+        """Convert and keep values; raise pyarrow.ArrowInvalid if one is not as it should be, which `wrong` explains."""
         text = text.cast(pa.string())  # raises for what is not UTF-8
         if self.kind == "string":
-            if pc.any(pc.equal(pc.utf8_trim_whitespace(text), "")).as_py():
-                raise pa.ArrowInvalid("empty")
-            self.strings.append(text)
-            return self.numbers
-        text = pc.ascii_trim(text, " \t")
-        values: NDArray[Any] = (self._weights if self.kind == "weight" else self._integers)(text).to_numpy()
-        end = self.rows + values.size
-        if end > self.numbers.size:  # in place, where the system can move pages
-            self.numbers.resize(end + end // 8, refcheck=False)
-        self.numbers[self.rows : end] = values.view(np.int64)  # the bits: the type is known in the end
-        self.rows = end
-        return values
+            values, odd = text, pc.equal(pc.utf8_trim_whitespace(text), "")
+        else:
+            text = pc.ascii_trim(text, " \t")
+            if self.kind == "weight":
+                values = text.cast(pa.float64())
+                odd = pc.invert(pc.and_(pc.greater_equal(values, TINY), pc.less(values, np.inf)))
+            else:
+                try:
+                    values = text.cast(pa.int64())
+                except pa.ArrowInvalid:
+                    values = text.cast(pa.uint64())
+                odd = pc.not_equal(values.cast(pa.string()), text)  # pyarrow reads 0x1f as 31, and 007 as 7
+                if self.largest is not None:
+                    odd = pc.or_(odd, pc.or_(pc.less(values, 1), pc.greater(values, self.largest)))
+        if any(map(self.wrong, text.filter(odd).unique().to_pylist())):
+            raise pa.ArrowInvalid(f"column {self.name!r}")
+        self.parts.append(values)
 
-    def _integers(self, text: pa.Array) -> pa.Array:
-        try:
-            values = text.cast(pa.int64())
-        except pa.ArrowInvalid:
-            values = text.cast(pa.uint64())
-        # pyarrow reads 0x1f as 31, and 007 as 7.
-        odd = text.filter(pc.not_equal(values.cast(pa.string()), text))
-        if any(map(self.wrong, odd.unique().to_pylist())):
-            raise pa.ArrowInvalid("not an integer")
-        if self.largest is not None and len(values):
-            ends = pc.min_max(values).as_py()
-            if ends["min"] < 1 or ends["max"] > self.largest:
-                raise pa.ArrowInvalid("out of range")
-        return values
-
-    def _weights(self, text: pa.Array) -> pa.Array:
-        values = text.cast(pa.float64())
-        numbers = values.to_numpy()
-        odd = text.filter(pa.array(~((numbers >= TINY) & (numbers < np.inf))))
-        if any(map(self.wrong, odd.unique().to_pylist())):
-            raise pa.ArrowInvalid("out of range")
-        return values
-
-    def taken(self, dtype: Any) -> Any:
-        """Return all values as a Series or an array, and keep none."""
-        if self.kind == "string":
-            values, self.strings = pa.chunked_array(self.strings, pa.string()), []
-            return values.to_pandas()
-        self.numbers.resize(self.rows, refcheck=False)
-        return self.numbers.view(np.float64 if self.kind == "weight" else dtype)
+    def taken(self, integer: pa.DataType) -> pd.Series:
+        """Return all values, and keep none."""
+        dtype = {"string": pa.string(), "weight": pa.float64(), "integer": integer}[self.kind]
+        values, self.parts = pa.chunked_array([part.cast(dtype) for part in self.parts], dtype), []
+        return values.to_pandas()
 
     def wrong(self, raw: bytes | str) -> str:
         """Return what is wrong with a value; empty if nothing is."""
@@ -137,62 +107,56 @@ class Column:
 
 
 def read_columns(
-    blocks: Iterable[Block],
-    width: int,
-    columns: list[Column],
-    check: Callable[[Block, list[NDArray[Any]]], None] | None = None,
+    blocks: Iterable[Block], width: int, columns: list[Column], check: Callable[[Block], None] | None = None
 ) -> pd.DataFrame:
-    """Read some fields of every record.
+    """Read some of the `width` fields of every record.
 
-    `blocks`: iterable of Block.
-    `width`: How many fields each record has.
-    `check`: Is called with each block and its numbers; raises for a record that is not as it should be.
+    `check` is called after each block, and raises for a record that is not as it should be. Integers are int64, or
+    uint64 if they need it; weights are float64.
 
-    Returns `DataFrame`: Integers as int64, or uint64 if they need it; weights as float64.
-
-    Raises InvalidEdgesError: For the first record of a block that is not as it should be, by its line.
+    Raises InvalidEdgesError: for the first record of a block that is not as it should be, by its line.
     Raises OutOfMemoryError: before the edges take more memory than is free.
     """
-    rows, negative, past_signed = 0, False, None
+    rows, negative, past_signed = 0, False, False
     for block in blocks:
         table = block.table(width, [column.position for column in columns])
+        signs = negative, past_signed
         try:
-            values = [column.append(table[str(column.position)].combine_chunks()) for column in columns]
+            for column in columns:
+                column.append(table[str(column.position)].combine_chunks())
+                if column.kind == "integer":
+                    past_signed |= column.parts[-1].type == pa.uint64()
+                    negative |= bool(pc.any(pc.less(column.parts[-1], pa.scalar(0, column.parts[-1].type))).as_py())
+            if negative and past_signed:
+                raise pa.ArrowInvalid("no integer type holds all ids")
         except pa.ArrowInvalid as error:
-            _refuse(block, table, columns, error)
-        for ids in (ids for ids in values if ids.size and ids.dtype.kind in "iu"):
-            negative |= bool(ids.min() < 0)
-            if ids.max() > MOST_SIGNED:
-                past_signed = past_signed or (block, int(np.argmax(ids > MOST_SIGNED)))
-        if negative and past_signed:
-            _refuse_signs(*past_signed)
+            _refuse(block, table, columns, *signs, error)
         if check is not None:
-            check(block, values)
+            check(block)
         rows += len(table)
-        # What is still to come: the growth of the columns, the copy of one of strings, and the graph.
-        held = [column.nbytes for column in columns]
+        # What is still to come: the copy of a column, and the graph.
+        largest = max(sum(int(part.nbytes) for part in column.parts) for column in columns)
         check_memory(
-            WORKING_BYTES + max(sum(held) // 8, *held, GRAPH_BYTES * rows),
+            WORKING_BYTES + max(largest, GRAPH_BYTES * rows),
             f"{block.name}, line {block.line:,}: {rows:,} edges have been read",
             "Convert the file to Parquet: prplugin.pagerank(path) reads that one row group at a time.",
         )
-    dtype = np.uint64 if past_signed else np.int64
-    return pd.DataFrame({column.name: column.taken(dtype) for column in columns}, copy=False)
+    integer = pa.uint64() if past_signed else pa.int64()
+    return pd.DataFrame({column.name: column.taken(integer) for column in columns}, copy=False)
 
 
-def _refuse(block: Block, table: pa.Table, columns: list[Column], error: pa.ArrowInvalid) -> NoReturn:
-    """Raise InvalidEdgesError for the first record at fault."""
+def _refuse(
+    block: Block, table: pa.Table, columns: list[Column], negative: bool, past_signed: bool, error: pa.ArrowInvalid
+) -> NoReturn:
+    """Raise InvalidEdgesError for the first record at fault; `negative`, `past_signed`: ids of earlier blocks are."""
     texts = [table[str(column.position)].to_pylist() for column in columns]
     for row, values in enumerate(zip(*texts, strict=True)):
         for column, value in zip(columns, values, strict=True):
             if what := column.wrong(value):
                 block.fault_of(row, what)
-    for column, values in zip(columns, texts, strict=True):  # neither a signed nor an unsigned type holds them all
-        for row, value in enumerate(values):
-            if column.kind == "integer" and int(value) > MOST_SIGNED:
-                _refuse_signs(block, row)
-    raise error
-
-
-def _refuse_signs(block: Block, row: int) -> NoReturn:
-    block.fault_of(row, "an id is past 2**63, and others are negative: pass --ids string.")
+            if column.kind == "integer":
+                negative |= int(value) < 0
+                past_signed |= int(value) > MOST_SIGNED
+                if negative and past_signed:
+                    block.fault_of(row, "no integer type holds negative ids and those past 2**63: pass --ids string.")
+    block.fault(0, f"the text from here on cannot be converted: {error}.")

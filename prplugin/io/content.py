@@ -1,4 +1,4 @@
-"""The bytes of a file or of standard input, decompressed."""
+"""Read the bytes of a file or of standard input, decompressed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
 __all__ = ["check_memory", "content", "pieces"]
 
-FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
-"""Of the first piece, which is looked at more closely, and of the others."""
+PIECE_BYTES = 4 << 20
 
 WORKING_BYTES = 16 * PIECE_BYTES
 """What a piece takes at most while it is parsed: its text several times, and its columns as text and as numbers."""
@@ -36,23 +35,17 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         empty = True
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
-            stream = pa.CompressedInputStream(file, compression) if compression else file
-            while piece := _read(stream, min(FIRST_BYTES, PIECE_BYTES) if empty else PIECE_BYTES, name, compression):
-                empty = False
-                yield piece
+            stream: Any = pa.CompressedInputStream(file, compression) if compression else file
+            try:
+                while piece := stream.read(PIECE_BYTES):
+                    empty = False
+                    yield piece
+            except OSError as error:
+                if error.errno is None:  # of pyarrow
+                    raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
+                raise
         if empty:
             raise InvalidEdgesError(f"{name} is empty.")
-
-
-def _read(stream: Any, size: int, name: str, compression: str | None) -> bytes:
-    try:
-        piece: bytes = stream.read(size)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        # pyarrow's own errors have no number.
-        raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
-    return piece
 
 
 def content(path: str, compression: str | None) -> bytes:

@@ -1,4 +1,4 @@
-"""Which format a file has, by the end of its name."""
+"""The formats of files by the ends of their names, and what messages call files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = [
     "described",
     "errors_named",
     "input_format",
+    "is_standard_output",
     "output_format",
 ]
 
@@ -44,13 +45,13 @@ COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 def described(path: str) -> str:
-    """Give what messages call a file of edges."""
+    """Return what messages call a file of edges."""
     return STANDARD_INPUT if path == STANDARD_STREAM else path
 
 
 @contextmanager
 def errors_named(name: str) -> Iterator[None]:
-    """Let the system's errors carry the name of what they are about."""
+    """Name the file in errors of the operating system."""
     try:
         yield
     except OSError as error:
@@ -59,22 +60,23 @@ def errors_named(name: str) -> Iterator[None]:
         raise OSError(error.errno, os.strerror(error.errno), name) from error
 
 
+def is_standard_output(path: str) -> bool:
+    """Return whether a path is this process's standard output."""
+    return path in (STANDARD_STREAM, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+
+
 def check_standard_output() -> None:
-    """Raise OSError if standard output is closed, where printing would say nothing."""
+    """Raise OSError if standard output is closed: print would do nothing."""
     if sys.stdout is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), STANDARD_OUTPUT)
 
 
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
-    """Give the format and the compression of a file of edges.
-
-    Raises InvalidEdgesError: if no format is given and the name ends in no known way.
-    """
+    """Return the format and the compression of a file of edges; raise InvalidEdgesError if nothing tells them."""
     found, compression = _by_suffix(path, INPUT_FORMATS)
-    if path == STANDARD_STREAM:
-        found = "tsv"
-    if given or found:
-        return given or str(found), compression
+    found = given or ("tsv" if path == STANDARD_STREAM else found)
+    if found:
+        return found, compression
     raise InvalidEdgesError(
         f"{path}: its name does not say what it holds. Known endings are {_known(INPUT_FORMATS)}, "
         f"each with {' or '.join(COMPRESSIONS)} after it or not; --format says it for any other name."
@@ -82,15 +84,17 @@ def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
 
 
 def output_format(path: str) -> tuple[str, str | None]:
-    """Give the format and the compression of a file of ranks; TSV for what is no file and has no ending.
+    """Return the format and the compression of a file of ranks; raise InvalidOptionError if nothing tells them.
 
-    Raises InvalidOptionError: if the name ends in no known way.
+    Standard output is TSV, as is what is no regular file and has no ending.
     """
+    if is_standard_output(path):
+        return "tsv", None
     found, compression = _by_suffix(path, OUTPUT_FORMATS)
     if found:
         return found, compression
     place = Path(path)
-    if path == STANDARD_STREAM or (not place.suffix and place.exists() and not place.is_file()):
+    if not place.suffix and place.exists() and not place.is_file():
         return "tsv", None
     raise InvalidOptionError(
         f"{path}: its name does not say how to write it. Known endings are {_known(OUTPUT_FORMATS)}, "

@@ -40,7 +40,7 @@ def _read(selection: Selection, file: object) -> EdgeFile:
 
 @contextmanager
 def _damage_named(path: str) -> Iterator[None]:
-    """Say of which file pyarrow complains."""
+    """Name the file in errors of pyarrow."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:

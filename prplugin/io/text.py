@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 
 import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames.columns import KNOWN_PAIRS, Columns
-from prplugin.io.blocks import Block, blocks
+from prplugin.io.blocks import blocks
 from prplugin.io.columns import INTEGER, NUMBER, Column, read_columns
 from prplugin.io.selection import EdgeFile, Selection
 
@@ -24,27 +23,21 @@ POSITIONAL = ("source", "destination", "weight")
 def read(selection: Selection, compression: str | None, delimiter: str | None) -> EdgeFile:
     """Read fields between delimiters, or, without one, between spaces or tabs; see `prplugin.io.read_edges`."""
     text = blocks(selection.path, compression, delimiter)
-    first, start, record = _first_record(text, selection, delimiter)
+    first, start, record = next(((block, *found) for block in text for found in block.records()), (None, 0, b""))
+    if first is None:
+        comments = " or comments" if delimiter is None else ""
+        raise InvalidEdgesError(f"{selection.name} holds no edges: all its lines are empty{comments}.")
     labels = first.labels(start, record)
     headed = _is_header(labels, selection) if selection.header is None else selection.header
     names = [label.strip() for label in labels] if headed else _by_position(labels)
     hint = _hint(selection, labels, first.line_at(start), delimiter) if headed else ""
     found = selection.resolved(names, hint=hint)
 
-    body = chain([first.after(start + len(record) if headed else start)], text)
-    first = next((block for block in body if any(block.records())), first.after(len(first.text)))
-    table = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
-    columns = _columns(found, table, selection)
-    frame = read_columns(chain([first], body), len(names), columns)
+    body = chain([first.part(start + len(record) if headed else start)], text)
+    first = next((block for block in body if any(block.records())), first.part(len(first.text)))
+    sample = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
+    frame = read_columns(chain([first], body), len(names), _columns(found, sample, selection))
     return EdgeFile(frame, found.source_names, found.destination_names, found.weight_name)
-
-
-def _first_record(text: Iterator[Block], selection: Selection, delimiter: str | None) -> tuple[Block, int, bytes]:
-    for block in text:
-        for start, record in block.records():
-            return block, start, record
-    comments = " or comments" if delimiter is None else ""
-    raise InvalidEdgesError(f"{selection.name} holds no edges: all its lines are empty{comments}.")
 
 
 def _is_header(labels: list[str], selection: Selection) -> bool:

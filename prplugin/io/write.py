@@ -1,4 +1,4 @@
-"""Ranks to a file, wholly or not at all."""
+"""Write ranks to a file, wholly or not at all."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from prplugin.errors import InvalidOptionError
-from prplugin.io.formats import STANDARD_OUTPUT, STANDARD_STREAM, check_standard_output, errors_named, output_format
+from prplugin.io.formats import (
+    STANDARD_OUTPUT,
+    check_standard_output,
+    errors_named,
+    is_standard_output,
+    output_format,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["check_output", "is_standard_output", "write_frame"]
+__all__ = ["check_output", "write_frame"]
 
 ROWS_AT_A_TIME = 1 << 16
 
 
-def is_standard_output(path: str) -> bool:
-    """Say whether a path is this process's standard output."""
-    return path in (STANDARD_STREAM, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
-
-
 def check_output(path: str) -> None:
-    """Find out what can be known before the work: whether a file of that name can be written.
+    """Raise, before the work, if a file of that name cannot be written.
 
-    Raises InvalidOptionError: if its name does not say how.
-    Raises OSError: if it is a directory, or where it would go is none, or may not be written.
+    Raises InvalidOptionError: if the name does not tell the format.
+    Raises OSError: if it is a directory, or its folder does not exist or may not be written.
     """
     if is_standard_output(path):
         return
@@ -53,14 +55,14 @@ def check_output(path: str) -> None:
 def write_frame(frame: pd.DataFrame, path: str) -> None:
     """Write a frame as Parquet, CSV, TSV or JSON lines, by the end of the name.
 
-    A file of that name is replaced once all is on the disk; before that it is as it was, whatever happens.
+    A file of that name is replaced once all is on the disk, and stays as it was if anything fails before.
 
-    Raises InvalidOptionError: if the name does not say how, or the format cannot hold a column.
+    Raises InvalidOptionError: if the name does not tell the format, or the format cannot hold a column.
     Raises OSError: if it cannot be written.
     """
     import pyarrow as pa
 
-    name, compression = ("tsv", None) if is_standard_output(path) else output_format(path)
+    name, compression = output_format(path)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     with errors_named(STANDARD_OUTPUT if is_standard_output(path) else path), _opened(path) as file:
         try:
@@ -92,10 +94,6 @@ def _write_csv(table: pa.Table, file: Any, delimiter: str = ",") -> None:
     arrow_csv.write_csv(table, file, arrow_csv.WriteOptions(include_header=False, delimiter=delimiter))
 
 
-def _write_tsv(table: pa.Table, file: Any) -> None:
-    _write_csv(table, file, "\t")
-
-
 def _write_json_lines(table: pa.Table, file: Any) -> None:
     for batch in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
         lines = [json.dumps(row, ensure_ascii=False, default=_plain) for row in batch.to_pylist()]
@@ -103,18 +101,23 @@ def _write_json_lines(table: pa.Table, file: Any) -> None:
 
 
 def _plain(value: Any) -> str:
-    """Spell out a date or a time; raise TypeError for what has no text."""
+    """Return the text of a date or a time; raise TypeError for other types."""
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "tsv": _write_tsv, "jsonl": _write_json_lines}
+WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
+    "parquet": _write_parquet,
+    "csv": _write_csv,
+    "tsv": partial(_write_csv, delimiter="\t"),
+    "jsonl": _write_json_lines,
+}
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a file to be replaced when all went well; what is no regular file is written as it stands."""
+    """Open a temporary file that replaces the target at the end; write what is no regular file in place."""
     if is_standard_output(path):
         check_standard_output()
         yield sys.stdout.buffer
