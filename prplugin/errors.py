@@ -20,6 +20,7 @@ __all__ = [
     "NotConvergedError",
     "OutOfMemoryError",
     "PageRankError",
+    "PageRankWarning",
     "RefusedRows",
     "WorkerLostError",
     "refusal",
@@ -64,6 +65,10 @@ def refusal(error: type[PageRankError], refused: RefusedRows) -> PageRankError:
     made = error(refused.say(refused))
     made.refused = refused
     return made
+
+
+class PageRankWarning(UserWarning):
+    """A ranking takes very long, and something can be done about it."""
 
 
 class InvalidEdgesError(PageRankError, ValueError):

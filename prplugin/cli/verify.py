@@ -206,7 +206,7 @@ class _Rows:
 
     def bound(self, x: Floats) -> float:
         """Bound the error of any ranks."""
-        return self.certificate.of_start(total(np.abs(self.step(x) - x)))
+        return float(self.certificate.of_start(total(np.abs(self.step(x) - x))))
 
     def summed(self) -> pd.DataFrame:
         """Give one row a pair, with the weights added: what a graph without parallel edges can hold."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prplugin.cpu.sums import RowSums, total
@@ -9,8 +11,9 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.numerics.extrapolation import host_window_bytes
+from prplugin.methods.base import SeedsStep, Step, Sums
+from prplugin.methods.engines.host_step import HostStep
+from prplugin.numerics.extrapolation import window_bytes
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
@@ -30,8 +33,8 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
 
 
 def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed."""
-    return _footprint(graph, host_window_bytes(graph.n))
+    """Add the history of the iterates."""
+    return _footprint(graph, window_bytes(graph.n))
 
 
 def _footprint(graph: Counts, window: int = 0) -> Footprint:
@@ -56,7 +59,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return _Pull(problem.on("host"))
 
 
-def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
     """Sort the edges by target, as `prepare`, for many seeds."""
     from prplugin.methods.engines.numpy_batch import NumpyBatch
 
@@ -68,7 +71,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
 
 
-class _Pull:
+class _Pull(HostStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, whole vectors at a time."""
 
     def __init__(self, problem: Problem) -> None:
@@ -102,7 +105,7 @@ class _Pull:
         self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
         self._mass = total(self._x[self._dangling])
 
-    def __call__(self) -> Sums:
+    def __call__(self, moves: Any = None) -> Sums:
         x = self._x
         if self._shares is None:
             terms = (x / self._divisor)[self._sources]
@@ -112,8 +115,11 @@ class _Pull:
         y *= self._alpha
         y += self._alpha * self._mass * self._dangling_target + self._teleport
         self._x, self._mass = y, total(y[self._dangling])
-        moves = np.abs(y - x)
-        return Sums(total(moves), float(moves.max()))
+        change = y - x
+        if moves is not None:
+            moves[:] = change
+        np.abs(change, out=change)
+        return Sums(total(change), float(change.max()))
 
     def ranks(self) -> Floats:
         return self._x

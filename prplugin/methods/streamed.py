@@ -71,7 +71,7 @@ def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -
     parts = here.m * _edge_bytes(here) / max(1, chunk_bytes)
     buffers = packed if parts <= 1 else int(2 * packed / parts)
     so_far = so_far.then("device", buffers + _bytes_of_pieces(here))
-    return gpu_pull.step_footprint(here, so_far, at_once=1)
+    return gpu_pull.step_footprint(here, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -108,7 +108,7 @@ def prepare(
 
 def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
     """Give the iteration around row sums, of a problem on the host."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull, at_once=1)
+    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull)
 
 
 class _Reordered(gpu_pull.DeviceStep):
@@ -124,7 +124,7 @@ class _Reordered(gpu_pull.DeviceStep):
             None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
         )
         numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
-        super().__init__(Problem(numbered, problem.alpha, v, w), pull, at_once=1)
+        super().__init__(Problem(numbered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])

@@ -16,8 +16,9 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Footprint, out_weight
 from prplugin.graph.problem import Problem
-from prplugin.methods.base import Ending, LaunchStep, Sums
+from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_pull
+from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.extrapolation import window_bytes
 from prplugin.types.edges import Floats, Integers
 
@@ -143,7 +144,7 @@ class Plan(Protocol):
         """Give the arguments of the kernel that stand for the edges."""
 
 
-class MergeStep(LaunchStep):
+class MergeStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
@@ -180,7 +181,6 @@ class MergeStep(LaunchStep):
             vectors = gpu_pull.vectors(problem)
         self._equation = problem.alpha, *vectors, self._outflow
         self._chain = self.chain = gpu_pull.step_chain(problem, pieces.chain)  # in float64
-        self._moves: Any = None
         self._contributions: list[Any] = []
 
     def contribute_in(self, dtype: str) -> None:
@@ -213,50 +213,33 @@ class MergeStep(LaunchStep):
         )  # fmt: skip
         self._uncleared = self._uncleared[:0]
         self._latest, self._change = (self._starting, self._begun), np.inf
-        self._moves = None
 
-    def __call__(self) -> Sums:
-        return self._taken(Ending(1))[0]
+    def __call__(self, moves: Any = None) -> Sums:
+        return self._taken(1, -1.0, moves)[-1]
 
-    def many(self, count: int) -> list[Sums]:
-        return self.until(Ending(count))
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        steps = self._taken(min(budget, self.at_once), goal, None)
+        return len(steps), steps[-1]
 
-    def until(self, ending: Ending) -> list[Sums]:
-        self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
-        self._known = self._latest, self._change
-        return self._taken(ending)
-
-    def record(self, moves: Any) -> None:
-        self._moves = moves
-
-    def rewind(self, count: int) -> None:
-        # Contributions come out of the ranks by the same operation as before, but D is a sum in another order.
-        self.start(self._before)
-        self._latest, self._change = self._known
-        if count:
-            self._taken(Ending(count))
-
-    def _taken(self, ending: Ending) -> list[Sums]:
+    def _taken(self, count: int, goal: float, moves: Any) -> list[Sums]:
         """Take steps in one launch, and wait for what they measured."""
         self._launch(
             (self._blocks,),
             (self._plan.threads,),
             (
-                np.int32(ending.steps), ending.goal, ending.stall, self._change, np.int32(ending.look), ending.many,
-                *self._cuts, *self._edges, *self._equation, self._ranks, *self._contributions, self._moves,
+                np.int32(count), goal, np.inf, self._change, np.int32(0), np.inf,
+                *self._cuts, *self._edges, *self._equation, self._ranks, *self._contributions, moves,
                 np.int32(self._latest[0]), self._latest[1], self._totals[0], self._partials, self._arrived,
             ),
             shared_mem=self._room,
             enable_cooperative_groups=True,
         )  # fmt: skip
-        (taken, _, _), *measured = self._totals[0][: 1 + ending.steps].get().tolist()
+        (taken, _, _), *measured = self._totals[0][: 1 + count].get().tolist()
         steps = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
         self._latest, self._change = (1, self._totals[0][int(taken)]), steps[-1].change
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
-        if self._moves is not None:
-            self._moves = self._moves[int(taken) :] if int(taken) < len(self._moves) else None
         return steps
 
     def ranks(self) -> Floats:

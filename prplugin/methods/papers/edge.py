@@ -28,7 +28,7 @@ def footprint(graph: Counts, machine: Machine) -> Footprint:
     """Count the bytes of the edges by row as well as by target, and of the vectors."""
     there, so_far = gpu_pull.csc_footprint(graph)
     _, so_far = rows(there, so_far)
-    return gpu_pull.step_footprint(graph, so_far, at_once=1)
+    return gpu_pull.step_footprint(graph, so_far)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -46,7 +46,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     blocks : int, optional
         Blocks of the grid; as many as give each edge a thread if not given. Kim's are 1000 of 1000 threads.
     """
-    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks), at_once=1)
+    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks))
 
 
 class EdgePush:
