@@ -5,37 +5,32 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from prplugin.methods.engines.gpu_pull import AT_ONCE
-
 __all__ = ["cugraph_graph", "ours", "theirs"]
 
 REPEATS = 7
 
 MOST = 40
-"""Of ours at once, as many as a ranking takes."""
+"""Of ours in a run, as many as a ranking takes."""
 
 MORE = 20
 """Iterations by which cuGraph's longer run is longer."""
 
 
 def ours(step: Any, n: int, dtype: str) -> list[float]:
-    """Time runs of steps of a method, as many in each as it takes at once, with their way back to the host."""
+    """Time runs of steps of a method, with their way back to the host."""
     import cupy
 
     step.contribute_in(dtype)
     step.start(cupy.full(n, 1 / n))
-    count = min(step.at_once, MOST) if step.at_once > 1 else AT_ONCE
     seconds = []
     for _ in range(REPEATS + 1):
         cupy.cuda.runtime.deviceSynchronize()
         began = time.perf_counter()
-        if step.at_once > 1:
-            step.many(count)
-        else:
-            for _ in range(count):
-                step()
-        seconds.append((time.perf_counter() - began) / count)
-        if seconds[-1] * count > 0.5:  # slow enough to be seen at once
+        passes, _ = step.advance(-1.0, MOST)
+        for _ in range(MOST - passes):
+            step()
+        seconds.append((time.perf_counter() - began) / MOST)
+        if seconds[-1] * MOST > 0.5:  # slow enough to be seen at once
             break
     return seconds[1:] or seconds
 

@@ -11,6 +11,7 @@ from prplugin.errors import (
     NotConvergedError,
     OutOfMemoryError,
     PageRankError,
+    PageRankWarning,
     WorkerLostError,
 )
 from prplugin.methods.estimates import Estimate, estimate
@@ -28,6 +29,7 @@ __all__ = [
     "NotConvergedError",
     "OutOfMemoryError",
     "PageRankError",
+    "PageRankWarning",
     "Progress",
     "Ranking",
     "Rankings",

@@ -20,6 +20,7 @@ __all__ = [
     "NotConvergedError",
     "OutOfMemoryError",
     "PageRankError",
+    "PageRankWarning",
     "RefusedRows",
     "WorkerLostError",
     "merged",
@@ -81,6 +82,10 @@ def merged(errors: list[PageRankError]) -> PageRankError:
 def _saying(refused: RefusedRows) -> Any:
     say: Any = refused.say
     return getattr(say, "func", say), getattr(say, "args", ())
+
+
+class PageRankWarning(UserWarning):
+    """A ranking takes very long, and something can be done about it."""
 
 
 class InvalidEdgesError(PageRankError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,10 @@ from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings, highest_of_each, require_converged
 from prplugin.solver.batch import batches
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Outcome, iterate, step_budget
-from prplugin.solver.top_k import Equal, order_of
+from prplugin.solver.loop import Loop, Outcome
+from prplugin.solver.slow import Patience, direct_solver
+from prplugin.solver.stopping import step_budget
+from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import gpu_of, moved, namespace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
@@ -166,15 +168,15 @@ class LocalGraph:
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
         with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
-            equal = self._twins(given).equal if options.certified else None
-            outcome = _iterated(method, problem, start, options, watch, equal)
-            ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
+            equal = self._equal(given) if options.certified else None
+            ranks, outcome = _iterated(method, problem, start, options, watch, equal)
+            ranks = ranks if options.scale == 1 else ranks * adjacency.n
             ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
         return Ranking(
             ranks,
-            outcome.converged,
-            outcome.iterations,
-            outcome.error_bound,
+            bool(outcome.converged),
+            int(outcome.iterations),
+            float(outcome.error_bound),
             method.name,
             time.perf_counter() - began,
             partial(self._adapter.write, self._vertices),
@@ -277,14 +279,19 @@ class LocalGraph:
             stages, tuple(watch.bounds),
         )  # fmt: skip
 
-    def _twins(self, given: GivenByVertex) -> Twins:
-        """Prepare to prove vertices equal: from the values as they were given, which division may make so."""
-        vectors = [
-            self._adapter.read_values(values, self._vertices, what)
-            for what in ("personalization", "dangling")
-            if (values := getattr(given, what)) is not None
-        ]
-        return Twins(self.adjacency, vectors)
+    def _equal(self, given: GivenByVertex) -> Equal:
+        """Prepare to prove vertices equal: from the values as they were given, which division may make equal."""
+
+        @cache
+        def twins() -> Twins:
+            vectors = [
+                self._adapter.read_values(values, self._vertices, what)
+                for what in ("personalization", "dangling")
+                if (values := getattr(given, what)) is not None
+            ]
+            return Twins(self.adjacency, vectors)
+
+        return lambda a, b, ranks: twins().equal(a, b, ranks)
 
     def _check_out_weights(self, weights: str) -> None:
         rows = self.adjacency.past_range()
@@ -298,19 +305,20 @@ class LocalGraph:
 
 def _iterated(
     method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None
-) -> Outcome:
-    """Prepare the method and iterate; both are gone, and their memory free, when this returns or raises."""
+) -> tuple[Floats, Outcome]:
+    """Prepare the method and iterate; all but the ranks is gone, and its memory free, when this returns or raises."""
     adjacency = problem.adjacency
     if adjacency.n == 0:
         none = adjacency.out_weight
-        return Outcome(none, True, 0, 0.0, None if equal is None else order_of(none, 1, 0.0, equal))
+        return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     budget = step_budget(certificate, options)
-    tol = options.tol if options.stop == "error" else 0.0
-    uniform = 1.0 / adjacency.n
-    watched = watch.iterations(tol, budget)
-    return iterate(step, uniform if start is None else start, certificate, options, budget, watched, equal)
+    watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
+    order = None if equal is None or options.top is None else OrderProof(options.top, equal)
+    loop = Loop(certificate, options, budget, watched, order, Patience(direct_solver(problem)))
+    outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
+    return step.ranks(), outcome
 
 
 def _asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:

@@ -171,7 +171,7 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "note": _kernels(schedule) if schedule else "",
         "CPU segments": len(schedule.host_segments) if schedule else "",
         "samples": samples,
-        "ranks": moved(outcome.ranks, "host"),
+        "ranks": moved(step.ranks(), "host"),
     }
 
 

@@ -244,11 +244,9 @@ def _on_the_gpu(name: str, here: Adjacency, in_edges: Compressed) -> Ran:
 def _iterate(step: Any, n: int) -> None:
     step.contribute_in("float32")
     step.start(1 / n)
-    if step.at_once >= ITERATIONS:
-        step.many(ITERATIONS)
-    else:
-        for _ in range(ITERATIONS):
-            step()
+    passes, _ = step.advance(-1.0, ITERATIONS)
+    for _ in range(ITERATIONS - passes):
+        step()
 
 
 def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:

@@ -7,7 +7,8 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
 from prplugin.options import Options, Stop
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Outcome, iterate, step_budget
+from prplugin.solver.loop import Loop, Outcome
+from prplugin.solver.stopping import step_budget
 
 __all__ = ["full_run"]
 
@@ -17,4 +18,4 @@ def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcom
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
     certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     budget = step_budget(certificate, options)
-    return iterate(step, 1 / adjacency.n, certificate, options, budget, lambda iterations, bound: None)
+    return Loop(certificate, options, budget, lambda iterations, bound: None).run(step, 1 / adjacency.n)

@@ -20,7 +20,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
-from prplugin.methods.base import GpuStep, Step
+from prplugin.methods.base import Step
 from prplugin.methods.engines import pieces
 from prplugin.methods.registry import choose, methods
 from prplugin.types.arrays import Place, namespace, settle
@@ -126,7 +126,7 @@ def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
 
 def iteration(step: Step, n: int) -> list[float]:
     """Sample the seconds of an iteration."""
-    if isinstance(step, GpuStep):
+    if step.narrow_pays:
         return iterations.ours(step, n, "float32")
     step.start(1 / n)
     return repeatedly(step, runs=RUNS, limit=LIMIT)

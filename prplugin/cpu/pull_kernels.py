@@ -15,7 +15,7 @@ import numpy as np
 from prplugin.cpu.sums import depth_of as pull_chain
 from prplugin.cpu.sums import fan_for
 
-__all__ = ["BLOCK", "GROUP", "edge_shares", "fan_for", "pull_chain", "row_sums", "step_chain", "sweep"]
+__all__ = ["BLOCK", "GROUP", "begin", "edge_shares", "fan_for", "pull_chain", "row_sums", "step", "step_chain"]
 
 GROUP = 32
 """Terms added in a plain loop before their sum goes up a level."""
@@ -42,16 +42,33 @@ def edge_shares(weights, sources, out_weight, shares):
 
 
 @compiled
-def sweep(
+def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
+    """Divide the ranks of some blocks; write their contributions, and D of block b to ``sums[b, 2]``."""
+    n = ranks.size
+    for block in range(first_block, last_block):
+        dangling = 0.0
+        for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
+            group_dangling = 0.0
+            for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
+                rank, flow = ranks[i] / whole, outflow[i]
+                ranks[i] = rank
+                contributions[i] = rank * flow
+                group_dangling += rank if flow == 0.0 else 0.0
+            dangling += group_dangling
+        sums[block, 2] = dangling
+
+
+@compiled
+def step(
     first_block, last_block, offsets, sources, shares, fan, outflow, contributions, alpha, mass, target, teleport,
-    ranks, next_contributions, moves, sums,
+    ranks, next_contributions, moves, live_only, sums,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
     then c_i = y_i * outflow_i for the next, where outflow is 0 on dangling rows. `target` (w) and `teleport` (t) have n
     entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
-    `moves` takes y - x, unless it is None.
+    `moves` takes y - x, unless it is None. With `live_only`, ||y - x|| is without the dangling rows.
 
     It is one loop nest, without calls, that compiles in half the time of a row sum of its own.
     """
@@ -87,9 +104,9 @@ def sweep(
                 if moves is not None:
                     moves[i] = move
                 move = abs(move)
-                group_change += move
-                largest = max(largest, move)
                 flow = outflow[i]
+                group_change += 0.0 if live_only and flow == 0.0 else move
+                largest = max(largest, move)
                 group_dangling += rank if flow == 0.0 else 0.0
                 next_contributions[i] = rank * flow
                 ranks[i] = rank

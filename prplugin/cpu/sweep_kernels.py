@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-__all__ = ["FEW", "GROUP", "arrange", "combine", "lay_out", "leak", "products", "sweep"]
+__all__ = ["FEW", "GROUP", "arrange", "lay_out", "leak", "sweep"]
 
 GROUP = 4
 """Edges that are added side by side; those of each vertex are padded to whole groups."""
@@ -18,14 +18,10 @@ FEW = 64
 One that read what the one before it has just found would have to wait for it.
 """
 
-ROOM = 128
-"""Columns of all iterates of a window that lie in the first cache, with room for others."""
-
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 NAUGHT: Any = np.float32(0)
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-vectorised = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
 @compiled
@@ -143,44 +139,3 @@ def sweep(first, last, ends, places, shares, iterates, alpha, base, moves, scale
     sums[0] = change
     sums[1] = flowing
     sums[2] = leaking
-
-
-@vectorised
-def products(first, last, iterates, moves, sums):
-    """Multiply what each sweep changed with what each other did, over columns `first` to `last` of k + 1 iterates.
-
-    `moves` is room for `ROOM` columns of k rows of float64.
-    """
-    k = np.uint64(moves.shape[0])
-    begin, last = np.uint64(first), np.uint64(last)
-    while begin < last:
-        width = min(np.uint64(ROOM), last - begin)
-        for i in range(ZERO, k):
-            for column in range(ZERO, width):
-                moves[i, column] = iterates[i + ONE, begin + column] - iterates[i, begin + column]
-            for j in range(ZERO, i + ONE):
-                product = 0.0
-                for column in range(ZERO, width):
-                    product += moves[i, column] * moves[j, column]
-                sums[i, j] += product
-        begin += width
-
-
-@vectorised
-def combine(first, last, iterates, weights, values):
-    """Write over the first iterate the last one, less some of each move that led to it but the first.
-
-    `values` is room for `ROOM` columns of float64.
-    """
-    k = np.uint64(weights.size)
-    begin, last = np.uint64(first), np.uint64(last)
-    while begin < last:
-        width = min(np.uint64(ROOM), last - begin)
-        for column in range(ZERO, width):
-            values[column] = iterates[k + ONE, begin + column]
-        for i in range(ZERO, k):
-            for column in range(ZERO, width):
-                values[column] -= weights[i] * (iterates[i + TWO, begin + column] - iterates[i + ONE, begin + column])
-        for column in range(ZERO, width):
-            iterates[ZERO, begin + column] = values[column]
-        begin += width

@@ -21,8 +21,9 @@ from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
 from prplugin.methods import persistent, propagation_blocking
-from prplugin.methods.base import GpuStep, SpreadStep, Sums
+from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.rounding import StepChain
 from prplugin.options import Options
 from prplugin.types.edges import Floats
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from prplugin.distributed.nccl import DeviceRanks
 
 __all__ = ["RowsStep", "prepare"]
-
-AT_ONCE = 16
-"""Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
 
 PLANS = {persistent.name: persistent.PersistentPlan, propagation_blocking.name: propagation_blocking.BlockedPlan}
 
@@ -78,7 +76,7 @@ class RowsPlan(gpu_merge.Plan, Protocol):
         """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
 
 
-class RowsStep(GpuStep, SpreadStep):
+class RowsStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank; its parts are those of `MergeStep`.
 
     Parameters
@@ -102,7 +100,6 @@ class RowsStep(GpuStep, SpreadStep):
         size, most = communicator.size, int(np.diff(shard.offsets).max())
         facts = communicator.gather((plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.chain))
         self.narrow_pays = any(narrow for narrow, _ in facts)
-        self.at_once = AT_ONCE
         # The same grid on all ranks, so that what its blocks leave is as much on each.
         self._starting = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
         pieces = 0 if plan is None else plan.pieces.count
@@ -110,7 +107,7 @@ class RowsStep(GpuStep, SpreadStep):
         totals = gpu_pull.TOTALS
         sizes = (
             pieces, pieces, 2 * totals, totals * self._starting, totals * self._starting * size,
-            2 * totals * self.at_once * size, 2, self._rows, self._rows, 2 * self._n, 2 * totals * max(1, blocks), 1,
+            2 * totals * size, 2, self._rows, self._rows, 2 * self._n, 2 * totals * max(1, blocks), 1,
         )  # fmt: skip
         room = cupy.zeros(sum(sizes))
         (
@@ -118,8 +115,8 @@ class RowsStep(GpuStep, SpreadStep):
             self._before, self._outflow, self._both, self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
-        # Two in turn, so that what the step before some at once measured is still there after them.
-        self._everyone = list(everyone.reshape(2, self.at_once, size, totals))
+        # Two in turn: a step reads what the one before it measured.
+        self._everyone = list(everyone.reshape(2, size, totals))
         uniform = 1.0 / shard.n
         self._uniform = uniform, (1 - alpha) * uniform
         self._equation = alpha, *self._vectors(alpha, v, w), self._outflow
@@ -133,7 +130,7 @@ class RowsStep(GpuStep, SpreadStep):
         )
         self._sent = cupy.concatenate(shard.sent)
         self._travelling = cupy.cuda.Stream(non_blocking=True)
-        self._events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(self.at_once)]
+        self._began, self._here = cupy.cuda.Event(), cupy.cuda.Event()
         self._ready = cupy.cuda.Event()
         self._contributions: list[Any] = []
 
@@ -174,38 +171,23 @@ class RowsStep(GpuStep, SpreadStep):
                 self._ranks, self._outflow, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
-        self._here = self._bring(0, self._begun, self._all_begun)
+        self._bring(self._begun, self._all_begun)
         self._latest = self._starting * self._communicator.size, self._all_begun
 
-    def __call__(self) -> Sums:
-        return self._taken(1)[0]
-
-    def many(self, count: int) -> list[Sums]:
-        if self._rows:
-            self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
-        self._known = self._latest
-        return self._taken(count)
-
-    def rewind(self, count: int) -> None:
-        # Contributions come out of the ranks by the same operation as before, but D is a sum in another order.
-        self.start(self._before)
-        self._latest = self._known
-        if count:
-            self._taken(count)
-
-    def _taken(self, count: int) -> list[Sums]:
-        """Take steps, and then wait for what they measured."""
+    def __call__(self, moves: Any = None) -> Sums:
         everyone = self._everyone[0]
-        for nth in range(count):
-            self._step()
-            self._contributions.reverse()
-            self._here = self._bring(nth, self._measured[gpu_pull.TOTALS :], everyone[nth])
-            self._latest = self._communicator.size, everyone[nth]
+        before = None if moves is None else self._ranks.copy()
+        self._step()
+        if before is not None:
+            cupy.subtract(self._ranks, before, out=moves, casting="same_kind")
+        self._contributions.reverse()
+        self._bring(self._measured[gpu_pull.TOTALS :], everyone)
+        self._latest = self._communicator.size, everyone
         self._everyone.reverse()
         cupy.cuda.get_current_stream().wait_event(self._here)
-        measured = self._communicator.arrived(everyone[:count])
-        self._communicator.waited(sum(cupy.cuda.get_elapsed_time(*events) for events in self._events[:count]) / 1000)
-        return [Sums(sum(of_step[:, 0].tolist()), float(of_step[:, 1].max())) for of_step in measured]
+        measured = self._communicator.arrived(everyone)
+        self._communicator.waited(cupy.cuda.get_elapsed_time(self._began, self._here) / 1000)
+        return Sums(sum(measured[:, 0].tolist()), float(measured[:, 1].max()))
 
     def _step(self) -> None:
         stream = cupy.cuda.get_current_stream()
@@ -228,22 +210,17 @@ class RowsStep(GpuStep, SpreadStep):
             enable_cooperative_groups=True,
         )  # fmt: skip
 
-    def _bring(self, nth: int, measured: Any, everyone: Any) -> Any:
+    def _bring(self, measured: Any, everyone: Any) -> None:
         """Send contributions to those who have them for ghosts, and bring those of ghosts, and what all measured.
 
-        Returns
-        -------
-        Event
-            When all is here.
+        `_here` tells when all has come.
         """
-        began, here = self._events[nth]
         self._ready.record()
         self._travelling.wait_event(self._ready)
         with self._travelling:
-            began.record()
+            self._began.record()
             self._exchange(self._contributions[0], measured, everyone)
-            here.record()
-        return here
+            self._here.record()
 
     def _exchange(self, contributions: Any, measured: Any, everyone: Any) -> None:
         shard = self._shard
@@ -263,6 +240,3 @@ class RowsStep(GpuStep, SpreadStep):
 
     def add(self, values: Any) -> Any:
         return summed(self._communicator, values)
-
-    def of_first(self, value: Any) -> Any:
-        return self._communicator.gather(value)[0]

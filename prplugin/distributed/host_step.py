@@ -14,14 +14,15 @@ from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.distributed.communicator import Communicator, summed
 from prplugin.distributed.shard import Shard
 from prplugin.distributed.vectors import vector_chain
-from prplugin.methods.base import SpreadStep, Sums
+from prplugin.methods.base import Sums
+from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.edges import Floats
 
 __all__ = ["CompiledStep", "NumpyStep"]
 
 
-class _HostStep(SpreadStep, ABC):
+class _SpreadStep(HostStep, ABC):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank.
 
     What a step leaves in contributions goes to those who have them for ghosts together with its sums: one exchange an
@@ -57,13 +58,13 @@ class _HostStep(SpreadStep, ABC):
         np.multiply(self._ranks, self._outflow, out=self._contributions[: self._rows])
         self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._outflow == 0, self._ranks, 0.0)))
 
-    def __call__(self) -> Sums:
-        measured = self._step(self._contributions, self._next)
+    def __call__(self, moves: Any = None) -> Sums:
+        measured = self._step(self._contributions, self._next, moves)
         self._contributions, self._next = self._next, self._contributions
         return self._exchange(self._contributions, *measured)
 
     @abstractmethod
-    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
+    def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         """Replace this rank's part of x, and write the contributions that follow; give change, largest and dangling."""
 
     def _exchange(self, contributions: Floats, change: float, largest: float, dangling: float) -> Sums:
@@ -84,11 +85,8 @@ class _HostStep(SpreadStep, ABC):
     def add(self, values: Any) -> Any:
         return summed(self._communicator, values)
 
-    def of_first(self, value: Any) -> Any:
-        return self._communicator.gather(value)[0]
 
-
-class NumpyStep(_HostStep):
+class NumpyStep(_SpreadStep):
     """Whole vectors at a time: nothing to compile."""
 
     def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
@@ -102,20 +100,23 @@ class NumpyStep(_HostStep):
         most = int(np.diff(shard.offsets).max())
         self.chain = self._chain(depth_of(shard.longest), chain(most))
 
-    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
+    def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         terms = contributions[self._sources]
         if self._shares is not None:
             terms *= self._shares
         ranks = self._row_sums(terms)
         ranks *= self._alpha
         ranks += self._alpha * self._mass * self._target + self._teleport
-        moves = np.abs(ranks - self._ranks)
+        change = ranks - self._ranks
+        if moves is not None:
+            moves[:] = change
+        np.abs(change, out=change)
         self._ranks = ranks
         np.multiply(ranks, self._outflow, out=following[: self._rows])
-        return total(moves), float(moves.max(initial=0.0)), total(np.where(self._outflow == 0, ranks, 0.0))
+        return total(change), float(change.max(initial=0.0)), total(np.where(self._outflow == 0, ranks, 0.0))
 
 
-class CompiledStep(_HostStep):
+class CompiledStep(_SpreadStep):
     """The kernels of `numba`, on the threads of this worker: the same bits for any number of them."""
 
     def __init__(
@@ -146,14 +147,14 @@ class CompiledStep(_HostStep):
         sums = max(chain(most), kernels.step_chain() + chain(-(-most // kernels.BLOCK)))
         self.chain = self._chain(kernels.pull_chain(shard.longest), sums)
 
-    def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
-        def sweep(first: int, last: int) -> None:
-            self._kernels.sweep(
+    def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
+        def step(first: int, last: int) -> None:
+            self._kernels.step(
                 first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                self._ranks, following, None, self._sums,
+                self._ranks, following, moves, False, self._sums,
             )  # fmt: skip
 
-        self._crew.work(sweep)
+        self._crew.work(step)
         change, largest, dangling = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

@@ -16,7 +16,8 @@ from prplugin.methods.base import Step
 from prplugin.options import Options
 from prplugin.result.ranking import highest
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import Outcome, iterate, step_budget
+from prplugin.solver.loop import Loop, Outcome
+from prplugin.solver.stopping import step_budget
 from prplugin.types.arrays import moved
 
 __all__ = ["Report", "rank"]
@@ -66,25 +67,26 @@ def rank(
     )
     stages.done("vectors")
     if shard.n == 0:
-        method, outcome = "numpy", Outcome(shard.adjacency.out_weight[:0], True, 0, 0.0)
+        method, ranks, outcome = "numpy", shard.adjacency.out_weight[:0], Outcome(False, True, 0, 0.0)
     else:
         method, step = _step(communicator, shard, options, v, w, threads)
         stages.done("plan")
         certificate = Certificate(options.alpha, shard.n, shard.m, step.chain, options.dtype, options.scale)
         budget = step_budget(certificate, options)
-        outcome = iterate(step, 1.0 / shard.n if start is None else start, certificate, options, budget, watch)
+        outcome = Loop(certificate, options, budget, watch).run(step, 1.0 / shard.n if start is None else start)
+        ranks = step.ranks()
         del step
     stages.done("iterations")
-    ranks = outcome.ranks if options.scale == 1 else outcome.ranks * shard.n
+    ranks = ranks if options.scale == 1 else ranks * shard.n
     ranks = ranks.astype(options.dtype, copy=False)
     frame = _written(communicator, shard, names, ranks, options.top)
     stages.done("write")
     seconds = shard.seconds | stages.seconds | {"communication": communicator.seconds - waited}
     everyone = communicator.gather((len(frame), seconds, communicator.sent - sent))
     report = Report(
-        converged=outcome.converged,
-        iterations=outcome.iterations,
-        error_bound=outcome.error_bound,
+        converged=bool(outcome.converged),
+        iterations=int(outcome.iterations),
+        error_bound=float(outcome.error_bound),
         method=method,
         n=shard.n,
         m=shard.m,

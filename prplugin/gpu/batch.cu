@@ -4,7 +4,7 @@
 // merge.cuh. They go through its edges together, so that an edge's index is read once for all seeds, and the contributions
 // of its source lie side by side. A row that crosses cuts leaves partial sums, `fronts` where it ends and `tails` where it
 // goes on; `batch_cross` adds those up, a block a row of many, SEEDS threads a row of few. `batch_total` adds up what all blocks
-// counted, and notes which columns have come to their end: they stay what they are. Once all have, nothing is done.
+// counted. Columns that are not live stay what they are; if none is, nothing is done.
 // Memory: an index an edge (and a share), and a line of SEEDS contributions, from the L2 cache or beyond; 16 bytes of ranks
 // and 4 or 8 of contributions, in and out, a vertex and seed.
 // Wins: for several seeds: a gather brings whole lines, where for one it brings a sector of 32 bytes for 4 that are used.
@@ -30,6 +30,7 @@ struct Entries {
 struct Vectors {
     double *ranks;
     real_t *to;  // contributions of the next iteration
+    float *moves;  // what ranks change by, if not null
     const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
@@ -57,9 +58,9 @@ struct Count {
 
 #define NO_COUNT {NOTHING, NOTHING, 0.0}
 
-// How far a column has come; see BatchState.
+// What the last step of a column measured.
 struct State {
-    double steps, before, change, largest, live;
+    double change, largest, live;
 };
 
 // The lanes of a warp that go through the same edges.
@@ -118,6 +119,7 @@ __device__ inline void end_row(long long row, double pulled, double before, doub
     rank = constants.live ? rank : before;
     count.add(before, rank, flow == 0.0);
     vectors.ranks[row * SEEDS + column] = rank;
+    if (vectors.moves != nullptr) vectors.moves[row * SEEDS + column] = static_cast<float>(rank - before);
     vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
 }
 
@@ -157,13 +159,13 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
          const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
          const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-         const double *target, const double *outflow, double *ranks, const real_t *from, real_t *to, double *fronts,
-         double *tails, Measured *measured) {
+         const double *target, const double *outflow, double *ranks, const real_t *from, real_t *to, float *moves,
+         double *fronts, double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, outflow};
+    Vectors vectors = {ranks, to, moves, outflow};
     Count count = NO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
@@ -203,14 +205,14 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
           const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
           const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-          const double *target, const double *outflow, double *ranks, real_t *to, const double *fronts,
-          const double *tails, Measured *measured) {
+          const double *target, const double *outflow, double *ranks, real_t *to, float *moves,
+          const double *fronts, const double *tails, Measured *measured) {
     __shared__ Sum parts[GROUP_THREADS];
     int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, outflow};
+    Vectors vectors = {ranks, to, moves, outflow};
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -246,12 +248,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     leave(count, measured);
 }
 
-// One block: what all blocks left; how far each column has come, and what the next step takes of it. A column ends after a
-// step that changes at most `goal`, in all or, if `by_largest`, in one vertex, or at least `stall` times what the one before
-// it did. If `starting`, nothing was a step, and `wholes` takes what ranks sum to.
+// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `wholes` takes
+// what ranks sum to.
 extern "C" __global__ void __launch_bounds__(1024)
-    batch_total(long long blocks, const Measured *measured, int starting, double goal, double stall, int by_largest,
-          double alpha, int target_given, State *states, Column *columns, double *wholes) {
+    batch_total(long long blocks, const Measured *measured, int starting, double alpha, int target_given,
+          State *states, Column *columns, double *wholes) {
     __shared__ Measured parts[1024];
     int column = threadIdx.x % SEEDS;
     if (!__syncthreads_or(starting || states[column].live != 0.0)) return;
@@ -281,11 +282,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     if (starting) {
         wholes[column] = all.change;
     } else if (state.live != 0.0) {
-        state.steps += 1.0;
-        state.before = state.change;
         state.change = all.change;
         state.largest = all.largest;
-        if ((by_largest ? all.largest : all.change) <= goal || state.change >= stall * state.before) state.live = 0.0;
     }
     double mass = alpha * all.dangling, rest = 1.0 - alpha;
     columns[column] = {mass, target_given ? rest : rest + mass, state.live != 0.0};

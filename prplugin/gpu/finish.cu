@@ -32,11 +32,11 @@ extern "C" __global__ void begin(long long n, const double *ranks, const double 
     if (threadIdx.x == 0) partials[blockIdx.x] = totals;
 }
 
-// `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that stands for all: then their step is 0.
+// `moves` takes y - x, if it is given. `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that stands for all: then their step is 0.
 extern "C" __global__ void finish(long long n, double alpha, const double *pulled, const double *target,
                                   long long target_step, const double *teleport, long long teleport_step,
                                   const double *outflow, const Totals *totals, double *ranks, real_t *contributions,
-                                  Totals *partials) {
+                                  float *moves, Totals *partials) {
     Tally tally = NO_TALLY;
     double mass = alpha * totals->dangling;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -44,6 +44,7 @@ extern "C" __global__ void finish(long long n, double alpha, const double *pulle
         double rank = alpha * pulled[i] + (mass * target[i * target_step] + teleport[i * teleport_step]);
         double flow = outflow[i];
         tally.add(ranks[i], rank, flow == 0.0);
+        if (moves != nullptr) moves[i] = static_cast<float>(rank - ranks[i]);
         ranks[i] = rank;
         contributions[i] = static_cast<real_t>(rank * flow);
     }

@@ -10,7 +10,7 @@ A method module has
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
-- perhaps `batch(problem, machine, seeds, **options)`: a `BatchStep`, for rankings of many personalizations at once, and
+- perhaps `batch(problem, machine, seeds, **options)`: a `SeedsStep`, for rankings of many personalizations at once, and
   `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
 
@@ -19,12 +19,8 @@ and a docstring whose first line says what it is. Adding a method touches no oth
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Callable
-from typing import Any, Concatenate, Literal, NamedTuple, Protocol, TypeGuard, runtime_checkable
-
-import numpy as np
+from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory
@@ -35,29 +31,15 @@ from prplugin.options import Options, allows_float32
 from prplugin.types.edges import Floats
 
 __all__ = [
-    "BatchEnding",
-    "BatchState",
-    "BatchStep",
-    "Ending",
-    "ForesightBatch",
-    "ForesightStep",
-    "GpuStep",
-    "LaunchStep",
     "Method",
-    "NarrowingBatch",
-    "SpreadStep",
+    "SeedsStep",
     "Step",
     "Sums",
 ]
 
-logger = logging.getLogger(__name__)
-
-SIDE = {"host": "cpu", "device": "gpu"}
-"""What runs on edges that lie where they lie."""
-
 
 class Sums(NamedTuple):
-    """What a step from x to y measured.
+    """What a step from x to y measured: numbers, or for many seeds arrays with an entry per seed.
 
     Attributes
     ----------
@@ -67,190 +49,94 @@ class Sums(NamedTuple):
         The greatest |y_i - x_i|.
     """
 
-    change: float
-    largest: float
+    change: Any
+    largest: Any
 
 
 class Step(Protocol):
-    """One iteration, again and again: holds the current ranks, and D of them, where the method wants them."""
+    """One iteration, again and again: holds the current ranks, and their sum over dangling vertices.
 
-    chain: StepChain
-
-    def start(self, ranks: Floats | float) -> None:
-        """Take x_0, from either side, or one number that stands for all of its entries; it is not altered."""
-
-    def __call__(self) -> Sums:
-        """Replace the ranks x by G x."""
-
-    def ranks(self) -> Floats:
-        """Give the current ranks, in the order of the result; the next step may overwrite them."""
-
-
-@runtime_checkable
-class SpreadStep(Step, Protocol):
-    """A step of which each of several processes has a part: its ranks are those of its rows, its sums those of all.
-
-    All of them take the same steps, in the same order, and decide alike, since they see the same numbers.
-    """
-
-    def add(self, values: Any) -> Any:
-        """Add up what all processes bring, a number or an array each: the same bits in all of them."""
-
-    def of_first(self, value: Any) -> Any:
-        """Give all processes what the first of them brings."""
-
-
-@runtime_checkable
-class ForesightStep(Step, Protocol):
-    """A step that can find where steps like its last one lead to, for less than they cost."""
-
-    def foresee(self) -> float:
-        """Keep what it takes, from the next step on; give the number of steps left from which a first look is worth it.
-
-        That is infinite where it cannot look ahead at all.
-        """
-
-    def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
-        """Give ranks of sum 1 from which a step changes `goal`, about, and how many passes over the edges they took.
-
-        Parameters
-        ----------
-        limit : int
-            The most passes.
-        """
-
-
-@runtime_checkable
-class GpuStep(Step, Protocol):
-    """A step that can be given several iterations at once, and can hold contributions in less precision.
+    Where the ranks are spread over several processes, each holds those of its own rows; all processes take the same
+    steps in the same order, and see the same sums.
 
     Attributes
     ----------
-    at_once : int
-        How many iterations it takes at once, at most. 1 where taking them again would not give the same bits.
+    chain : StepChain
+        The rounding depths of the next step.
     narrow_pays : bool
         Whether it is faster with contributions in float32.
+    seeds : int, optional
+        How many columns the ranks have; None: they are a vector.
     """
 
-    at_once: int
-    narrow_pays: bool
-
-    def many(self, count: int) -> list[Sums]:
-        """Iterate `count` times, at most `at_once`, and only then wait for what each measured."""
-
-    def rewind(self, count: int) -> None:
-        """Go back to before the last `many`, and take only `count` of its iterations again."""
+    chain: StepChain
+    narrow_pays: bool = False
+    seeds: int | None = None
 
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
+        return
 
+    def start(self, ranks: Any) -> None:
+        """Take x_0, from host or device, or one number that stands for all of its entries; it is not altered."""
 
-class Ending(NamedTuple):
-    """When a launch of many steps ends.
+    def __call__(self, moves: Any = None) -> Sums:
+        """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
-    Attributes
-    ----------
-    steps : int
-        After so many, at the latest.
-    goal : float
-        After a step that changes no more, in L1. Below 0: none.
-    stall : float
-        After a step that changes at least so many times what the one before it did.
-    """
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Get nearer to the solution fast, in any precision and order: nothing of it is proved.
 
-    steps: int
-    goal: float = -1.0
-    stall: float = math.inf
+        Parameters
+        ----------
+        goal : float
+            What a step may change in the end.
+        budget : int
+            The most passes over the edges.
 
+        Returns
+        -------
+        passes : int
+            How many it took. 0: it cannot, or it would not pay now.
+        sums : Sums, optional
+            What the last pass measured, if that was a plain step.
+        """
+        return 0, None
 
-@runtime_checkable
-class LaunchStep(GpuStep, Protocol):
-    """A step that iterates many times in one launch, and by itself sees when to end it.
+    def ranks(self) -> Floats:
+        """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
-    Attributes
-    ----------
-    measured : list of Sums
-        What each iteration of the last `advance` measured.
-    lost : int
-        Iterations of it that brought nothing: the contraction promises as much less.
-    """
+    def history(self, rows: int) -> Any:
+        """Return room for so many moves, float32 and each of the shape of the ranks.
 
-    measured: list[Sums]
-    lost: int
-
-    def until(self, ending: Ending) -> list[Sums]:
-        """Iterate as `many` does, until a launch ends."""
-
-    def advance(self, goal: float, budget: int) -> int:
-        """Get nearer to the solution with Anderson mixing, by plain iterations in between and at the end.
-
-        It ends after the first iteration that changes at most `goal`, in L1; after `budget` of them; or where roundings
-        keep plain iterations from changing less and less. Return how many it took.
+        None where there is no room, or where the step mixes by itself in `advance`.
         """
 
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        """Return the dot products of some rows of `moves` with one another, in float64 on the host.
 
-class BatchEnding(NamedTuple):
-    """When a column of a batch ends.
+        Many seeds: one matrix per seed. The bits are the same for any number of threads, and in all processes.
+        """
 
-    Attributes
-    ----------
-    goal : float
-        After a step that changes no more, in L1. Below 0: none.
-    stall : float
-        After a step that changes at least so many times what the one before it did.
-    by_largest : bool
-        Whether `goal` is for the greatest |y_i - x_i| instead.
-    """
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        """Go on from z = max(y - weights @ moves, 0), divided by its sum, where y are the ranks.
 
-    goal: float
-    stall: float = math.inf
-    by_largest: bool = False
+        Many seeds: a row of weights per seed; a seed of which all are 0 goes on from y. `jump` takes z - y before the
+        division; it may be one of `moves`.
+        """
 
+    def keep(self, live: Any) -> None:
+        """Leave the ranks of a seed as they are from now on where `live`, a boolean per seed, is False."""
+        return
 
-class BatchState(NamedTuple):
-    """What the columns of a batch have come to since they were begun.
-
-    Attributes
-    ----------
-    steps : array of int64
-        How many each has taken.
-    before, change, largest : arrays of float64
-        ||y - x|| of the step before the last, infinite if there was none; and of the last ||y - x|| and the greatest
-        |y_i - x_i|.
-    """
-
-    steps: Any
-    before: Floats
-    change: Floats
-    largest: Floats
-
-    @classmethod
-    def of(cls, width: int) -> BatchState:
-        """Give that of as many columns that are to begin."""
-        return cls(np.zeros(width, np.int64), *(np.full(width, math.inf) for _ in range(3)))
-
-    def add(self, live: Any, change: Floats, largest: Floats) -> None:
-        """Note a step of the columns that are live."""
-        self.steps[live] += 1
-        self.before[live] = self.change[live]
-        self.change[live] = change[live]
-        self.largest[live] = largest[live]
-
-    def ended(self, ending: BatchEnding) -> Any:
-        """Say of each column whether its last step was to be the last."""
-        value = self.largest if ending.by_largest else self.change
-        with np.errstate(invalid="ignore"):  # infinitely many times 0
-            return (value <= ending.goal) | (self.change >= ending.stall * self.before)
-
-    def first(self, count: int) -> BatchState:
-        """Copy that of the first so many columns."""
-        return BatchState(*(array[:count].copy() for array in self))
+    def add(self, value: Any) -> Any:
+        """Add up a number or an array over all processes: the same bits in each."""
+        return value
 
 
-class BatchStep(Protocol):
+class SeedsStep(Step, Protocol):
     """Iterations of several seeds side by side: the ranks of each are a column of a matrix.
 
-    What a column comes to depends on no other column: it stays what it is once it has ended, while others go on.
+    What a column comes to depends on no other column.
 
     Attributes
     ----------
@@ -258,45 +144,18 @@ class BatchStep(Protocol):
         How many seeds it takes at once, at most.
     """
 
-    chain: StepChain
     width: int
 
-    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
-        """Begin with these seeds, `width` at most, all from the same ranks; None: each from its personalization."""
+    def seed(self, seeds: Seeds) -> None:
+        """Take the personalizations of the next `start`, `width` at most."""
 
-    def until(self, count: int, ending: BatchEnding) -> BatchState:
-        """Iterate `count` times; each seed until it ends."""
+    def start(self, ranks: Any) -> None:
+        """Begin all seeds with the same ranks, or a matrix of them; None: each with its personalization."""
 
-    def ranks(self) -> Floats:
-        """Give the ranks as a matrix with a row for each seed, in the order of the result; `start` may overwrite them.
+    def transposed(self) -> Floats:
+        """Return the ranks as a matrix with a row per seed, in the order of the result.
 
-        No step can follow before that.
-        """
-
-
-@runtime_checkable
-class NarrowingBatch(BatchStep, Protocol):
-    """A batch that is faster with contributions in float32."""
-
-    def contribute_in(self, dtype: str) -> None:
-        """Hold contributions in "float64", as at first, or in "float32", from the next beginning; `chain` follows."""
-
-    def resume(self, columns: Any) -> None:
-        """Begin anew with those seeds for which this is True, from their ranks, divided by their sums."""
-
-
-@runtime_checkable
-class ForesightBatch(BatchStep, Protocol):
-    """A batch that can find where steps like its last one lead to, for less than they cost, as `ForesightStep`."""
-
-    def foresees(self) -> bool:
-        """Get ready to look ahead, before `start`; say whether it can on this graph."""
-
-    def leap(self, columns: Any, goal: float, limit: int) -> Any:
-        """Go to ranks from which a step changes `goal`, about, with those seeds for which `columns` is True.
-
-        It is from where the last step led, or before the first from any start. Only these seeds are live after that.
-        Give how many passes over the edges it took for each: less than `limit`, unless it got no further.
+        `start` may overwrite them, and no step can follow before that.
         """
 
 
@@ -311,6 +170,6 @@ class Method(Protocol):
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
 
 
-def begins_in_float32(step: Step, options: Options) -> TypeGuard[GpuStep]:
+def begins_in_float32(step: Step, options: Options) -> bool:
     """Say whether it does: where that is faster."""
-    return isinstance(step, GpuStep) and step.narrow_pays and allows_float32(options)
+    return step.narrow_pays and allows_float32(options)

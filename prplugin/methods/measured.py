@@ -25,7 +25,7 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMem
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import GpuStep, Method, Step, begins_in_float32
+from prplugin.methods.base import Method, Step, begins_in_float32
 from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
 from prplugin.types.arrays import settle
@@ -190,9 +190,9 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
 
 
 def _take(step: Step, at_once: int) -> int:
-    """Take as many steps as the loop would give at once, up to a limit, and wait for them; say how many."""
-    if isinstance(step, GpuStep) and (count := min(step.at_once, at_once)) > 1:
-        step.many(count)
-        return count
-    step()
-    return 1
+    """Take passes as the loop would, up to a limit, and wait for them; say how many."""
+    passes, sums = step.advance(0.0, at_once)
+    if sums is None:
+        step()
+        passes += 1
+    return passes

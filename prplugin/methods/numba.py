@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
-from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.methods.engines.sweeps import Sweeps, worth_from
+from prplugin.methods.base import SeedsStep, Step, Sums
+from prplugin.methods.engines.host_step import HostStep
+from prplugin.methods.engines.sweeps import STREAMS, Sweeps, worth_from
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.options import whole
 from prplugin.types.arrays import moved
@@ -53,10 +55,11 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
         How many threads; all that this process may use if not given. Any number gives the same bits.
     """
     threads = machine.threads if threads is None else whole("threads", threads)
-    return _ThreadedPull(problem.on("host"), threads)
+    # Sweeps keep four threads busy. Which way is taken goes by the machine, not the option: the same bits for any.
+    return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
 
-def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> BatchStep:
+def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> SeedsStep:
     """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
     from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
@@ -69,11 +72,11 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     return start + 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 
 
-class _ThreadedPull:
-    def __init__(self, problem: Problem, threads: int) -> None:
-        from prplugin.cpu import pull_kernels as kernels  # imports Numba
+class _ThreadedPull(HostStep):
+    def __init__(self, problem: Problem, threads: int, *, sweeps: bool) -> None:
+        from prplugin.cpu import mixing_kernels, pull_kernels  # imports Numba
 
-        self._kernels = kernels
+        self._kernels, self._mixing = pull_kernels, mixing_kernels
         adjacency = problem.adjacency
         n = adjacency.n
         offsets, sources, weights = adjacency.csc
@@ -83,76 +86,123 @@ class _ThreadedPull:
         self._shares: Floats | None = None
         if weights is not None:
             self._shares = np.empty_like(weights)
-            kernels.edge_shares(weights, sources, out_weight, self._shares)
+            pull_kernels.edge_shares(weights, sources, out_weight, self._shares)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
         self._teleport = (1 - problem.alpha) * v
-        blocks = -(-n // kernels.BLOCK)
+        blocks = -(-n // pull_kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
         self._problem, self._threads = problem, threads
         self._ranks: Floats = np.empty(0)
         self._contributions: Any = None
         self._next: Any = None
         self._moves: Any = None
+        self._worth = worth_from(adjacency) if sweeps else math.inf
         self._sweeps: Sweeps | None = None
-        self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
+        self._changes: list[float] = []
+        self._crew = Crew(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
         largest = adjacency.largest_in_degree
-        self._fan = np.uint64(kernels.fan_for(largest))
+        self._fan = np.uint64(pull_kernels.fan_for(largest))
         self.chain = StepChain(
-            row=kernels.pull_chain(largest),
+            row=pull_kernels.pull_chain(largest),
             edge=2 if weights is None else adjacency.out_weight_chain + 4,
-            dangling=max(chain(n), kernels.step_chain() + chain(blocks)),
+            dangling=max(chain(n), pull_kernels.step_chain() + chain(blocks)),
             vectors=problem.vector_chain,
-            norm=kernels.step_chain() + chain(blocks) + 1,
+            norm=pull_kernels.step_chain() + chain(blocks) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
-        n = self._outflow.size
-        if ranks is not self._ranks:  # its own nobody else has
-            self._ranks = np.empty(n)
-            self._ranks[:] = moved(ranks, "host")
-        if self._contributions is None:
-            self._contributions, self._next = np.empty(n), np.empty(n)
-        np.multiply(self._ranks, self._outflow == 0, out=self._next)
-        self._mass = total(self._next)
-        np.multiply(self._ranks, self._outflow, out=self._contributions)
+        self._ranks = np.empty(self._outflow.size)
+        self._ranks[:] = moved(ranks, "host")
+        self._begin(1.0)
 
-    def __call__(self) -> Sums:
-        def sweep(first: int, last: int) -> None:
-            self._kernels.sweep(
+    def _begin(self, whole: float) -> None:
+        """Divide the ranks, and make the contributions of the next step."""
+        if self._contributions is None:
+            self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
+        self._changes, self._moves, self._stale = [], None, False
+        self._crew.work(
+            lambda first, last: self._kernels.begin(
+                first, last, self._outflow, whole, self._ranks, self._contributions, self._sums
+            )
+        )
+        self._mass = total(self._sums[:, 2])
+
+    def __call__(self, moves: Any = None) -> Sums:
+        before = self._mass
+        self._moves = moves
+
+        def step(first: int, last: int) -> None:
+            self._kernels.step(
                 first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
-                self._contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                self._ranks, self._next, self._moves, self._sums,
+                self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
+                self._ranks, self._next, moves, self._stale, self._sums,
             )  # fmt: skip
 
-        self._crew.work(sweep)
+        self._crew.work(step)
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling = self._sums.T
         self._mass = total(dangling)
-        return Sums(total(change), float(largest.max()))
+        self._gained = self._mass - before
+        measured = total(change)
+        if self._stale:
+            # G x depends on the ranks of dangling vertices only by their sum. So x is as good as a vector that has
+            # this sum, and theirs of y in proportion: it differs from y by the rest and by what the sums differ by.
+            measured += abs(self._gained) + 2.0**-52 * self.chain.dangling * self._mass
+            self._stale = False
+        self._changes.append(measured)
+        return Sums(measured, float(largest.max()))
 
     def ranks(self) -> Floats:
         return self._ranks
 
-    def foresee(self) -> float:
-        self._moves = np.empty(self._ranks.size, np.float32)
-        return worth_from(self._problem.adjacency)
-
-    def foreseen(self, goal: float, limit: int) -> tuple[Floats, int]:
-        self._contributions = self._next = None  # room for sweeps: `start` makes them anew
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Sweep in place from the last step: see `prplugin.methods.engines.sweeps`."""
+        changes, self._changes = self._changes, self._changes[-1:]
+        if self._moves is None or budget < 2 or not self._pays(changes, goal):
+            return 0, None
+        self._contributions = self._next = None  # room for sweeps; `_begin` makes them anew
         if self._sweeps is None:
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
-        dangling = self._sweeps.live.size < self._ranks.size
-        ranks, gained, count = self._sweeps.solve(self._ranks, self._moves, goal, limit - dangling)
-        np.maximum(ranks, 0.0, out=ranks)
-        whole = total(ranks) + gained
-        ranks /= whole
-        self._ranks = ranks
-        if dangling:  # what they gain together is known: a step gives each its own
-            self.start(ranks)
-            self._mass = max(0.0, self._mass + gained / whole)
-            self()
-            ranks /= total(ranks)
-            count += 1
-        return ranks, count
+        self._ranks, gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1)
+        np.maximum(self._ranks, 0.0, out=self._ranks)
+        whole = total(self._ranks) + gained
+        self._begin(whole)
+        self._mass = max(0.0, self._mass + gained / whole)
+        self._stale = True
+        return count, None
+
+    def _pays(self, changes: list[float], goal: float) -> bool:
+        """Say whether as many plain steps are left as a layout and a few sweeps are worth."""
+        if self._sweeps is not None:
+            return changes[-1] > goal
+        if len(changes) < 2 or not 0 < goal < changes[-1] < changes[-2]:
+            return False
+        return math.log(goal / changes[-1]) / math.log(changes[-1] / changes[-2]) >= self._worth
+
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        kernels, blocks, of = self._mixing, self._kernels.BLOCK, np.array(rows)
+        sums = np.zeros((len(self._sums), of.size, of.size))
+
+        def multiply(first: int, last: int) -> None:
+            room = np.empty((of.size, kernels.ROOM))
+            for block in range(first, last):
+                end = min((block + 1) * blocks, self._ranks.size)
+                kernels.products(block * blocks, end, moves, of, -np.ones_like(of), room, sums[block])
+
+        self._crew.work(multiply)
+        lower: Floats = sums.sum(axis=0)
+        return lower + np.tril(lower, -1).T
+
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        kernels, blocks = self._mixing, self._kernels.BLOCK
+
+        def mix(first: int, last: int) -> None:
+            room = np.empty(kernels.ROOM)
+            for block in range(first, last):
+                end = min((block + 1) * blocks, self._ranks.size)
+                self._sums[block, 0] = kernels.mix(block * blocks, end, self._ranks, moves, weights, jump, room)
+
+        self._crew.work(mix)
+        self._begin(total(self._sums[:, 0]))

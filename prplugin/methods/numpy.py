@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from prplugin.cpu.sums import total
@@ -10,7 +12,8 @@ from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
 from prplugin.machine import Machine, worked_on
-from prplugin.methods.base import BatchStep, Step, Sums
+from prplugin.methods.base import SeedsStep, Step, Sums
+from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
@@ -41,7 +44,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return _Pull(problem.on("host"))
 
 
-def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
     """Sort the edges by target, as `prepare`, for many seeds."""
     from prplugin.methods.engines.numpy_batch import NumpyBatch
 
@@ -53,7 +56,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
 
 
-class _Pull:
+class _Pull(HostStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, whole vectors at a time."""
 
     def __init__(self, problem: Problem) -> None:
@@ -82,15 +85,17 @@ class _Pull:
         self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
         self._mass = total(self._x[self._dangling])
 
-    def __call__(self) -> Sums:
+    def __call__(self, moves: Any = None) -> Sums:
         x = self._x
         y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
         y += self._alpha * self._mass * self._dangling_target + self._teleport
         self._x, self._mass = y, total(y.take(self._dangling))
-        moves = y - x
-        np.abs(moves, out=moves)
-        return Sums(total(moves), float(moves.max()))
+        change = y - x
+        if moves is not None:
+            moves[:] = change
+        np.abs(change, out=change)
+        return Sums(total(change), float(change.max()))
 
     def ranks(self) -> Floats:
         return self._x

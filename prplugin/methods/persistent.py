@@ -10,7 +10,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import BatchStep, Step
+from prplugin.methods.base import SeedsStep, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.types.edges import index_dtype
 
@@ -56,7 +56,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return gpu_merge.MergeStep(problem, PersistentPlan(problem.adjacency))
 
 
-def batch(problem: Problem, machine: Machine, seeds: int) -> BatchStep:
+def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
     """Sort the edges by target and cut rows and edges into pieces, for many seeds: a launch an iteration."""
     from prplugin.methods.engines.gpu_batch import DeviceBatch  # for many seeds alone
 

@@ -101,7 +101,7 @@ def prepare(
 
 def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
     """Give the iteration around row sums, of a problem on the host."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull, at_once=1)
+    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull)
 
 
 class _Reordered(gpu_pull.DeviceStep):
@@ -117,7 +117,7 @@ class _Reordered(gpu_pull.DeviceStep):
             None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
         )
         numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
-        super().__init__(Problem(numbered, problem.alpha, v, w), pull, at_once=1)
+        super().__init__(Problem(numbered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])

@@ -1,88 +1,89 @@
-"""Reduced rank extrapolation: from a window of plain steps to where they lead.
+"""Anderson mixing: from the last iterates of an affine map to where they lead.
 
-Let x_0, x_1, ... be iterates of the affine map G x = A x + b, and d_j = x_(j+1) - x_j what each step changed. For
-weights g_j of sum 1,
+Let y_j = G x_j be steps of G x = A x + b from any vectors x_j, and f_j = y_j - x_j their residuals. For weights a_j of
+sum 1,
 
-    y = sum_j g_j x_(j+1)    has    G y - y = A sum_j g_j d_j,
+    z = sum_j a_j y_j    has    G z - z = A sum_j a_j f_j,
 
-so that the g_j for which ||sum g_j d_j|| is least, in L2, take out of the residual whatever the window has seen enough
-of: slow modes, which plain steps shrink by no more than alpha each. It is what GMRES does that starts anew with every
-window (Sidi 2017, "Vector Extrapolation Methods with Applications", chapter 2; for PageRank, with a window of three:
-Kamvar and others 2003, "Extrapolation methods for accelerating PageRank computations").
+since z - b is A sum_j a_j x_j. The a_j for which ||sum_j a_j f_j|| is least, in L2, remove from the residual what the
+last steps have seen enough of: slow modes, which a plain step shrinks by no more than alpha each (Walker and Ni 2011,
+"Anderson acceleration for fixed-point iterations"). Iterates are mixed once in `period` steps, from the residuals of
+the last `cycles` times as many; with one cycle that is reduced rank extrapolation.
 
-The proof of the error bound knows nothing of this. y is a vector to start from like any other, non-negative and of
-sum 1, and a plain step from it is proved like any other.
+The proof of the error bound knows nothing of this. z is a vector to start from like any other, clipped at 0 and divided
+by its sum, and the step from it is proved like any other.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["WINDOW", "Window", "host_window_bytes", "leap_weights"]
+__all__ = ["Depth", "depth_for", "mixing_weights", "window_bytes"]
 
-WINDOW = 17
-"""Steps in a window: docs/decisions/0007-extrapolate.md."""
+RIDGE = 1e-12
+"""Of the trace, added to the diagonal: residuals may be all but dependent."""
 
-WORTH = 0.5
-"""Only a residual that is foretold to fall below this part of the last step's is worth a leap."""
-
-NOISE = 1e-12
-"""What roundings to float32 may leave of an eigenvalue of 0 of the scaled Gram matrix, as a part of the largest."""
+LONG_FROM = 0.9
+"""Least alpha at which the longer history needs fewer passes: docs/convergence.md."""
 
 
-class Window(Protocol):
-    """A window of iterates."""
+class Depth(NamedTuple):
+    """How long the history of iterates is.
 
-    @property
-    def left(self) -> int:
-        """How many more it takes."""
-
-    @property
-    def last(self) -> Floats:
-        """The iterate taken last, n float64, which a failed leap goes back to; who takes it may keep it."""
-
-    def add(self, ranks: Floats) -> None:
-        """Take the next iterate."""
-
-    def leap(self) -> Floats | None:
-        """Give the extrapolated ranks, or None where they would not be worth it."""
-
-    def restart(self, ranks: Floats) -> None:
-        """Begin anew with what the next step begins from."""
-
-
-def host_window_bytes(n: int) -> int:
-    """Count the bytes of a window while its last step is taken: all moves but one, and the iterate before."""
-    return n * (4 * (WINDOW - 1) + 8)
-
-
-def leap_weights(lower: Floats) -> Floats | None:
-    """Give what of each move but the last to take from the last iterate, or None where that would not be worth it.
-
-    Parameters
+    Attributes
     ----------
-    lower : array of k x k float64
-        All moves of a window multiplied with all, i >= j; 0 above.
+    period : int
+        Steps from one mix to the next.
+    cycles : int
+        How many times as many residuals are mixed, at most.
     """
-    products = lower + np.tril(lower, -1).T
-    weights = _least(products)
-    if weights is None or not weights @ products @ weights < WORTH**2 * products[-1, -1]:
-        return None
-    # sum_j g_j x_(j+1) = x_last - sum_j (g_0 + ... + g_(j-1)) d_j, which loses nothing to rounding.
-    return np.cumsum(weights)[:-1]
+
+    period: int
+    cycles: int
+
+    @property
+    def rows(self) -> int:
+        """Vectors of the history: residuals, and what the mixes between them moved."""
+        return self.period * self.cycles + self.cycles - 1
 
 
-def _least(products: Floats) -> Floats | None:
-    """Minimise g^T M g over g of sum 1: g is M^-1 1, scaled; where M is singular, along directions that cost 0."""
-    norms = np.sqrt(np.diag(products))
-    if not (norms > 0).all():
-        return None  # a step that changed nothing: there is nowhere to go
-    values, vectors = np.linalg.eigh(products / np.outer(norms, norms))
-    values = np.maximum(values, NOISE * values[-1])
-    weights: Floats = vectors @ ((vectors.T @ (1 / norms)) / values) / norms
-    whole = weights.sum()
-    return weights / whole if np.isfinite(whole) and whole != 0 else None
+def depth_for(alpha: float, seeds: int | None = None) -> Depth:
+    """Return how long the history is to be. For many seeds it is mixed less often: it is most of their memory."""
+    if seeds is not None:
+        return Depth(8, 1)
+    return Depth(9, 2) if alpha > LONG_FROM else Depth(3, 2)
+
+
+def window_bytes(n: int, alpha: float = 0.85) -> int:
+    """Count the bytes of the history of one ranking, in float32, and of the mixed ranks."""
+    return n * (4 * depth_for(alpha).rows + 8)
+
+
+def mixing_weights(products: Floats) -> Floats:
+    """Minimise a^T M a over a of sum 1, for each matrix M of the dot products of residuals; the last one is the newest.
+
+    With a = e_last - T^T g, where T takes the differences of neighbours, that is the least squares problem
+    (T M T^T) g = T M e_last. It is solved by elimination without pivots, as the matrix is positive definite with its
+    ridge; elementwise, so that the bits are the same on every machine.
+    """
+    forward = np.diff(products, axis=-2)
+    matrix, right = np.diff(forward, axis=-1), forward[..., -1].copy()
+    size = matrix.shape[-1]
+    trace = np.trace(matrix, axis1=-2, axis2=-1)
+    matrix[..., range(size), range(size)] += np.where(trace > 0, RIDGE * trace, 1.0)[..., None]
+    for pivot in range(size):
+        factors = matrix[..., pivot + 1 :, pivot] / matrix[..., pivot, pivot, None]
+        matrix[..., pivot + 1 :, :] -= factors[..., None] * matrix[..., pivot, None, :]
+        right[..., pivot + 1 :] -= factors * right[..., pivot, None]
+    for pivot in reversed(range(size)):
+        right[..., pivot] /= matrix[..., pivot, pivot]
+        right[..., :pivot] -= matrix[..., :pivot, pivot] * right[..., pivot, None]
+    weights = np.zeros(products.shape[:-1])
+    weights[..., -1] = 1
+    weights[..., :-1] += right
+    weights[..., 1:] -= right
+    return weights

@@ -34,7 +34,9 @@ covered by `UP`.
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from prplugin.numerics.rounding import StepChain, chain
 
@@ -95,11 +97,11 @@ class Certificate:
         """Give the certificate of steps that round in another way."""
         return Certificate(self.alpha, *self._size, chain, *self._result)
 
-    def of_step(self, change: float) -> float:
-        """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`: (2)."""
+    def of_step(self, change: Any) -> Any:
+        """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`, or an array of them: (2)."""
         return self._bound(self.alpha * change)
 
-    def of_start(self, change: float) -> float:
+    def of_start(self, change: Any) -> Any:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
         return self._bound(change)
 
@@ -115,10 +117,10 @@ class Certificate:
             return -1.0
         return room / (self.alpha * self._norm) if self.alpha > 0 else math.inf
 
-    def _bound(self, residual: float) -> float:
-        # ||x - x*|| <= ||x|| + ||x*||, whatever the residual.
+    def _bound(self, residual: Any) -> Any:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
-        return (min(proved, 1 + self._mass) + self.cast) * UP
+        # No two vectors of non-negative entries and sum 1 are further apart than 2.
+        return np.minimum((np.minimum(proved, 1 + self._mass) + self.cast) * UP, 2.0)[()]
 
     @property
     def floor(self) -> float:

@@ -14,11 +14,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from prplugin.cpu.sums import total
+from prplugin.methods.base import Step
+from prplugin.solver.certificate import Certificate
 from prplugin.types.arrays import moved, namespace
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order, TieRows
 
-__all__ = ["Equal", "least_gap", "order_of"]
+__all__ = ["Equal", "OrderProof", "order_of"]
 
 MOST = 1000
 """Vertices beyond the k highest that are tried for equality with them."""
@@ -26,7 +29,55 @@ MOST = 1000
 NEAR = 1e-6
 """Of a rank: computed ones that are no further apart seem to be equal."""
 
+LOOK = 1 / 4
+"""Of the bound at one look at the order, that at the next, at the least: a look takes as long as a step or less."""
+
 Equal: TypeAlias = Callable[[int, int, Floats], bool]
+
+
+class OrderProof:
+    """Looks at the order of the highest ranks whenever it may be proved.
+
+    A bound proves it that is less than the gaps between them, about. They are known after a look, but not well as long
+    as the bound is much larger: so the next look is due when the bound has come down to the least of them, or before.
+
+    Parameters
+    ----------
+    k : int
+        How many ranks.
+    equal : function
+        Proves that vertices have equal ranks: see `order_of`. It is asked only where a tie remains.
+    """
+
+    def __init__(self, k: int, equal: Equal) -> None:
+        self._k, self._equal = k, equal
+        self._order: Order | None = None
+        self._due = 1.0
+
+    def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
+        """Say whether a step's ranks have a proved order, by the bound on all errors together."""
+        if bound > self._due:
+            return False
+        ranks = step.ranks()
+        margin = certificate.of_vertex(bound, total(ranks))
+        gap = least_gap(ranks, self._k, margin)
+        if gap > 2 * margin:
+            self._order = order_of(ranks, self._k, margin, self._equal)
+            if self._order.proved:
+                return True
+            gap = 0.0  # what seems to be equal is not proved to be
+        self._due = max(gap, LOOK * bound)
+        return False
+
+    def goal(self, certificate: Certificate) -> float:
+        """Return what a step changes when a look is due."""
+        return certificate.change_for(self._due)
+
+    def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
+        """Return the order of the ranks that the loop ends with."""
+        if self._order is not None and self._order.proved:
+            return self._order
+        return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:

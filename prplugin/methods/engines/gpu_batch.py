@@ -11,8 +11,10 @@ from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem, Seeds
-from prplugin.methods.base import BatchEnding, BatchState, NarrowingBatch
+from prplugin.methods.base import SeedsStep, Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
+from prplugin.methods.engines.device_mixing import MixedOnDevice
+from prplugin.numerics.extrapolation import depth_for
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["DeviceBatch"]
@@ -38,18 +40,18 @@ MANY = 16
 TOTAL_GROUPS = 32
 """Of the block that adds up what all have left."""
 
-COLUMN, MEASURED, STATE = 3, 3, 5
+COLUMN, MEASURED, STATE = 3, 3, 3
 """Doubles in the structs of those names in batch.cu."""
 
 TOTALS_CHAIN = 2 + GROUPS + 2 + 5
 """Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
 again, and in five levels."""
 
-BYTES = 3 * 8
-"""Of a rank, and its contributions in this step and the next."""
+BYTES = 3 * 8 + 4 * depth_for(0.0, WIDTHS[-1]).rows
+"""Of a rank, its contributions in this step and the next, and its history."""
 
 
-class DeviceBatch(NarrowingBatch):
+class DeviceBatch(MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
@@ -71,6 +73,7 @@ class DeviceBatch(NarrowingBatch):
         self._columns = cupy.empty((self.width, COLUMN))
         self._wholes = cupy.empty(self.width)
         self._ranks: Any = cupy.empty((self._n, self.width))
+        self._live = np.ones(self.width, np.bool_)
         chain = gpu_pull.step_chain(problem, SIZE + gpu_pull.ROW_CHAIN + 1)
         self._chain = replace(chain, dangling=TOTALS_CHAIN, norm=TOTALS_CHAIN + 1)
         self._contributions: Any = None
@@ -80,30 +83,40 @@ class DeviceBatch(NarrowingBatch):
         self._dtype = np.dtype(dtype)
         self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
 
-    def start(self, seeds: Seeds, ranks: Floats | float | None) -> None:
+    def seed(self, seeds: Seeds) -> None:
         import cupy
 
-        self._count = seeds.count
+        self.seeds = seeds.count
         rows, columns, values = seeds.on("device").by_row()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
         self._entries = cuts.astype(np.int64), rows.astype(np.int64), columns.astype(np.int64), values
-        self._ranks.fill(0.0)
-        if ranks is None:
-            self._ranks[rows, columns] = values
-        else:
-            self._ranks[:, : seeds.count] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)[:, None]
-        self._begin(np.arange(self.width) < seeds.count)
+        self._live = np.arange(self.width) < seeds.count
 
-    def resume(self, columns: Any) -> None:
+    def start(self, ranks: Any) -> None:
         import cupy
 
-        live = np.zeros(self.width, np.bool_)
-        live[: columns.size] = columns
-        self._begin(live)
-        self._begin(live, cupy.where(cupy.asarray(live), self._wholes, 1.0))
+        if ranks is not self._ranks:
+            self._ranks.fill(0.0)
+            if ranks is None:
+                _, rows, columns, values = self._entries
+                self._ranks[rows, columns] = values
+            elif isinstance(ranks, float) or ranks.ndim == 1:
+                self._ranks[:, : self.seeds] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)[:, None]
+            else:
+                self._ranks[:, : self.seeds] = ranks
+        self._begin()
 
-    def _begin(self, live: Any, whole: Any = None) -> None:
-        """Divide the ranks of each column; make contributions and D of them."""
+    def keep(self, live: Any) -> None:
+        import cupy
+
+        if (live == self._live[: live.size]).all():
+            return
+        self._live[: live.size] = live
+        self._states[:, -1] = cupy.asarray(self._live)
+        self._columns.view(np.int32)[:, 2 * (COLUMN - 1)] = cupy.asarray(self._live)
+
+    def _begin(self) -> None:
+        """Make contributions of the ranks, and D."""
         import cupy
 
         if self._contributions is None or self._contributions[0].dtype != self._dtype:
@@ -111,57 +124,60 @@ class DeviceBatch(NarrowingBatch):
             self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
             for contributions in self._contributions:
                 contributions[-1] = 0  # of no vertex: see batch.cu
-        states = np.full((self.width, STATE), np.inf)
-        states[:, 0], states[:, -1] = 0, live
-        self._states.set(states)
+        self._states[:, -1] = cupy.asarray(self._live)
         grid = min(runtime.blocks_for(self._n, GROUPS), BLOCKS)
         self._kernel("begin")(
             (grid,),
             (GROUPS * self.width,),
             (
-                self._n, cupy.ones(self.width) if whole is None else whole, self._outflow, self._ranks,
-                self._contributions[0], self._measured,
+                self._n, cupy.ones(self.width), self._outflow, self._ranks, self._contributions[0], self._measured,
             ),
         )  # fmt: skip
-        self._total(grid, BatchEnding(-1.0), starting=True)
+        self._total(grid, starting=True)
 
-    def until(self, count: int, ending: BatchEnding) -> BatchState:
+    def __call__(self, moves: Any = None) -> Sums:
         pieces, crossings = self._pieces, self._crossing.size
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
-        step, cross = self._kernel("step"), self._kernel("cross")
-        for _ in range(count):
-            before, after = self._contributions
-            ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
-            step(
-                (grid,),
+        before, after = self._contributions
+        ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
+        self._kernel("step")(
+            (grid,),
+            (GROUPS * self.width,),
+            (
+                self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
+                self._shares.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails, self._measured,
+            ),
+        )  # fmt: skip
+        if crossings:
+            self._kernel("cross")(
+                (crossing_grid,),
                 (GROUPS * self.width,),
                 (
-                    self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
-                    self._shares.of(self._dtype), *ends, before, after, self._fronts, self._tails, self._measured,
+                    pieces.size, crossings, self._many, self._crossing, pieces.cuts, pieces.offsets, *ends, after,
+                    moves, self._fronts, self._tails, self._measured[grid:],
                 ),
             )  # fmt: skip
-            if crossings:
-                cross(
-                    (crossing_grid,),
-                    (GROUPS * self.width,),
-                    (
-                        pieces.size, crossings, self._many, self._crossing, pieces.cuts, pieces.offsets, *ends, after,
-                        self._fronts, self._tails, self._measured[grid:],
-                    ),
-                )  # fmt: skip
-            self._total(grid + (crossing_grid if crossings else 0), ending)
-            self._contributions.reverse()
-        steps, before, change, largest, _ = self._states.get()[: self._count].T
-        return BatchState(steps.astype(np.int64), before, change, largest)
+        self._total(grid + (crossing_grid if crossings else 0))
+        self._contributions.reverse()
+        change, largest, _ = self._states.get()[: self.seeds].T
+        return Sums(change, largest)
 
-    def _total(self, blocks: int, ending: BatchEnding, *, starting: bool = False) -> None:
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        return super().products(moves, rows)[: self.seeds]
+
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        padded = np.zeros((self.width, weights.shape[1]))
+        padded[: self.seeds] = weights
+        super().mix(moves, padded, jump)
+
+    def _total(self, blocks: int, *, starting: bool = False) -> None:
         self._kernel("total")(
             (1,),
             (TOTAL_GROUPS * self.width,),
             (
-                blocks, self._measured, np.int32(starting), ending.goal, ending.stall, np.int32(ending.by_largest),
-                self._alpha, np.int32(self._target is not None), self._states, self._columns, self._wholes,
+                blocks, self._measured, np.int32(starting), self._alpha, np.int32(self._target is not None),
+                self._states, self._columns, self._wholes,
             ),
         )  # fmt: skip
 
@@ -173,10 +189,14 @@ class DeviceBatch(NarrowingBatch):
         )  # fmt: skip
 
     def ranks(self) -> Floats:
+        ranks: Floats = self._ranks[:, : self.seeds]
+        return ranks
+
+    def transposed(self) -> Floats:
         import cupy
 
-        turned: Floats = cupy.ascontiguousarray(self._ranks[:, : self._count].T)
-        return turned
+        transposed: Floats = cupy.ascontiguousarray(self._ranks[:, : self.seeds].T)
+        return transposed
 
 
 def _width_for(seeds: int, graph_bytes: int, n: int) -> int:

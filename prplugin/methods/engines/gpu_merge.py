@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
-from prplugin.methods.base import Ending, LaunchStep, Sums
+from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_pull
+from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -78,6 +79,14 @@ HISTORY = 16
 
 COUNT, GOAL, STALL, FAR_AWAY = range(4)
 """Why a launch ended: `Reason` of merge.cuh."""
+
+
+class Ending(NamedTuple):
+    """When a launch ends: after `steps`, at an L1 change of `goal`, or where changes fall by less than `stall`."""
+
+    steps: int
+    goal: float = -1.0
+    stall: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,7 @@ class Plan(Protocol):
         """Give the arguments of the kernel that stand for the edges."""
 
 
-class MergeStep(LaunchStep):
+class MergeStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
@@ -218,8 +227,6 @@ class MergeStep(LaunchStep):
         self._alpha = problem.alpha
         self._mixing: tuple[Any, ...] | None = None
         self._fresh = self._can_mix = True
-        self.measured: list[Sums] = []
-        self.lost = 0
         self._contributions: list[Any] = []
 
     def contribute_in(self, dtype: str) -> None:
@@ -254,37 +261,25 @@ class MergeStep(LaunchStep):
         self._latest, self._change = (self._starting, self._begun), np.inf
         self._fresh = True
 
-    def __call__(self) -> Sums:
+    def __call__(self, moves: Any = None) -> Sums:
         return self._launched(Ending(1), mixes=True)[0][0]  # one alone is only kept in the history
 
-    def many(self, count: int) -> list[Sums]:
-        return self.until(Ending(count))
-
-    def until(self, ending: Ending) -> list[Sums]:
-        self._before.data.copy_from_device_async(self._ranks.data, self._ranks.nbytes)
-        self._known = self._latest, self._change
-        return self._launched(ending)[0]
-
-    def rewind(self, count: int) -> None:
-        # Contributions come out of the ranks by the same operation as before, but D is a sum in another order.
-        self.start(self._before)
-        self._latest, self._change = self._known
-        if count:
-            self._launched(Ending(count))
-
-    def advance(self, goal: float, budget: int) -> int:
-        self.measured, self.lost = [], 0
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        taken: list[Sums] = []
         stall = (1 + self._alpha) / 2  # the contraction brings exact plain iterations below alpha
-        while (left := budget - len(self.measured)) > 0:
+        while (left := budget - len(taken)) > 0:
             ending = Ending(min(left, self.at_once), goal, stall)
             steps, reason = self._launched(ending, mixes=True)
-            self.measured += steps
+            taken += steps
             if reason in (GOAL, STALL):
                 break
             if reason == FAR_AWAY:
                 # The first iterations are faster than those to come; none is slower than this.
                 self._remember(math.log(goal / self._change) / math.log(self._alpha))
-        return len(self.measured)
+        return len(taken), taken[-1]
+
+    def history(self, rows: int) -> None:
+        return  # its launches mix
 
     def _remember(self, left: float) -> None:
         """Allocate the history that mixing takes, if there is room, with so many plain iterations left at most."""
@@ -327,14 +322,13 @@ class MergeStep(LaunchStep):
             shared_mem=self._room,
             enable_cooperative_groups=True,
         )  # fmt: skip
-        (taken, reason, lost), *measured = self._totals[0][: 1 + ending.steps].get().tolist()
+        (taken, reason, _), *measured = self._totals[0][: 1 + ending.steps].get().tolist()
         steps = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
         self._latest, self._change = (1, self._totals[0][int(taken)]), steps[-1].change
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
         self._fresh = not mixes or self._mixing is None
-        self.lost += int(lost)
         return steps, int(reason)
 
     def ranks(self) -> Floats:

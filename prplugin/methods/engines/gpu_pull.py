@@ -14,7 +14,8 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import GpuStep, Sums
+from prplugin.methods.base import Sums
+from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.rounding import StepChain
 from prplugin.options import whole
 from prplugin.types.edges import Floats, Integers
@@ -43,9 +44,6 @@ BLOCKS = 1024
 
 ITERATIONS = 20
 """That `cost` counts on: social networks take ten to twenty at the default tolerance, web graphs some sixty."""
-
-AT_ONCE = 16
-"""Iterations that the GPU is given at once: by then what it takes to look at them is little beside them."""
 
 MOST_BLOCKS = 2**31 - 1
 """That a grid holds."""
@@ -81,7 +79,7 @@ class Pull(Protocol):
         """
 
 
-class DeviceStep(GpuStep):
+class DeviceStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
 
     Everything stays on the GPU, and runs on the current stream; only the sums of each step come back.
@@ -89,10 +87,9 @@ class DeviceStep(GpuStep):
 
     narrow_pays = True
 
-    def __init__(self, problem: Problem, pull: Pull, at_once: int = AT_ONCE) -> None:
+    def __init__(self, problem: Problem, pull: Pull) -> None:
         import cupy  # there: `unfit` has looked
 
-        self.at_once = at_once
         adjacency = problem.adjacency
         n = adjacency.n
         self._pull = pull
@@ -104,9 +101,7 @@ class DeviceStep(GpuStep):
         self._pulled: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
-        self._totals = cupy.empty((at_once, TOTALS))
-        self._slots = list(self._totals)
-        """What each of the steps at once measured; `self._latest` is that of the last step, or of the start."""
+        self._totals = cupy.empty(TOTALS)
         self._chain = step_chain(problem, pull.chain)
         self.contribute_in("float64")
 
@@ -123,45 +118,23 @@ class DeviceStep(GpuStep):
     def start(self, ranks: Floats | float) -> None:
         import cupy
 
-        self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        self._latest = self._slots[0]
-        begin(self._ranks, self._outflow, self._contributions, self._partials, self._latest)
+        if ranks is not self._ranks:
+            self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
+        begin(self._ranks, self._outflow, self._contributions, self._partials, self._totals)
 
-    def __call__(self) -> Sums:
-        self._step(self._slots[0])
-        return self._measured(1)[0]
-
-    def many(self, count: int) -> list[Sums]:
-        self._before = self._ranks[:0]  # makes room
-        self._before = self._ranks.copy()
-        for slot in self._slots[:count]:
-            self._step(slot)
-        return self._measured(count)
-
-    def rewind(self, count: int) -> None:
-        # Contributions and D come out of the ranks by the same operations in the same order: the same bits again.
-        self.start(self._before)
-        for slot in self._slots[:count]:
-            self._step(slot)
-
-    def _step(self, slot: Any) -> None:
+    def __call__(self, moves: Any = None) -> Sums:
         self._pull(self._contributions, self._pulled)
         self._finish(
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._latest, self._ranks,
-                self._contributions, self._partials,
+                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._totals, self._ranks,
+                self._contributions, moves, self._partials,
             ),
         )  # fmt: skip
-        self._add_up(slot)
-
-    def _add_up(self, slot: Any) -> None:
-        self._total((1,), (BLOCKS,), (self._blocks, self._partials, slot))
-        self._latest = slot
-
-    def _measured(self, count: int) -> list[Sums]:
-        return [Sums(change, largest) for change, largest, _ in self._totals[:count].get().tolist()]
+        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
+        change, largest, _ = self._totals.get().tolist()
+        return Sums(change, largest)
 
     def ranks(self) -> Floats:
         return self._ranks

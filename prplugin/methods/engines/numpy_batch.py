@@ -44,7 +44,7 @@ class NumpyBatch(HostBatch):
     def _begun(self) -> Floats:
         return totals(self._ranks[self._dangling])
 
-    def _step(self) -> tuple[Floats, Floats, Floats]:
+    def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
         x = self._ranks
         if self._shares is None:
             terms = (x / self._divisor)[self._sources]
@@ -58,8 +58,11 @@ class NumpyBatch(HostBatch):
         y[rows, columns] += self._pour[columns] * values
         y[:, ~self._live] = x[:, ~self._live]
         self._ranks = y
-        moves = np.abs(y - x)
-        return totals(moves), moves.max(axis=0), totals(y[self._dangling])
+        change = y - x
+        if moves is not None:
+            moves[:] = change
+        np.abs(change, out=change)
+        return totals(change), change.max(axis=0), totals(y[self._dangling])
 
 
 class _RowSums:

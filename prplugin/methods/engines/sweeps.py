@@ -15,8 +15,9 @@ pieces. All first pieces are swept first, then all second ones, and so on. A pie
 as it has come, and of pieces at least `STREAMS` before it; of all others it reads old ones. So it waits for no more
 than those before it, and as many threads as there are runs hardly ever wait for each other.
 
-**Windows.** Contributions of one sweep lie behind those of the one before. `WINDOW` sweeps are then extrapolated, as
-plain steps are: see `prplugin.numerics.extrapolation`.
+**Mixing.** A sweep is an affine map too, and its iterates are mixed as those of plain steps: see
+`prplugin.numerics.extrapolation`. The iterates of a cycle lie end to end, so that a sweep reads one and writes the
+next; the cycle before is kept beside it.
 """
 
 from __future__ import annotations
@@ -35,18 +36,19 @@ from prplugin.cpu.crew import Crew, Piece
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
-from prplugin.numerics.extrapolation import leap_weights
+from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Sweeps", "worth_from"]
 
-STREAMS = 4
-TURNS = 8
-WINDOW = 10
-"""Sweeps between extrapolations: docs/decisions/0012-sweeps-between-plain-steps.md."""
-
-MOST = 6.7
+STREAMS = 2
+TURNS = 16
+MOST = 7.2
 """Decimal digits that float32 gives of the solution, about."""
+
+SLOW = 0.8
+"""Where a cycle of sweeps does not bring the change below this part of what the one before came to, it stagnates by
+rounding, or a plain step is as good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,11 @@ class Sweeps:
     """
 
     def __init__(self, problem: Problem, target: Floats, teleport: Floats, threads: int) -> None:
-        from prplugin.cpu import sweep_kernels as kernels  # imports Numba
+        from prplugin.cpu import mixing_kernels  # imports Numba
+        from prplugin.cpu import sweep_kernels as kernels
 
-        self._kernels = kernels
+        self._kernels, self._mixing = kernels, mixing_kernels
+        self._depth: Depth = depth_for(problem.alpha)
         adjacency = problem.adjacency
         layout = _layouts.get(adjacency)
         if layout is None:
@@ -120,7 +124,7 @@ class Sweeps:
         own = vector[self.live]
         return own, total(vector) - total(own)
 
-    def solve(self, ranks: Floats, moves: Any, goal: float, limit: int) -> tuple[Floats, float, int]:
+    def solve(self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int) -> tuple[Floats, float, int]:
         """Find d.
 
         Parameters
@@ -129,6 +133,8 @@ class Sweeps:
             x + r.
         moves : array of n float32
             r.
+        dangling : float
+            What r sums to over the vertices that are not swept.
         goal : float
             What a sweep may change to be the last, if float32 can tell.
         limit : int
@@ -145,7 +151,7 @@ class Sweeps:
         """
         left = np.empty(self.live.size, np.float32)
         self._share(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
-        gained, count = self._solve(left, float(moves.sum(dtype=np.float64)), goal, limit)
+        gained, count = self._solve(left, dangling, goal, limit)
         further = ranks.copy()
 
         def add(_: int, first: int, last: int) -> None:
@@ -154,50 +160,67 @@ class Sweeps:
         self._share(add)
         return further, gained, count
 
-    def _solve(self, left: Any, whole: float, goal: float, limit: int) -> tuple[float, int]:
-        """Replace r of the vertices that are swept by d - r; `whole` is the sum of r of all."""
-        layout, n = self._layout, self.live.size
-        iterates = np.empty((WINDOW + 1, n + 1), np.float32)
-        iterates[:, n] = 0
+    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int) -> tuple[float, int]:
+        """Replace r of the vertices that are swept by d - r; `of_dangling` is the sum of r of the others."""
+        layout, n, depth = self._layout, self.live.size, self._depth
+        # Of each cycle, what it begins with and its sweeps.
+        iterates = np.empty((depth.cycles, depth.period + 1, n + 1), np.float32)
+        iterates[:, :, n] = 0
         sums = np.empty((len(layout.pieces), 2))
 
         def begin(piece: int, first: int, last: int) -> None:
             own = left[first:last]
-            np.divide(own, layout.out[first:last], out=iterates[0, first:last])
+            np.divide(own, layout.out[first:last], out=iterates[0, 0, first:last])
             sums[piece] = own.sum(dtype=np.float64), np.abs(own).sum(dtype=np.float64)
 
         self._share(begin)
         flowing, norm = (float(column.sum()) for column in sums.T)
-        of_dangling = whole - flowing
-        values = [(flowing, of_dangling)]
+        # What the values of an iterate sum to, and what dangling vertices get.
+        table = np.empty((depth.cycles, depth.period + 1, 2))
+        table[0, 0] = flowing, of_dangling
         # In as many stages, of equally many digits each, as float32 needs.
         digits = math.log10(norm / goal) if 0 < goal < norm else MOST
         goal = max(goal, norm / 10 ** (digits / math.ceil(digits / MOST)))
-        at, last, before = 0, 0.0, np.inf
-        count = 0
+        cycle, at, before, last = 0, 0, 0.0, math.inf
+        cycles, count = [0], 0
         while count < limit:
             count += 1
-            change, flowing, dangling = self._sweep(iterates[at : at + 2].reshape(-1), left, *values[-1])
-            values.append((flowing, dangling + of_dangling))
+            change, flowing, dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
             at += 1
-            # The next would change as much less as this one has.
-            pace = change / last if 0 < change < last else 1.0
+            table[cycle, at] = flowing, dangling + of_dangling
+            # The next would change as much less as this one has; the first after a mix, by alpha at least.
+            pace = min(change / before, 1.0) if before > 0 else self._alpha
             if change * pace <= goal:
                 break
-            last = change
-            if at == WINDOW:
-                if change > before / 2:
+            before = change
+            if at == depth.period:
+                if change > SLOW * last:
                     break
-                before = change
-                self._leap(iterates, values, pace < 1 and math.log(goal / change) / math.log(pace) > WINDOW / 2)
-                at, last = 0, 0.0
+                last = change
+                following = (cycle + 1) % depth.cycles
+                self._mix(iterates, table, cycles, following)
+                cycles = [*cycles[max(0, len(cycles) + 1 - depth.cycles) :], following]
+                cycle, at, before = following, 0, 0.0
 
         def end(_: int, first: int, last: int) -> None:
             own = left[first:last]
-            np.subtract(iterates[at, first:last] * layout.out[first:last], own, out=own)
+            np.subtract(iterates[cycle, at, first:last] * layout.out[first:last], own, out=own)
 
         self._share(end)
-        return values[-1][1] - of_dangling, count
+        return float(table[cycle, at, 1]) - of_dangling, count
+
+    def _mix(self, iterates: Any, table: Any, cycles: list[int], following: int) -> None:
+        """Begin a cycle with what comes of mixing the sweeps of some cycles, the latest of them last."""
+        kernels, pieces, length = self._mixing, self._layout.pieces, self._depth.period + 1
+        after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
+        sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
+        room = after.size, kernels.ROOM
+        self._share(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(room), sums[piece]))
+        lower = sums.sum(axis=0)
+        weights = mixing_weights(lower + np.tril(lower, -1).T)
+        begun = iterates[following, 0]
+        self._share(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.ROOM), begun))
+        table[following, 0] = weights @ table.reshape(-1, 2)[after]
 
     def _sweep(self, iterates: Any, left: Any, flowing: float, dangling: float) -> tuple[float, float, float]:
         kernels, layout, alpha = self._kernels, self._layout, self._alpha
@@ -218,22 +241,6 @@ class Sweeps:
         lost = alpha * dangling * self._target_lost + (flowing + dangling) * self._teleport_lost
         return change, now_flowing, alpha * leaking + lost
 
-    def _leap(self, iterates: Any, values: list[Any], pays: bool) -> None:
-        """Begin a window with the end of the last one, or with what comes of extrapolating it."""
-        kernels, pieces = self._kernels, self._layout.pieces
-        weights = None
-        if pays:
-            sums, room = np.zeros((len(pieces), WINDOW, WINDOW)), (WINDOW, kernels.ROOM)
-            self._share(lambda piece, *own: kernels.products(*own, iterates, np.empty(room), sums[piece]))
-            weights = leap_weights(sums.sum(axis=0))
-        if weights is None:
-            iterates[0] = iterates[WINDOW]
-            values[:] = values[-1:]
-            return
-        self._share(lambda _, *own: kernels.combine(*own, iterates, weights, np.empty(kernels.ROOM)))
-        table = np.array(values[-WINDOW:])
-        values[:] = [tuple(table[-1] - weights @ np.diff(table, axis=0))]
-
     def _share(self, do: Callable[..., object], apart: int | None = None) -> None:
         """Call ``do(piece, first, last)`` for each piece."""
         pieces = self._layout.pieces
@@ -246,7 +253,7 @@ def worth_from(adjacency: Adjacency) -> float:
     The second term is for their compilation, once a machine: it would be most of a first call on a million edges.
     """
     size = adjacency.m + adjacency.n
-    return 12 + min(1e7 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
+    return 12 + min(4e6 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
 def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:

@@ -38,7 +38,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     blocks : int, optional
         Blocks of the grid; as many as give each edge a thread if not given. Kim's are 1000 of 1000 threads.
     """
-    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks), at_once=1)
+    return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks))
 
 
 class EdgePush:

@@ -1,0 +1,59 @@
+"""Anderson mixing of vectors in NumPy: see `prplugin.numerics.extrapolation`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.types.edges import Floats
+
+__all__ = ["mixed", "products"]
+
+CHUNK = 8192
+"""Entries of a vector at a time: few enough that no BLAS shares a dot product among threads, and that all rows stay in
+the cache."""
+
+
+def products(moves: Any, rows: list[int]) -> Floats:
+    """Return the dot products of some rows with one another, in float64 and always in the same order.
+
+    Parameters
+    ----------
+    moves : array of rows x n float32, or of rows x n x seeds
+    rows : list of k
+
+    Returns
+    -------
+    array of k x k, or of seeds x k x k
+    """
+    _, n, *seeds = moves.shape
+    k = len(rows)
+    found = np.zeros((k, k, *seeds))
+    for first in range(0, n, CHUNK):
+        part = [moves[row, first : first + CHUNK].astype(np.float64) for row in rows]
+        for i in range(k):
+            for j in range(i + 1):
+                found[i, j] += np.einsum("ns,ns->s", part[i], part[j]) if seeds else part[i].dot(part[j])
+    for i in range(k):
+        found[:i, i] = found[i, :i]
+    return np.moveaxis(found, -1, 0) if seeds else found
+
+
+def mixed(ranks: Floats, rows: Any, weights: Floats, jump: Any) -> Floats:
+    """Return max(ranks - weights @ rows, 0); write what that differs from the ranks by to `jump`.
+
+    For many seeds, `weights` has a row per seed. An entry of `jump` is written when all of its place were read.
+    """
+    moved = np.empty_like(ranks)
+    by_row = np.moveaxis(weights, -1, 0)
+    for first in range(0, len(ranks), CHUNK):
+        here = slice(first, first + CHUNK)
+        part = moved[here]
+        part[:] = ranks[here]
+        for weight, row in zip(by_row, rows, strict=True):
+            if np.any(weight):
+                part -= weight * row[here]
+        np.maximum(part, 0.0, out=part)
+        np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
+    return moved

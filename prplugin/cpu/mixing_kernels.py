@@ -1,0 +1,88 @@
+"""Anderson mixing compiled by Numba: see `prplugin.cpu.mixing`. The kernels release the GIL, and are cached on disk."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+__all__ = ["ROOM", "combine", "mix", "products"]
+
+ROOM = 128
+"""Columns of all rows that lie in the first cache, with room for others."""
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+
+vectorized = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+
+
+@vectorized
+def products(first, last, rows, after, before, room, sums):
+    """Add the dot products of all residuals with all to `sums`, over columns `first` to `last`, where i >= j.
+
+    Residual i is row ``after[i]``, less row ``before[i]`` if that is none below 0. `room` holds `ROOM` columns of as
+    many rows of float64 as there are residuals.
+    """
+    count = after.size
+    begin, last = np.uint64(first), np.uint64(last)
+    while begin < last:
+        width = min(np.uint64(ROOM), last - begin)
+        for i in range(count):
+            row = np.uint64(after[i])
+            for column in range(ZERO, width):
+                room[i, column] = rows[row, begin + column]
+            if before[i] >= 0:
+                row = np.uint64(before[i])
+                for column in range(ZERO, width):
+                    room[i, column] -= rows[row, begin + column]
+        for i in range(count):
+            for j in range(i + 1):
+                product = 0.0
+                for column in range(ZERO, width):
+                    product += room[i, column] * room[j, column]
+                sums[i, j] += product
+        begin += width
+
+
+@vectorized
+def combine(first, last, rows, of, weights, room, combined):
+    """Write the sum of the rows `of`, times their weights, to `combined`, which may be one of the rows.
+
+    `room` holds `ROOM` columns of float64.
+    """
+    begin, last = np.uint64(first), np.uint64(last)
+    while begin < last:
+        width = min(np.uint64(ROOM), last - begin)
+        for column in range(ZERO, width):
+            room[column] = 0.0
+        for i in range(of.size):
+            row, weight = np.uint64(of[i]), weights[i]
+            for column in range(ZERO, width):
+                room[column] += weight * rows[row, begin + column]
+        for column in range(ZERO, width):
+            combined[begin + column] = room[column]
+        begin += width
+
+
+@vectorized
+def mix(first, last, ranks, rows, weights, jump, room):
+    """Replace ranks y by z = max(y - weights @ rows, 0), and write z - y to `jump`; return what the z sum to."""
+    whole = 0.0
+    begin, last = np.uint64(first), np.uint64(last)
+    while begin < last:
+        width = min(np.uint64(ROOM), last - begin)
+        part = 0.0
+        for column in range(ZERO, width):
+            room[column] = ranks[begin + column]
+        for i in range(weights.size):
+            weight = weights[i]
+            if weight != 0.0:
+                for column in range(ZERO, width):
+                    room[column] -= weight * rows[np.uint64(i), begin + column]
+        for column in range(ZERO, width):
+            rank = room[column] if room[column] > 0.0 else 0.0
+            jump[begin + column] = rank - ranks[begin + column]
+            ranks[begin + column] = rank
+            part += rank
+        whole += part
+        begin += width
+    return whole

@@ -1,0 +1,71 @@
+"""Anderson mixing of vectors on the GPU: the host's part of gpu/mixing.cu."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.gpu import runtime
+from prplugin.methods.base import Step
+from prplugin.types.edges import Floats
+
+__all__ = ["MixedOnDevice"]
+
+THREADS = 256
+"""At least one per pair of moves."""
+
+BLOCKS = 128
+
+GROUPS = 8
+"""Vertices that a block takes at a time, of many seeds."""
+
+
+class MixedOnDevice(Step):
+    """A step whose ranks are on the GPU: a vector, or a matrix with a column per seed.
+
+    Attributes
+    ----------
+    _ranks : array of n float64, or of n x seeds
+    """
+
+    _ranks: Any
+
+    def history(self, rows: int) -> Any:
+        import cupy  # holds the ranks
+
+        if not runtime.holds(4 * rows * self._ranks.size):
+            return None
+        return cupy.empty((rows, *self._ranks.shape), np.float32)
+
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        import cupy
+
+        count, n, *seeds = moves.shape
+        shape, threads = self._shape(seeds)
+        partials = cupy.empty((shape, count * (count + 1) // 2, *seeds))
+        self._mixing("products", moves)((BLOCKS,), threads, (n, moves, partials))
+        lower = np.zeros((count, count, *seeds))
+        lower[np.tril_indices(count)] = self.add(partials.get().sum(axis=0))
+        lower = np.moveaxis(lower, -1, 0) if seeds else lower
+        products: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
+        return products[..., rows, :][..., rows]
+
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        import cupy
+
+        _, n, *seeds = moves.shape
+        shape, threads = self._shape(seeds)
+        sums = cupy.empty((shape, *seeds))
+        by_row = cupy.asarray(np.ascontiguousarray(weights.T))
+        self._mixing("mix", moves)((BLOCKS,), threads, (n, moves, by_row, self._ranks, jump, sums))
+        whole = self.add(sums.get().sum(axis=0))
+        self._ranks /= cupy.asarray(np.where(weights.any(axis=-1), whole, 1.0))
+        self.start(self._ranks)
+
+    def _shape(self, seeds: list[int]) -> tuple[int, tuple[int, ...]]:
+        """Return how many partial sums there are, and the threads of a block."""
+        return (BLOCKS * GROUPS, (seeds[0], GROUPS)) if seeds else (BLOCKS, (THREADS,))
+
+    def _mixing(self, name: str, moves: Any) -> Any:
+        return runtime.kernel("gpu/mixing.cu", ("seeds_" if moves.ndim == 3 else "") + name, ROWS=len(moves))

@@ -1,0 +1,33 @@
+"""What all steps on the host share: mixing of their vectors in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from prplugin.cpu import mixing
+from prplugin.cpu.sums import total, totals
+from prplugin.methods.base import Step
+from prplugin.types.edges import Floats
+
+__all__ = ["HostStep"]
+
+
+class HostStep(Step):
+    """A step whose ranks are an array of NumPy, or this process's part of them."""
+
+    def history(self, rows: int) -> Any:
+        return np.empty((rows, *self.ranks().shape), np.float32)
+
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        found: Floats = self.add(mixing.products(moves, rows))
+        return found
+
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        ranks = mixing.mixed(self.ranks(), moves, weights, jump)
+        if weights.ndim == 1:
+            ranks /= self.add(total(ranks))
+        else:
+            ranks /= np.where(weights.any(axis=-1), self.add(totals(ranks)), 1.0)
+        self.start(ranks)

@@ -1,0 +1,109 @@
+"""Very slow convergence: a small problem is solved directly, and of another the user is warned."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from prplugin.errors import PageRankWarning
+from prplugin.graph.problem import Problem
+from prplugin.methods.base import Step
+from prplugin.types.edges import Floats
+
+__all__ = ["Patience", "direct_solver"]
+
+DIRECT_AFTER = 2000
+"""Passes over the edges after which a small problem is solved directly: a few hundredths of a second. It is no time,
+so that the ranks are the same in every run."""
+
+SMALL = 2000
+"""Most vertices of a small problem: its factors take 64 MB if they fill up, and a second."""
+
+LONG = 10.0
+"""Seconds left of which the user is warned."""
+
+LOOK = 1.0
+"""Seconds after which the pace is known."""
+
+MANY = 1000
+"""Passes left that make a convergence slow, where a graph is not just large."""
+
+
+class Patience:
+    """What is done about very slow convergence.
+
+    Parameters
+    ----------
+    solve : function, optional
+        Returns the solution, unproved, or None where it cannot.
+    """
+
+    def __init__(self, solve: Callable[[], Floats | None] | None = None) -> None:
+        self._solve = solve
+        self._began = time.perf_counter()
+        self._first: float | None = None
+        self._looked = False
+
+    def solves(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
+        """Restart the step from a direct solution if it is time for one; say whether it did."""
+        self._first = change if self._first is None else self._first
+        if self._solve is not None and passes >= DIRECT_AFTER:
+            solution, self._solve = self._solve(), None
+            if solution is not None:
+                step.start(solution)
+                return True
+        seconds = time.perf_counter() - self._began
+        if not self._looked and seconds > LOOK:
+            self._looked = True
+            many = last - passes
+            if 0 < goal < change < self._first:
+                many = min(many, round(passes * math.log(change / goal) / math.log(self._first / change)))
+            estimate = many * seconds / passes
+            if many > MANY and estimate > LONG:
+                warnings.warn(
+                    f"convergence is slow: about {many:,.0f} more iterations, {estimate:,.0f} seconds at the pace "
+                    "so far. Ask for a larger tol or a smaller alpha, or limit them by max_iter.",
+                    PageRankWarning,
+                    stacklevel=2,
+                )
+        return False
+
+
+def direct_solver(problem: Problem) -> Callable[[], Floats | None] | None:
+    """Return what solves a small problem directly, or None for a large one."""
+    return (lambda: _solved(problem.on("host"))) if problem.adjacency.n <= SMALL else None
+
+
+def _solved(problem: Problem) -> Floats | None:
+    """Solve x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization; None without SciPy.
+
+    With z_b = (I - alpha P^T)^-1 b and d the sum over dangling vertices, x = (1 - alpha) z_v + alpha D z_w and
+    D = (1 - alpha) d(z_v) / (1 - alpha d(z_w)).
+    """
+    try:
+        from scipy.sparse import csc_array, identity  # type: ignore[import-untyped]
+        from scipy.sparse.linalg import splu  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    adjacency, alpha = problem.adjacency, problem.alpha
+    n = adjacency.n
+    offsets, targets, weights = adjacency.csr
+    out_weight, dangling = adjacency.out_weight, adjacency.out_weight == 0
+    sizes = np.diff(offsets)
+    shares = np.ones(targets.size) if weights is None else weights
+    shares = shares / np.repeat(np.where(dangling, 1.0, out_weight), sizes)
+    transposed = csc_array((shares, targets, offsets), shape=(n, n))
+    v = np.full(n, 1.0 / n) if problem.personalization is None else problem.personalization
+    factors = splu((identity(n) - alpha * transposed).tocsc())
+    z = factors.solve(v)
+    x = (1 - alpha) * z
+    if dangling.any():
+        z = z if problem.dangling is None else factors.solve(problem.dangling)
+        x += alpha * x[dangling].sum() / (1 - alpha * z[dangling].sum()) * z
+    x = np.maximum(x, 0.0)
+    solution: Floats = x / x.sum()
+    return solution if np.isfinite(solution).all() else None

@@ -1,0 +1,285 @@
+"""The loop: acceleration keeps every proof and takes fewer passes; other rules take plain steps; nothing runs for ever."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from exact import distance, solve
+
+import prplugin
+from prplugin.graph.problem import Problem
+from prplugin.machine import this_machine
+from prplugin.methods import numpy as method
+from prplugin.methods.base import Sums
+from prplugin.methods.engines.host_step import HostStep
+from prplugin.options import Options
+from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Loop
+from prplugin.solver.stopping import step_budget
+
+HOST_METHODS = ["numpy", "numba"]
+
+
+def communities(size=40, count=12, seed=0):
+    """Groups that few edges join: many eigenvalues next to 1, of which plain steps shrink each by alpha."""
+    random = np.random.default_rng(seed)
+    within = [random.integers(0, size, (size * 4, 2)) + group * size for group in range(count)]
+    between = random.integers(0, size * count, (count, 2))
+    edges = np.concatenate([*within, between])
+    return pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1]})
+
+
+def cycle(n):
+    return pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n})
+
+
+def star(n):
+    return pd.DataFrame({"src": np.arange(1, n), "dst": np.zeros(n - 1, int)})
+
+
+def plain_passes(graph, alpha, tol):
+    """Count plain steps to the same rule, each as the k-th iterate of the power method."""
+    n = graph.number_of_vertices
+    x, k = np.full(n, 1 / n), 0
+    while True:
+        k += 1
+        y = graph.rank(alpha=alpha, tol=0, max_iter=1, nstart=_values(graph, x)).ranks
+        if alpha / (1 - alpha) * np.abs(y - x).sum() <= tol:
+            return k
+        x = y
+
+
+def _values(graph, x):
+    return dict(enumerate(x.tolist()))
+
+
+# --- acceleration -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("alpha", [0.85, 0.99])
+def test_fewer_passes_and_a_bound_that_holds(method, directed, alpha):
+    graph = prplugin.Graph(communities(), directed=directed, vertices=range(480))
+    ranking = graph.rank(alpha=alpha, tol=1e-8, method=method)
+    again = graph.rank(alpha=alpha, tol=1e-8, method=method)
+    finer = graph.rank(alpha=alpha, tol=1e-11, method="numpy")
+    assert ranking.error_bound <= 1e-8
+    assert np.abs(ranking.ranks - finer.ranks).sum() <= ranking.error_bound + finer.error_bound
+    assert ranking.iterations < 0.6 * plain_passes(graph, alpha, 1e-8)
+    assert again.ranks.tobytes() == ranking.ranks.tobytes()
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+def test_a_star_takes_a_few_passes(method):
+    graph = prplugin.Graph(star(1000), directed=False)
+    assert graph.rank(method=method).iterations <= 6
+
+
+def test_a_graph_that_converges_fast_is_left_alone():
+    random = np.random.default_rng(3)
+    graph = prplugin.Graph(pd.DataFrame({"src": random.integers(0, 50, 5000), "dst": random.integers(0, 50, 5000)}))
+    assert graph.rank(method="numpy").iterations == plain_passes(graph, 0.85, 1e-6)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("cores", [2, 64])
+def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
+    """On many cores the numba method mixes plain steps, on few it sweeps."""
+    machine = replace(this_machine(), threads=cores)
+    monkeypatch.setattr("prplugin.api.this_machine", lambda: machine)
+    monkeypatch.setattr("prplugin.methods.numba.worth_from", lambda adjacency: 0.0)
+    graph = prplugin.Graph(communities(400))
+    one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
+    several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)
+    assert several.ranks.tobytes() == one.ranks.tobytes()
+    assert one.iterations < plain_passes(graph, 0.95, 1e-10)
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+@pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
+def test_other_rules_take_plain_steps(method, stop):
+    graph = prplugin.Graph(communities(), vertices=range(480))
+    ranking = graph.rank(alpha=0.95, tol=1e-9, stop=stop, method=method)
+    plain = graph.rank(alpha=0.95, tol=0, max_iter=ranking.iterations, method=method)
+    assert plain.ranks.tobytes() == ranking.ranks.tobytes()
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+@pytest.mark.parametrize("budget", range(10))
+def test_a_budget_counts_every_pass(method, budget):
+    graph = prplugin.Graph(communities(), vertices=range(480))
+    with pytest.raises(prplugin.NotConvergedError) as caught:
+        graph.rank(alpha=0.99, tol=1e-10, max_iter=budget, method=method)
+    ranking = caught.value.ranking
+    assert ranking.iterations == budget
+    exact = graph.rank(alpha=0.99, tol=1e-11).ranks
+    assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound + 1e-11 <= 2 + 1e-11
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_small_graphs_agree_with_rational_numbers(seed):
+    random = np.random.default_rng(seed)
+    n, m = int(random.integers(1, 9)), int(random.integers(1, 20))
+    edges = random.integers(0, n, (m, 2))
+    alpha, tol = float(random.choice([0.0, 1e-17, 0.5, 0.85, 0.99])), float(random.choice([1e-3, 1e-6, 1e-10]))
+    exact = solve(n, [(int(u), int(v), Fraction(1)) for u, v in edges], alpha)
+    graph = prplugin.Graph(pd.DataFrame(edges, columns=["src", "dst"]), vertices=range(n))
+    for name in HOST_METHODS:
+        ranking = graph.rank(method=name, alpha=alpha, tol=tol)
+        assert distance(ranking.ranks, exact) <= ranking.error_bound <= tol
+
+
+# --- rounding level -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+@pytest.mark.parametrize(
+    "edges", [cycle(30), star(60), pd.concat([cycle(7), cycle(12) + 7])], ids=["cycle", "star", "two"]
+)
+def test_where_iterates_stagnate_the_least_tolerance_is_proved(method, edges):
+    graph = prplugin.Graph(edges)
+    with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
+        graph.rank(personalization={0: 1.0}, tol=1e-18, alpha=0.9, method=method)
+    least = float(str(caught.value).split("the least that can is ")[1].split(". Ask")[0]) * 1.1
+    ranking = graph.rank(personalization={0: 1.0}, tol=least, alpha=0.9, method=method)
+    assert ranking.error_bound <= least
+
+
+class Rounded(HostStep):
+    """A step whose contributions are rounded to float32 where that is asked for."""
+
+    narrow_pays = True
+
+    def __init__(self, problem):
+        self._problem, self._dtype, self.begun = problem, "float64", []
+        self.chain = self._exact = method.prepare(problem, this_machine()).chain
+
+    def contribute_in(self, dtype):
+        self._dtype = dtype
+        self.chain = replace(self._exact, single=int(dtype == "float32"))
+
+    def start(self, ranks):
+        self._ranks = np.full(self._problem.adjacency.n, ranks) if isinstance(ranks, float) else ranks.copy()
+        self.begun.append((self._dtype, self._ranks.sum()))
+
+    def __call__(self, moves=None):
+        n, alpha, edges = self._problem.adjacency.n, self._problem.alpha, self._problem.adjacency.edges
+        out = self._problem.adjacency.out_weight
+        terms = (self._ranks / np.maximum(out, 1)).astype(self._dtype).astype(float)[edges.source]
+        lost = alpha * self._ranks[out == 0].sum() / n
+        ranks = alpha * np.bincount(edges.destination, terms, n) + lost + (1 - alpha) / n
+        change = ranks - self._ranks
+        if moves is not None:
+            moves[:] = change
+        self._ranks = ranks
+        return Sums(np.abs(change).sum(), np.abs(change).max())
+
+    def ranks(self):
+        return self._ranks
+
+
+GRAPHS = {
+    "random": pd.DataFrame(np.random.default_rng(5).integers(0, 300, (2000, 2)), columns=["src", "dst"]),
+    "a cycle": cycle(30),
+    "a path": pd.DataFrame({"src": np.arange(40), "dst": np.arange(40) + 1}),
+    "a star": star(60),
+}
+
+
+def run(name, **options):
+    adjacency, options = prplugin.Graph(GRAPHS[name])._adjacency, Options(**options)
+    step = Rounded(Problem(adjacency, options.alpha))
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    start = np.arange(1.0, adjacency.n + 1)
+    seen = []
+    loop = Loop(certificate, options, step_budget(certificate, options), lambda *state: seen.append(state))
+    return loop.run(step, start / start.sum()), step, seen
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
+@pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-11])
+def test_a_rule_without_a_proof_is_met_in_float64(name, stop, tol):
+    """Iterates in float32 may stagnate where exact steps would not."""
+    outcome, step, _ = run(name, tol=tol, stop=stop, dtype="float32")
+    assert outcome.converged
+    assert [dtype for dtype, _ in step.begun] == ["float32", "float64"]
+    last = step()
+    assert (last.largest if stop == "vertex" else last.change) <= (step.ranks().size if stop == "networkx" else 1) * tol
+
+
+@pytest.mark.parametrize("name", ["random", "a cycle", "a path"])
+def test_what_float32_can_prove_it_proves(name):
+    """Slow graphs, too: what a ranking ends in, and so the memory that it takes, is known beforehand."""
+    outcome, step, _ = run(name, tol=1e-6)
+    assert outcome.converged
+    assert {dtype for dtype, _ in step.begun} == {"float32"}
+    exact = run(name, tol=1e-10)
+    assert np.abs(step.ranks() - exact[1].ranks()).sum() <= outcome.error_bound + exact[0].error_bound <= 2e-6
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("alpha", [0.85, 0.99])
+def test_float64_begins_with_a_sum_that_its_certificate_allows(name, alpha):
+    outcome, step, _ = run(name, alpha=alpha, tol=1e-7 / (1 - alpha), stop="delta", dtype="float32")
+    assert outcome.converged
+    assert dict(step.begun)["float64"] == pytest.approx(1, abs=1e-14)
+
+
+def test_where_float32_proves_nothing_float64_does():
+    """At this alpha roundings to float32 can outweigh the contraction: there is no bound before float64."""
+    outcome, step, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
+    assert outcome.converged
+    assert seen[0][1] == 2
+    assert outcome.error_bound <= 1e-3
+
+
+# --- very slow convergence ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", HOST_METHODS)
+def test_a_small_graph_of_slow_convergence_is_solved_directly(method):
+    pytest.importorskip("scipy")
+    n, alpha = 150, 0.99999
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ranking = prplugin.Graph(cycle(n)).rank(personalization={0: 1.0}, alpha=alpha, method=method)
+    assert ranking.iterations < 10_000
+    exact = (1 - alpha) * alpha ** np.arange(n) / (1 - alpha**n)
+    assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound <= 1e-6
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("dangling", [None, {3: 1.0, 5: 2.0}])
+def test_a_direct_solution_knows_dangling_vertices_and_weights(monkeypatch, weight, dangling):
+    pytest.importorskip("scipy")
+    random = np.random.default_rng(2)
+    edges = communities().assign(w=lambda frame: random.random(len(frame)))
+    graph = prplugin.Graph(edges, weight=weight, vertices=range(500))
+    iterated = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
+    monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
+    direct = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
+    assert direct.iterations < 10
+    assert np.abs(direct.ranks - iterated.ranks).sum() <= 2e-10
+
+
+def test_slow_convergence_of_a_larger_graph_is_told(monkeypatch):
+    monkeypatch.setattr("prplugin.solver.slow.SMALL", 10)
+    monkeypatch.setattr("prplugin.solver.slow.LOOK", 0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # ends the ranking
+        with pytest.raises(prplugin.PageRankWarning, match=r"about [\d,]+ more iterations, [\d,]+ seconds"):
+            prplugin.Graph(cycle(150)).rank(personalization={0: 1.0}, alpha=0.999999)
+
+
+def test_no_bound_is_more_than_two():
+    graph = prplugin.Graph(communities(), vertices=range(480))
+    seen = []
+    graph.rank(alpha=0.999, tol=1e-3, progress=seen.append)
+    assert max(state.error_bound for state in seen if state.stage == "iterations") <= 2
