@@ -234,7 +234,7 @@ def test_float64_begins_with_a_sum_that_its_certificate_allows(name, alpha):
 
 def test_where_float32_proves_nothing_float64_does():
     """At this alpha roundings to float32 can outweigh the contraction: there is no bound before float64."""
-    outcome, step, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
+    outcome, _step, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
     assert outcome.converged
     assert seen[0][1] == 2
     assert outcome.error_bound <= 1e-3

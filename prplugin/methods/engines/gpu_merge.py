@@ -225,7 +225,7 @@ class MergeStep(MixedOnDevice):
         # After a mix, ranks and what is made of them are scaled: two roundings on the way of each.
         self._chain = self.chain = replace(chain, edge=chain.edge + 2, dangling=chain.dangling + 2)  # in float64
         self._alpha = problem.alpha
-        self._mixing: tuple[Any, ...] | None = None
+        self._kept: tuple[Any, ...] | None = None
         self._fresh = self._can_mix = True
         self._contributions: list[Any] = []
 
@@ -292,15 +292,15 @@ class MergeStep(MixedOnDevice):
                 corrections = cupy.empty((window // period, self._n), np.float32)
                 known, weights = cupy.empty(HISTORY), cupy.empty(window)
                 products = cupy.empty(blocks * window * (window + 3) // 2)
-                self._mixing = window, period, residuals, corrections, self._before, known, weights, products
+                self._kept = window, period, residuals, corrections, self._before, known, weights, products
                 return
         self._can_mix = False
 
     def _arguments_for_mixing(self) -> tuple[Any, ...]:
         """Give the arguments of a launch whose iterations are kept in the history."""
-        if self._mixing is None:
+        if self._kept is None:
             return NO_MIXING
-        window, period, *arrays = self._mixing
+        window, period, *arrays = self._kept
         width = min(WIDEST, (self._room // 8 // (window + 1) - 1) // 32 * 32)
         return *np.array([window, period, self._fresh, width], np.int32), *arrays
 
@@ -309,7 +309,7 @@ class MergeStep(MixedOnDevice):
 
         What is not kept in the history leaves a gap, and the next that is begins a new one.
         """
-        many = MANY if mixes and self._mixing is None and self._can_mix else math.inf
+        many = MANY if mixes and self._kept is None and self._can_mix else math.inf
         self._launch(
             (self._blocks,),
             (self._plan.threads,),
@@ -328,7 +328,7 @@ class MergeStep(MixedOnDevice):
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
-        self._fresh = not mixes or self._mixing is None
+        self._fresh = not mixes or self._kept is None
         return steps, int(reason)
 
     def ranks(self) -> Floats:
