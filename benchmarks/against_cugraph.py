@@ -43,7 +43,7 @@ COLUMNS = (
 
 KEYS = ("graph", "what", "method")
 
-NAMED = ("persistent", "blocked")
+NAMED = ("persistent", "propagation-blocking")
 """Methods whose iteration is timed whatever "auto" takes."""
 
 THEIR_TOL, THEIR_MOST = 1e-6, 1000

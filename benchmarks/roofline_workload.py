@@ -132,7 +132,7 @@ def cases(edges: Any, every_way: bool) -> Iterator[Case]:
         yield Case("ingest, one edge a pair", lambda: partial(_ingested, edges, duplicates="first"))
     adjacency = prplugin.Graph(edges)._graph.adjacency
     problem = Problem(adjacency, 0.85)
-    for name in ("persistent", "blocked"):
+    for name in ("persistent", "propagation-blocking"):
         yield Case(f"{name}, layout", partial(partial, _laid_out, name, problem))
         for dtype in ("float32", "float64"):
             yield Case(f"{name}, {dtype}", partial(_iterating, name, problem, dtype))

@@ -305,6 +305,24 @@ def test_rows_of_all_partitions_are_counted(hold):
     assert "partition" not in str(raised.value)
 
 
+def test_workers_are_found_while_the_client_updates_what_it_knows(client, monkeypatch):
+    update = client._update_scheduler_info
+    # Dask's periodic update, which leaves the workers out, comes between the client's query and its result.
+    monkeypatch.setattr(client, "_update_scheduler_info", lambda n_workers=0: update())
+    edges = edges_of(13)
+    same(dd.from_pandas(edges, npartitions=3, sort=False).pagerank(), edges.pagerank())
+
+
+def test_a_lost_scheduler(client, monkeypatch):
+    async def identity(n_workers):
+        raise OSError("connection closed")
+
+    frame = dd.from_pandas(edges_of(13), npartitions=3, sort=False)
+    monkeypatch.setattr(client.scheduler, "identity", identity)
+    with pytest.raises(prplugin.WorkerLostError, match="the Dask scheduler cannot be reached: connection closed"):
+        frame.pagerank()
+
+
 def out_of_memory(*arguments, **options):
     raise MemoryError("no room for the ranks")
 

@@ -76,8 +76,8 @@ def test_partitions_in_partitions_out(client, dtype):
         {"stop": "delta"},
         {"top": 5, "tol": 1e-10},
         {"method": "persistent"},
-        {"method": "blocked"},
-        {"method": "blocked", "weight": "w", "tile": 96, "piece": 256},
+        {"method": "propagation-blocking"},
+        {"method": "propagation-blocking", "weight": "w", "tile": 96, "piece": 256},
     ],
     ids=str,
 )

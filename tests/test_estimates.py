@@ -322,7 +322,7 @@ def test_bytes_on_the_gpu_are_those_measured(method, library, weight, shape):
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("method", [param("persistent"), param("blocked")])
+@pytest.mark.parametrize("method", [param("persistent"), param("propagation-blocking")])
 @pytest.mark.parametrize("library", ["pandas", "cudf"])
 def test_extrapolation_on_the_gpu_is_counted(method, library):
     if library == "cudf" and (reason := rapids.missing("cudf")):

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin import methods as known
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.methods import measured
 from prplugin.methods import numpy as by_numpy
+from prplugin.methods import registry as known
 from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})
@@ -302,7 +302,7 @@ def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
     assert ranking.method in may
     (kept,) = graph._timings.values()
     assert set(kept) <= set(may)
-    assert {"persistent", "blocked"} <= set(kept)
+    assert {"persistent", "propagation-blocking"} <= set(kept)
     assert all(timing.layout > 0 and timing.step > 0 for timing in kept.values())
     assert "as measured: " in caplog.text
     named = graph.rank(method=ranking.method)

@@ -47,7 +47,7 @@ def test_parameters_are_those_of_the_source():
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
         "renumber": ("m", "ends", "marks"),
     }  # fmt: skip
-    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 31
+    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 39
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
 
 
@@ -87,7 +87,7 @@ PROPAGATE = {
         ("persistent.persist", PERSIST, 50 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * (8 + 8 + 8 + 4 + 4)),
         ("persistent.persist", {**PERSIST, "shares": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
         (
-            "blocked.propagate",  # a value an edge is written and read
+            "propagation_blocking.propagate",  # a value an edge is written and read
             PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 3 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32,
         ),
         (

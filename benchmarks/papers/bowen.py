@@ -84,7 +84,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     HETERO: ("segmented", {"segments": BEST}),
     HETERO_CPU: ("segmented", {"segments": BEST, "cpu": True}),
     "ours: persistent": ("persistent", {}),
-    "ours: blocked": ("blocked", {}),
+    "ours: propagation-blocking": ("propagation-blocking", {}),
 }
 
 PEERS = sides.SCIPY, *cpu_peers.SIDES, sides.CUSPARSE, sides.CUGRAPH

@@ -343,7 +343,10 @@ PICTURES: dict[str, tuple[str, Callable[[Picture], int]]] = {
     "numpy": ("numpy: whole vectors at a time", draw_numpy),
     "numba": ("numba: pieces of rows on every core", draw_numba),
     "persistent": ("persistent: equal pieces of rows and edges, one launch", draw_persistent),
-    "blocked": ("blocked: contributions reach their rows by way of shared memory", draw_blocked),
+    "propagation-blocking": (
+        "propagation-blocking: contributions reach their rows by way of shared memory",
+        draw_blocked,
+    ),
     "node": ("node: a thread a vertex", draw_node),
     "edge": ("edge: a thread an edge", draw_edge),
     "warp": ("warp: lanes of a warp a vertex", draw_warp),

@@ -12,29 +12,25 @@ __all__ = ["CompensatedSums", "compensated_sums"]
 
 
 class CompensatedSums:
-    """Sums non-negative terms by group, in the order in which they come, with Neumaier's compensation."""
+    """Sums of non-negative terms by group, in the order of the terms, with Neumaier's compensation."""
 
     def __init__(self, n: int) -> None:
         self._sums, self._errors = np.zeros(n), np.zeros(n)
         self._count = 0
 
     def add(self, groups: Integers, terms: Floats) -> None:
-        """Add terms to their groups, numbers below n."""
+        """Add terms to their groups 0 .. n - 1."""
         _add_compensated(read_only(groups), read_only(terms), self._sums, self._errors)
         self._count += groups.size
 
     def values(self) -> tuple[Floats, int]:
-        """Give the sums, n float64, and how many roundings one is worth."""
-        with np.errstate(invalid="ignore"):  # a sum past range is infinite, and its error not a number
+        """Return the n sums and their rounding depth."""
+        with np.errstate(invalid="ignore"):  # the error of a sum that overflows is NaN
             return self._sums + self._errors, compensated_chain(self._count)
 
 
 def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:
-    """Sum non-negative terms by group, as `CompensatedSums` does.
-
-    Returns `sums` (array of n float64).
-    Returns `chain` (int): How many roundings a sum is worth.
-    """
+    """Return the sums of non-negative terms by group, and their rounding depth."""
     sums = CompensatedSums(n)
     sums.add(groups, terms)
     return sums.values()
@@ -42,7 +38,7 @@ def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, i
 
 @compiled
 def _add_compensated(groups, terms, sums, errors):
-    """Add each term to its group's sum, and what that addition rounded away to the group's error."""
+    """Add each term to its group's sum, and the rounding error of that addition to the group's error."""
     for edge in range(groups.size):
         group = groups[edge]
         before = sums[group]

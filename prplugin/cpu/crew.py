@@ -1,4 +1,4 @@
-"""Pieces of an iteration, of about equal work, and the threads that take them."""
+"""Pieces of an iteration, of about equal work, and the threads that process them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,11 @@ from prplugin.types.edges import Integers
 __all__ = ["Crew", "Piece", "equal_work"]
 
 Piece: TypeAlias = tuple[int, int]
-"""The first of some rows, blocks or runs, and the one after their last."""
+"""First and last + 1 of some rows, blocks or runs."""
 
 
 class Crew:
-    """Threads that do the same pieces of work again and again.
-
-    `pieces` (sequence of (int, int)): In the order in which they are taken.
-    `threads`: How many, the calling one included; no more than there are pieces.
-    """
+    """Threads that process the same pieces of work repeatedly, in this order; `threads` counts the calling one."""
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
         self._pieces = pieces
@@ -32,8 +28,7 @@ class Crew:
     def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done.
 
-        `apart`: A piece begins when that which comes so many before it is done, and all before that. Not given: at any
-        time.
+        With `apart`, a piece begins when all are done but the last `apart` - 1 before it.
         """
         if apart is None:
             self._threads.share(self._pieces, do)
@@ -51,33 +46,31 @@ class Crew:
 
 
 class _Line:
-    """Lets a piece begin when that which comes `apart` before it is done, and all before that."""
+    """Order of pieces that begin when all are done but the last `apart` - 1 before them."""
 
     def __init__(self, apart: int) -> None:
         self._apart, self._condition = apart, Condition()
-        self._past: set[int] = set()
-        self._all = 0
+        self._done: set[int] = set()
+        self._done_below = 0
 
     def wait(self, place: int) -> None:
         with self._condition:
-            while self._all <= place - self._apart:
+            while self._done_below <= place - self._apart:
                 self._condition.wait()
 
     def done(self, place: int) -> None:
         with self._condition:
-            self._past.add(place)
-            while self._all in self._past:
-                self._past.remove(self._all)
-                self._all += 1
+            self._done.add(place)
+            while self._done_below in self._done:
+                self._done.remove(self._done_below)
+                self._done_below += 1
             self._condition.notify_all()
 
 
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
-    """Cut blocks of `block` rows into at most `count` pieces of about equal work, where a row is worth four edges.
+    """Partition blocks of `block` rows into at most `count` pieces of about equal work; a row costs as four edges.
 
-    `offsets` (array of n + 1): Where each row's edges begin, and where the last one's end.
-
-    Returns `list of (int, int)`: The first block of each piece, and the one after its last.
+    `offsets` are those of the rows' edges; the pieces are ranges of blocks.
     """
     n = offsets.size - 1
     bounds = np.append(np.arange(0, n, block), n)

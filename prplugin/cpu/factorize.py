@@ -1,7 +1,7 @@
-"""Integer ids to positions on the CPU, compiled by Numba and shared among threads.
+"""Factorization of integer ids on the CPU, compiled by Numba and parallel.
 
-Sparse ids go through one hash table that all threads enter ids into. Which slot an id gets depends on the race, but
-ids are numbered in ascending order in the end, so that nothing of it is left.
+All threads enter sparse ids into one hash table. The slot of an id depends on their race, but codes are assigned in
+ascending order of id in the end, and do not.
 """
 
 from __future__ import annotations
@@ -17,27 +17,21 @@ from prplugin.cpu.memory import claim, compiled, prefetch, read_only
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["by_hash", "dense_range", "ids_from", "number", "place", "plain", "positions_of", "shifted"]
+__all__ = ["by_hash", "dense_range", "ids_from", "number", "placed", "plain", "positions_of", "shifted"]
 
 _Rows: TypeAlias = tuple[int, int, int]
-"""A column, the first of some of its rows, and the one after their last."""
+"""A column, and the first and last + 1 of some of its rows."""
 
 FREE = np.iinfo(np.int64).min
-"""What marks a free slot. As an id it has a slot of its own, after all others."""
+"""Marks a free slot. As an id it has a slot of its own, after all others."""
 
 LEAST_BITS = 16
 VALUES_A_SLOT = 32
-"""A table begins with 2**16 slots, or one for so many values."""
+"""A table starts with 2**16 slots, or one per so many values if that is more."""
 
 
 def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
-    """Replace ids by their rank among all distinct ids.
-
-    `columns` (list of arrays of ids): Of one integer type.
-
-    Returns `codes` (list of int32 or int64 arrays).
-    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
-    """
+    """Factorize columns of one integer type; return codes, and the distinct ids in ascending order and that type."""
     dtype = columns[0].dtype
     columns = [plain(column) for column in columns]
     dense = dense_range(columns, dtype, threads)
@@ -46,15 +40,11 @@ def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers
     low, n = dense
     codes = [shifted(column, low, n, threads) for column in columns]
     position, found = positions_of(sum(counted(column, n, threads) for column in codes) > 0)
-    if position is not None:
-        for column in codes:
-            place(column, position, threads)
-        codes = [column.astype(position.dtype, copy=False) for column in codes]
-    return codes, ids_from(found, low, dtype)
+    return placed(codes, position, threads), ids_from(found, low, dtype)
 
 
 def plain(column: Integers) -> Any:
-    """Give ids in one piece, as int32 or int64; those of 64 bits by their bits."""
+    """Return contiguous ids as int32 or int64; uint64 is reinterpreted."""
     if column.dtype == np.uint64:
         column = column.view(np.int64)
     wide = np.int64 if column.dtype in (np.int64, np.uint32) else np.int32
@@ -62,9 +52,9 @@ def plain(column: Integers) -> Any:
 
 
 def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[int, int] | None:
-    """Give the least id and how many there are from it to the greatest, or None where those are too many.
+    """Return the least id and the size of the range of ids, or None where it exceeds half of the number of values.
 
-    Up to half as many as there are values, ids are numbered by the place in that range. `dtype` is what the bits mean.
+    `dtype` is the type of the ids before `plain`.
     """
     most = sum(column.size for column in columns) // 2
     lows: list[int] = []
@@ -72,7 +62,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) 
 
     def look(column: Any, first: int, last: int) -> None:
         if lows and max(highs) - min(lows) >= most:
-            return  # the rest will not bring them nearer
+            return  # the range is too large already
         ids = column[first:last].view(dtype) if dtype == np.uint64 else column[first:last]
         highs.append(int(ids.max()))
         lows.append(int(ids.min()))
@@ -95,7 +85,7 @@ def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
 
 
 def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
-    """Give the position of each id of a range among those seen, None if that is all; and which are."""
+    """Return the position of each id of a range among those seen, or None if all are; and which ids are seen."""
     found = np.flatnonzero(seen)
     if found.size == seen.size:
         return None, found
@@ -105,35 +95,42 @@ def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
 
 
 def ids_from(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
-    """Add the least id: modulo 2**64, cut to the type of the ids, which is exact since every id fits that type."""
+    """Add the least id, modulo 2**64 and cast to the type of the ids, which is exact since every id fits it."""
     ids: Integers = (found.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
     return ids
 
 
-def place(codes: Any, position: Any, threads: Threads) -> None:
-    """Replace each code by its position."""
-    _place_rows([codes], [(0, *piece) for piece in cut(codes.size)], position, threads)
+def placed(columns: list[Any], position: Any, threads: Threads) -> list[Any]:
+    """Replace each code by its position, in place where the type allows; None keeps the codes."""
+    if position is None:
+        return columns
+    _place_rows(columns, _rows_of(columns), position, threads)
+    return [column.astype(position.dtype, copy=False) for column in columns]
+
+
+def _rows_of(columns: Sequence[Any]) -> list[_Rows]:
+    return [(end, *piece) for end, column in enumerate(columns) for piece in cut(column.size)]
 
 
 def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: Threads) -> None:
     def put(column: int, first: int, last: int) -> None:
         codes = columns[column][first:last]
-        # In bounds all of them: to say so keeps NumPy from a buffer of its own.
+        # All are in bounds; mode="clip" spares NumPy a buffer.
         np.take(position, codes, out=codes, mode="clip")
 
     threads.share(rows, put)
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[list[Integers], Integers]:
-    """Enter all ids into a table, put those in it in order, and look up where each slot's went.
+    """Enter all ids into a hash table, sort the distinct ones, and map each slot to the position of its id.
 
-    A table that is half full gives way to one of twice as many slots. Rows that are done by then keep their slots in
-    the smaller one, which are traced to those in the larger one in the end.
+    A table that is half full is replaced by one of twice as many slots. Rows that are done by then keep their slots in
+    the smaller one, which are mapped to those in the larger one in the end.
     """
     bits = max(LEAST_BITS, (sum(column.size for column in columns) // VALUES_A_SLOT).bit_length())
     columns = [read_only(column) for column in columns]
     codes: list[Any] = [np.empty(column.size, index_dtype(2 << bits)) for column in columns]
-    left = [(end, *piece) for end, column in enumerate(columns) for piece in cut(column.size)]
+    left = _rows_of(columns)
     done: list[list[_Rows]] = []
     traces: list[tuple[Any, Any, int]] = []
     table = _Table(bits)
@@ -162,10 +159,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
 
 
 class _Table:
-    """A hash table of ids that all threads enter ids into.
-
-    `bits`: It has 2**bits slots. The first to look at is the upper bits of a product.
-    """
+    """A concurrent hash table of ids with 2**bits slots, indexed by the upper bits of a product."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -176,12 +170,10 @@ class _Table:
     def enter(
         self, columns: list[Any], codes: list[Any], pieces: list[_Rows], threads: Threads
     ) -> tuple[list[_Rows], list[_Rows]]:
-        """Write the slot of each id to `codes` until half of the slots are in use.
+        """Write the slot of each id to `codes` until half of the slots are in use; return the pieces done and left.
 
-        Threads that are at it together find room for an equal share each, so that together they go past half the
-        slots, but never fill them.
-
-        Returns `done, left` (lists of pieces).
+        Concurrent pieces get an equal part of the room each, so that together they may pass half of the slots, but
+        never fill them.
         """
         done: list[_Rows] = []
         left: list[_Rows] = []
@@ -202,7 +194,7 @@ class _Table:
         return done, left
 
     def slots_of(self, keys: Any, threads: Threads) -> Integers:
-        """Enter distinct ids, if they are not in it, for all of which there is room; give the slot of each."""
+        """Enter distinct ids, for which there is room, and return the slot of each."""
         slots, keys = np.empty(keys.size, index_dtype(self.slots.size)), read_only(keys)
         counts: list[int] = []
 
@@ -214,7 +206,7 @@ class _Table:
         return slots
 
     def used(self) -> tuple[Integers, Any]:
-        """Give the slots in use, and their ids."""
+        """Return the slots in use, and their ids."""
         used = np.flatnonzero(self.slots != FREE)
         keys = self.slots[used]
         if used.size and used[-1] == self.slots.size - 1:
@@ -224,9 +216,9 @@ class _Table:
 
 @compiled
 def _enter(ids, first, last, slots, shift, codes, room):
-    """Write the slot of each id to `codes`, and the id into it, by open addressing; up to `room` ids that are new.
+    """Enter ids by open addressing until `room` are new; write their slots to `codes`, return the end row and count.
 
-    Fibonacci hashing: the factor is 2**64 over the golden ratio. The slot of a row further on is fetched meanwhile.
+    Fibonacci hashing: the factor is 2**64 over the golden ratio. The slot of a later row is prefetched.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     mask = slots.size - 2

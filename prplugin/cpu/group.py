@@ -1,7 +1,7 @@
-"""Edges by row, and degrees, on the CPU: a counting sort in two passes, compiled by Numba and shared among threads.
+"""Edges by row, and degrees, on the CPU: a counting sort in two passes, compiled by Numba and parallel.
 
-The first pass brings edges together by bucket, a range of rows; the second sorts each bucket, which lies in the cache
-by then. Both keep the order of the frame, so that the result is the same for any number of threads.
+The first pass partitions edges into buckets, ranges of rows; the second sorts each bucket in the cache. Both keep the
+order of the frame, so that the result is the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from prplugin.types.edges import Floats, Integers, index_dtype
 __all__ = ["AHEAD", "PIECE", "bits_of", "counted", "cut", "grouped"]
 
 PIECE = 1 << 17
-"""Rows of a frame that a thread takes at a time."""
+"""Rows per piece of work."""
 
 BUCKET_BITS = 8
-"""As many buckets, 256, as a core writes to at once without losing its place."""
+"""log2 of the number of buckets: a core writes to 256 streams without thrashing its TLB and caches."""
 
 AHEAD = 64
-"""Rows between the one whose place is fetched and the one whose turn it is."""
+"""Prefetch distance in rows."""
 
 FETCHED_FROM = 1 << 20
-"""Counts that a cache of a core's own may not hold."""
+"""Number of counts from which they are prefetched: more than a core's own cache holds."""
 
 
 def cut(size: int) -> list[tuple[int, int]]:
-    """Cut rows into pieces: the first of each, and the one after its last."""
+    """Partition rows into pieces (first, last + 1)."""
     return [(first, min(first + PIECE, size)) for first in range(0, size, PIECE)]
 
 
 def bits_of(low: int) -> Any:
-    """Give the bits of an id as those of an int64, in which differences of ids come out right, modulo 2**64."""
+    """Reinterpret an id as an int64, in which differences of ids are right modulo 2**64."""
     return np.uint64(low % 2**64).astype(np.int64)
 
 
 def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
     ids, least = read_only(ids), bits_of(low)
-    # A vector for each thread, but no more of them than a few bytes an edge.
+    # One vector per thread, but at most a few bytes per edge in all.
     most = min(threads.count, max(1, ids.size // max(1, n)))
     ahead = AHEAD if n > FETCHED_FROM else 0
     vectors = [np.zeros(n, index_dtype(ids.size)) for _ in range(most)]
@@ -60,9 +60,9 @@ def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
 def grouped(
     rows: Any, columns: Any, weights: Floats | None, n: int, threads: Threads, low: int = 0
 ) -> tuple[Integers, Integers, Floats | None]:
-    """Group edges by row: a sort that is stable in the order of the frame.
+    """Group edges by row, in the order of the frame within each row.
 
-    `rows`, `columns` (arrays of m int32 or int64): Both ends of each edge, as ids from `low` to low + n - 1.
+    `rows`, `columns` (arrays of m int32 or int64): endpoints of each edge, as ids from `low` to low + n - 1.
     `weights`: array of m float64, or None.
 
     Returns `offsets` (array of n + 1 int64).
@@ -91,12 +91,12 @@ def grouped(
 def _by_bucket(
     rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
 ) -> tuple[Integers, Any, Any]:
-    """Bring edges together by bucket.
+    """Partition edges into buckets.
 
-    Returns `bounds` (array of int64): Where the edges of each bucket begin, and where those of the last one end.
-    Returns `pairs` (array of m int64): The row, as of its bucket, and the column, which takes the lower bits: 64 are
-    enough for both with any n whose vertices a machine could hold.
-    Returns `weights` (array of m float64, or None).
+    Returns `bounds` (array of int64): offsets of the buckets.
+    Returns `pairs` (array of m int64): the row within its bucket in the upper bits, the column in the lower; 64 bits
+    are enough for any n that fits in memory.
+    Returns `weights`: array of m float64, or None.
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
@@ -115,12 +115,12 @@ def _by_bucket(
     return bounds, pairs, moved
 
 
-# Indices are cast to unsigned integers: Numba would look at the sign of others first, at each access.
+# Indices are cast to unsigned integers: Numba checks the sign of others at each access.
 
 
 @compiled
 def _count(ids, low, shift, first, last, ahead, counts):
-    """Count the ids of each bucket in some rows; fetch the counts of rows so far ahead, unless 0."""
+    """Count the ids of each bucket in some rows; `ahead` is the prefetch distance, or 0."""
     for row in range(first, last):
         if ahead > 0 and row + ahead < last:
             prefetch(counts, (np.int64(ids[row + ahead]) - low) >> shift)  # type: ignore[call-arg]
@@ -129,7 +129,7 @@ def _count(ids, low, shift, first, last, ahead, counts):
 
 @compiled
 def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, moved):
-    """Write both ends of some edges (and the weight, unless None) to the next place of the row's bucket."""
+    """Write the endpoints of some edges (and the weight, unless None) to the next place of the row's bucket."""
     mask = (1 << shift) - 1
     for edge in range(first, last):
         row = np.int64(rows[edge]) - low
@@ -144,7 +144,7 @@ def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, 
 
 @compiled
 def _sort(begin, end, bits, pairs, moved, ends, indices, weights):
-    """Sort the edges of a bucket by row, and leave in `ends`, 0 at first, where each of its rows ends."""
+    """Sort the edges of a bucket by row, and write the end of each row to `ends`, which starts as 0."""
     for edge in range(begin, end):
         ends[np.uint64(pairs[edge] >> bits)] += 1
     start = begin

@@ -1,4 +1,4 @@
-"""Two instructions that Numba has no name for, and what all kernels of the CPU are compiled with."""
+"""Compilation of CPU kernels, and two instructions that Numba does not expose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def read_only(array: Any) -> Any:
-    """Give a view that Numba has one type for, whether or not the array may be written to: one kernel serves both."""
+    """Return a read-only view, so that one compiled kernel serves both writable and read-only arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -24,7 +24,7 @@ def read_only(array: Any) -> Any:
 
 @intrinsic
 def claim(context, array, index, free, value):
-    """Write `value` where `free` is, unless another thread does first; give what was there: compare and swap."""
+    """Compare and swap: write `value` where `free` is; return what was there."""
     signature = types.int64(array, types.int64, types.int64, types.int64)
 
     def generate(context, builder, signature, arguments):
@@ -38,7 +38,7 @@ def claim(context, array, index, free, value):
 
 @intrinsic
 def prefetch(context, array, index):
-    """Begin to bring a place of an array into the cache."""
+    """Prefetch an element of an array into the cache."""
     signature = types.void(array, types.int64)
 
     def generate(context, builder, signature, arguments):

@@ -1,4 +1,4 @@
-"""What a rank is multiplied by on its way out, on the processor: `_device.outflow` is its like on the GPU."""
+"""Inverse out-weights on the CPU; `prplugin.methods.engines.gpu_pull` has the same for the GPU."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["outflow"]
 
 
 def outflow(out_weight: Floats, *, weighted: bool) -> Floats:
-    """Give 1 / W of each vertex; 1 where edges have their shares w / W, since 1 / W overflows for denormal weights.
+    """Return 1 / W of each vertex, 0 for dangling ones.
 
-    It is 0 where the vertex is dangling.
+    With normalized edge weights w / W it is 1 instead, since 1 / W overflows for subnormal weights.
     """
     flowing = out_weight > 0
     if weighted:

@@ -1,4 +1,4 @@
-"""Rows sorted by source, and edges packed in pieces, compiled by Numba: see streamed.cu."""
+"""Sorting of in-edges by source, and their compression, compiled by Numba: see streamed.cu."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["pack", "sort_rows", "sort_weighted_rows"]
 
 @compiled
 def sort_rows(offsets, sources, position, rows, sorted_sources):
-    """Write the sources of some rows one row after the other, each in rising order; `position` numbers them anew."""
+    """Write the sources of some rows, each row in ascending order; `position`, unless None, maps sources first."""
     at = 0
     for row in rows:
         begin = at
@@ -23,7 +23,7 @@ def sort_rows(offsets, sources, position, rows, sorted_sources):
 
 @compiled
 def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):
-    """Do the same with weights; parallel edges keep their order."""
+    """Do as `sort_rows` does with weights; parallel edges keep their order."""
     at = 0
     for row in rows:
         begin, end = offsets[row], offsets[row + 1]
@@ -38,15 +38,13 @@ def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources
 
 @compiled
 def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
-    """Pack edges begin..end of rows one after the other, in pieces of `size` edges.
+    """Pack edges begin..end of consecutive rows, in pieces of `size` edges; return the bytes written.
 
     Row k of them has the edges starts[k]..starts[k + 1], and is row `first_row` + k of the graph.
 
-    `bits`: That a source takes, at most.
-    `packed` (array of uint8): Room for all, and 0.
-    `pieces` (array of int64, of a row a piece and two columns): Where each piece begins in `packed`, and its first row.
-
-    Returns `size` (int): What was written to `packed`.
+    `bits`: bits of a source, at most.
+    `packed` (array of uint8): large enough for all, and zeroed.
+    `pieces` (array of int64, one row per piece): receives the begin of each piece in `packed`, and its first row.
     """
     mask = (1 << bits) - 1
     lengths, gaps, steps = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -86,7 +84,7 @@ def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
 
 @compiled
 def _pack_groups(values, count, packed, widths, at):
-    """Write numbers, eight of them to as many bytes as the widest has bits; give where what follows goes."""
+    """Write groups of eight numbers, each in the bits of its widest; return where widths and numbers end."""
     for group in range(0, count, 8):
         size = min(8, count - group)
         together = 0
@@ -106,7 +104,7 @@ def _pack_groups(values, count, packed, widths, at):
                 at += 1
                 word >>= 8
                 held -= 8
-        if size < 8:  # the others of the group are 0
+        if size < 8:  # the group is padded with zeros
             left = width - (size * width) // 8
             for _ in range(left):
                 packed[at] = word & 255

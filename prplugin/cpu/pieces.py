@@ -1,4 +1,4 @@
-"""Edges by target on the CPU, of pieces that come one after another and are never held together."""
+"""Edges grouped by target on the CPU, from pieces that are never in memory together."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ __all__ = ["EdgesInPieces"]
 
 
 class EdgesInPieces:
-    """Puts edges in their places by target, for which their number has to be known.
+    """CSC built from pieces of edges, given the degrees of all of them.
 
-    It holds a position an edge, and a weight if they have one, from the first piece on, and beside those a few numbers
-    a vertex.
-
-    `in_degrees`, `out_degrees`: arrays of n integers.
+    The memory is that of the result, and a few numbers per vertex.
     """
 
     def __init__(self, in_degrees: Integers, out_degrees: Integers, *, weighted: bool) -> None:
@@ -31,7 +28,7 @@ class EdgesInPieces:
         self._sums = CompensatedSums(n) if weighted else None
 
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
-        """Put the edges of a piece in their places, after those of the pieces before."""
+        """Add the edges of a piece, after those of the pieces before."""
         source, destination = read_only(source), read_only(destination)
         if self._sums is not None:
             assert weights is not None
@@ -40,7 +37,7 @@ class EdgesInPieces:
         _put(source, destination, weights, self._next, self._sources, self._weights)
 
     def edges(self) -> GroupedEdges:
-        """Give the edges, once all are in their places."""
+        """Return the edges, once all have been added."""
         offsets, sources = self._offsets, self._sources
         out_weight, chain = (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
         return GroupedEdges((offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), chain)

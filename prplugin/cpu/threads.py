@@ -1,4 +1,4 @@
-"""Threads that take pieces of the work as they come: docs/decisions/0003-threads-take-pieces.md."""
+"""Dynamic scheduling of pieces of work on threads: docs/decisions/0003-threads-take-pieces.md."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ __all__ = ["Threads"]
 
 
 class Threads:
-    """Some threads, each of which takes the next piece of the work until none is left.
+    """`count` threads, each of which takes the next piece of the work until none is left.
 
     The calling thread is one of them, since handing a call to another and waiting for it takes longer than many a
-    piece; the others end when nobody holds them any more. For the same bits with any number of threads, a piece must
-    write to places of its own, or what it leaves must not depend on when it is done.
-
-    `count`: How many, the calling one included.
+    piece; the others end with the last reference to them. For the same bits with any number of threads, what a piece
+    writes must not depend on when it is done.
     """
 
     def __init__(self, count: int) -> None:
@@ -25,7 +23,7 @@ class Threads:
         self._pool = ThreadPoolExecutor(max(count - 1, 1), "prplugin")  # starts a thread when there is work for it
 
     def share(self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], at_once: int | None = None) -> None:
-        """Call ``do(*piece)`` for each piece, begun in this order, `at_once` at most, and return when all are done."""
+        """Call ``do(*piece)`` for each piece, started in this order, `at_once` at most; return when all are done."""
         left = deque(pieces)
 
         def take() -> None:

@@ -1,4 +1,4 @@
-"""How ranks reach one another: all that the program of a rank knows of the others."""
+"""Communication between the ranks of a distributed program: the protocol, and collective operations on top of it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 class Communicator(Protocol):
     """The ranks 0 .. size - 1 of a program, all of which call the same functions in the same order.
 
-    `sent`: Bytes that this rank has sent to others, about.
-    `seconds`: That it has waited for others, and for what they sent.
+    `sent`: approximate number of bytes that this rank has sent to others.
+    `seconds`: time that this rank has spent waiting for others and for their data.
     """
 
     rank: int
@@ -29,16 +29,16 @@ class Communicator(Protocol):
     def seconds(self) -> float: ...
 
     def exchange(self, pieces: Sequence[Any]) -> list[Any]:
-        """Send piece r to rank r, and give what each rank sent here: arrays, or what can be pickled, of any size.
+        """Send piece r to rank r, and return what each rank sent here: arrays or picklable objects of any size.
 
-        On the host what comes may be read-only.
+        Received host arrays may be read-only.
         """
 
     def gather(self, value: Any) -> list[Any]:
-        """Give what every rank has brought, in their order, to all of them: a few bytes each, in host memory."""
+        """Return the values of all ranks, in their order, to all of them: a few bytes each, in host memory."""
 
     def swap(self, arrays: Sequence[Any]) -> list[Any]:
-        """Do what `exchange` does with arrays of one type and dimension, which may lie on the GPU, and stay there."""
+        """Do as `exchange` does with arrays of one type and dimension, which stay on the GPU if they are there."""
 
 
 def summed(communicator: Communicator, values: Any) -> Any:
@@ -48,13 +48,13 @@ def summed(communicator: Communicator, values: Any) -> Any:
 
 
 def largest(communicator: Communicator, value: int) -> int:
-    """Give the greatest of the numbers that ranks bring."""
+    """Return the greatest of the numbers of all ranks."""
     values: list[int] = communicator.gather(value)
     return max(values)
 
 
 def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
-    """Give where the items of each rank begin, where each has so many, and how many there are in all."""
+    """Return the prefix sums of all ranks' counts: where each rank's items begin, and the total."""
     offsets = [0]
     for one in communicator.gather(count):
         offsets.append(offsets[-1] + one)
@@ -62,10 +62,9 @@ def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
 
 
 def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
-    """Call a function on every rank, and give what each got; if it refuses something on one, all raise the same error.
+    """Call a function on every rank, and return all results; if it refuses something on one, all raise the same error.
 
-    Raises PageRankError: The first that a rank raised, in the order of ranks; where it speaks of rows, of those of all
-    ranks.
+    Raises PageRankError: the first that a rank raised, in the order of ranks; where it names rows, those of all ranks.
     """
     done, error = None, None
     try:
@@ -80,7 +79,7 @@ def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
 
 
 def agreed(communicator: Communicator, do: Callable[[], T]) -> T:
-    """Do the same with a function whose result is for this rank alone."""
+    """Do as `all_agreed` does, but return this rank's result alone, which the others do not receive."""
     done: list[T] = []
     all_agreed(communicator, lambda: done.append(do()))
     return done[0]

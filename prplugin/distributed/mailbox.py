@@ -1,10 +1,10 @@
-"""Ranks that reach one another by the connections that Dask's workers have, as its own shuffle does.
+"""Communication between ranks over the connections of Dask's workers, as Dask's own shuffle does it.
 
-A plugin gives every worker an office, which takes letters from other workers, for a job's rank that may not have begun
-yet. All of an office happens on the worker's event loop; ranks run on threads, and wait for what the loop does.
+A plugin installs a message handler on every worker. Messages are keyed by job, turn and source, and may arrive before
+the receiving rank has begun. They are handled on the worker's event loop; ranks run on threads and wait for it.
 
-A letter from a worker that is gone never comes: those that write to it find out, those that only wait are told by the
-driver, which watches over all workers (`run`), and whoever is no longer wanted by Dask finds that out by itself.
+No message comes from a lost worker: a rank that sends to it fails, the driver tells those that only wait (`run`), and
+a rank whose task Dask has cancelled finds that out by itself.
 """
 
 from __future__ import annotations
@@ -13,113 +13,94 @@ import asyncio
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from distributed import WorkerPlugin, get_worker
+from distributed import WorkerPlugin
 from distributed.protocol import to_serialize
 from distributed.sizeof import safe_sizeof
 
 from prplugin.errors import WorkerLostError
 
-__all__ = ["Mailbox", "Offices", "abandon", "opened"]
+__all__ = ["Mailbox", "MessagePlugin", "abandon"]
 
 CLOSED = 1000
-"""Jobs that are over which an office remembers, to turn away what comes late."""
+"""Number of finished jobs that a worker remembers, to drop messages that arrive late."""
 
 WANTED_SECONDS = 5.0
-"""Waited, a rank looks whether Dask still wants what it does."""
+"""Interval at which a waiting rank checks that Dask has not cancelled its task."""
 
 
-class Offices(WorkerPlugin):
-    """Gives every worker an office, now and when it joins."""
+class MessagePlugin(WorkerPlugin):
+    """Installs a message handler on every worker, now and when it joins."""
 
-    name = "prplugin-offices"
+    name = "prplugin-messages"
     idempotent = True
 
     def setup(self, worker: Any) -> None:
-        """Open the office of a worker, unless it has one."""
-        office_of(worker)
+        """Install the message handler of a worker, unless it has one."""
+        _messages_of(worker)
 
 
-def office_of(worker: Any) -> _Office:
-    """Give the office of a worker, which is opened if it is not."""
-    found: _Office | None = getattr(worker, "prplugin_office", None)
+def _messages_of(worker: Any) -> _Messages:
+    """Return the messages of a worker; on the first call, install the handler that receives them."""
+    found: _Messages | None = getattr(worker, "prplugin_messages", None)
     if found is None:
-        found = worker.prplugin_office = _Office()
-        worker.handlers["prplugin_letter"] = found.letter
+        found = worker.prplugin_messages = _Messages()
+        worker.handlers["prplugin_message"] = found.handle
     return found
 
 
-class _Office:
-    """Keeps the letters of all jobs of a worker."""
+class _Messages:
+    """Messages to a worker, keyed by job, turn and source; used on the worker's event loop alone."""
 
     def __init__(self) -> None:
-        self._boxes: dict[str, _Box] = {}
+        self._futures: dict[tuple[str, int, int], asyncio.Future[Any]] = {}
         self._closed: deque[str] = deque(maxlen=CLOSED)
 
-    def box(self, job: str) -> _Box | None:
-        """Give the box of a job; None if it is over."""
-        if job in self._closed:
-            return None
-        return self._boxes.setdefault(job, _Box())
+    def is_open(self, job: str) -> bool:
+        return job not in self._closed
 
-    async def letter(self, job: str, turn: int, source: int, data: Any) -> str:
-        """Take a letter: this is what other workers call."""
-        if (box := self.box(job)) is not None:
-            box.put((turn, source), data)
+    async def handle(self, job: str, turn: int, source: int, data: Any) -> str:
+        """Keep a message that another worker sends, unless its job has ended."""
+        if self.is_open(job) and not (future := self._future((job, turn, source))).done():
+            future.set_result(data)
         return "OK"
 
+    async def receive(self, job: str, turn: int, source: int, wanted: Any) -> Any:
+        """Wait for a message; raise if the job is closed, or if `wanted` turns false."""
+        if not self.is_open(job):
+            raise WorkerLostError("this job has been given up.")
+        key = job, turn, source
+        future = self._future(key)
+        while not future.done():
+            await asyncio.wait([future], timeout=WANTED_SECONDS)
+            if not future.done() and not wanted():
+                raise _not_wanted()
+        self._futures.pop(key, None)
+        return future.result()
+
     def close(self, job: str, error: Exception | None = None) -> None:
-        """End a job; who still waits for a letter gets the error."""
-        if job not in self._closed:
+        """End a job; whoever still waits for one of its messages gets the error."""
+        if self.is_open(job):
             self._closed.append(job)
-        if (box := self._boxes.pop(job, None)) is not None and error is not None:
-            box.fail(error)
+        for key in [key for key in self._futures if key[0] == job]:
+            future = self._futures.pop(key)
+            if error is not None and not future.done():
+                future.set_exception(error)
 
-
-class _Box:
-    """Letters of one job, by turn and source."""
-
-    def __init__(self) -> None:
-        self._letters: dict[tuple[int, int], asyncio.Future[Any]] = {}
-        self._error: Exception | None = None
-
-    def _place(self, key: tuple[int, int]) -> asyncio.Future[Any]:
-        if key not in self._letters:
-            self._letters[key] = asyncio.get_running_loop().create_future()
-        return self._letters[key]
-
-    def put(self, key: tuple[int, int], data: Any) -> None:
-        place = self._place(key)
-        if not place.done():
-            place.set_result(data)
-
-    async def take(self, key: tuple[int, int], wanted: Any) -> Any:
-        if self._error is not None:
-            raise self._error
-        place = self._place(key)
-        while not place.done():
-            await asyncio.wait([place], timeout=WANTED_SECONDS)
-            if not place.done() and not wanted():
-                raise WorkerLostError("what this worker did is no longer wanted.")
-        del self._letters[key]
-        return place.result()
-
-    def fail(self, error: Exception) -> None:
-        self._error = error
-        for place in self._letters.values():
-            if not place.done():
-                place.set_exception(error)
+    def _future(self, key: tuple[str, int, int]) -> asyncio.Future[Any]:
+        if key not in self._futures:
+            self._futures[key] = asyncio.get_running_loop().create_future()
+        return self._futures[key]
 
 
 class Mailbox:
-    """A `Communicator` by letters: arrays and objects of the host.
+    """A `Communicator` over Dask's connections, for arrays and objects of the host.
 
-    `job`: The same on all ranks, and on no other program's.
-    `addresses`: Of the workers, by rank.
-    `key`: Of the Dask task that runs this rank.
+    `job`: the same on all ranks of a program, and different from that of any other program.
+    `addresses` (list of str): address of each rank's worker.
+    `key`: key of the Dask task that runs this rank.
     """
 
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int, key: Any) -> None:
@@ -134,9 +115,9 @@ class Mailbox:
         if self.size == 1:
             return list(pieces)
         began = time.perf_counter()
-        came = self._on_loop(self._exchange(self._turn, pieces))
+        received = self._on_loop(self._exchange(self._turn, pieces))
         self.seconds += time.perf_counter() - began
-        return list(came)
+        return list(received)
 
     swap = exchange
 
@@ -144,19 +125,19 @@ class Mailbox:
         return self.exchange([value] * self.size)
 
     def check_wanted(self) -> None:
-        """Raise if Dask no longer wants what this rank does, or it has been given up."""
+        """Raise if Dask has cancelled this rank's task, or the driver has given up the job."""
 
         async def is_open() -> bool:
-            return office_of(self._worker).box(self._job) is not None
+            return _messages_of(self._worker).is_open(self._job)
 
         if not self._wanted() or not self._on_loop(is_open()):
-            raise WorkerLostError("what this worker did is no longer wanted.")
+            raise _not_wanted()
 
     def close(self) -> None:
-        """Say that this rank is done."""
+        """End the job on this worker."""
 
         async def close() -> None:
-            office_of(self._worker).close(self._job)
+            _messages_of(self._worker).close(self._job)
 
         self._on_loop(close())
 
@@ -164,23 +145,22 @@ class Mailbox:
         return asyncio.run_coroutine_threadsafe(work, self._worker.loop.asyncio_loop).result()
 
     async def _exchange(self, turn: int, pieces: Sequence[Any]) -> list[Any]:
-        box = office_of(self._worker).box(self._job)
-        if box is None:
-            raise WorkerLostError("this job has been given up.")
+        messages = _messages_of(self._worker)
         others = [rank for rank in range(self.size) if rank != self.rank]
         work = [asyncio.ensure_future(self._send(rank, turn, pieces[rank])) for rank in others]
-        work += [asyncio.ensure_future(box.take((turn, rank), self._wanted)) for rank in others]
+        work += [asyncio.ensure_future(messages.receive(self._job, turn, rank, self._wanted)) for rank in others]
         try:
-            came = dict(zip(others, (await asyncio.gather(*work))[len(others) :], strict=True))
+            received = (await asyncio.gather(*work))[len(others) :]
         finally:
             for one in work:
                 one.cancel()
-        return [came[rank] if rank != self.rank else pieces[rank] for rank in range(self.size)]
+        received.insert(self.rank, pieces[self.rank])
+        return received
 
     async def _send(self, rank: int, turn: int, piece: Any) -> None:
         address = self.addresses[rank]
         try:
-            await self._worker.rpc(address).prplugin_letter(
+            await self._worker.rpc(address).prplugin_message(
                 job=self._job, turn=turn, source=self.rank, data=to_serialize(piece)
             )
         except OSError as error:
@@ -191,19 +171,13 @@ class Mailbox:
         return task is not None and task.state != "cancelled"
 
 
-@contextmanager
-def opened(job: str, addresses: list[str], rank: int, key: Any) -> Iterator[Mailbox]:
-    """Give the mailbox of a rank, within the Dask task that runs it."""
-    mailbox = Mailbox(get_worker(), job, addresses, rank, key)
-    try:
-        yield mailbox
-    finally:
-        mailbox.close()
+def _not_wanted() -> WorkerLostError:
+    return WorkerLostError("the result of this worker's task is no longer wanted.")
 
 
 async def abandon(job: str, reason: str, dask_worker: Any) -> None:
-    """Give up a job on a worker: what `distributed.Client.run` runs there."""
-    office_of(dask_worker).close(job, WorkerLostError(reason))
+    """Give up a job on a worker; called there by `distributed.Client.run`."""
+    _messages_of(dask_worker).close(job, WorkerLostError(reason))
     nccl = sys.modules.get("prplugin.distributed.nccl")
     if nccl is not None:  # on a thread: it waits for what runs on the GPU
         await asyncio.get_running_loop().run_in_executor(None, nccl.abort)

@@ -1,11 +1,11 @@
-"""Ranks on GPUs, which reach one another through NCCL; for what lies on the host, through their mailboxes.
+"""Communication between ranks on GPUs through NCCL; what is in host memory goes through their mailboxes.
 
-A communicator takes NCCL some tenths of a second to make, so a worker keeps the last one, for the next job of the same
+Creating an NCCL communicator takes some tenths of a second, so a worker keeps the last one for the next job of the same
 workers. Jobs take turns: the first rank waits for its worker's turn and then tells the others, so that all workers see
 them in one order.
 
-A kernel of NCCL waits for its peers and for nothing else. If one of these is lost, the driver says so (`run`), and
-`abort` ends the kernel: what it left is of no use, and whoever waited for it looks whether that is so.
+An NCCL kernel waits for its peers and for nothing else. If one of these is lost, the driver says so (`run`), and
+`abort` ends the kernel. Its output is invalid; whoever waited for it checks for that.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ from prplugin.gpu import runtime
 __all__ = ["DeviceRanks", "abort", "connected"]
 
 SLOT = 4096
-"""Bytes of what each rank brings to `gather` that travel at once; more takes a second time."""
+"""Bytes per rank of the first message of `gather`; what is longer takes a second one."""
 
 LOCK_SECONDS = 2.0
-"""Waited for its turn, a rank looks whether it is still wanted; waited for a call to end, `abort` goes on without."""
+"""Interval at which a rank that waits for its turn checks that it is still wanted; `abort` waits as long for a call."""
+
+BYTE = 1
+"""NCCL_UINT8; the constant in CuPy needs the library."""
 
 _turn = Lock()
-"""Of jobs on this worker; taken by the job's first rank alone."""
+"""Serializes jobs on this worker; held by the job's first rank alone."""
 
 
 class _Communicator:
-    """A communicator of NCCL, and whether it has been given up."""
+    """An NCCL communicator, and whether it has been given up."""
 
     def __init__(self, identity: bytes, rank: int, size: int, unique: Any) -> None:
-        from cupy.cuda import nccl  # needs the library, for which `_facts` has looked
+        from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
         self.identity, self.given_up = identity, False
         self._nccl = nccl
@@ -50,7 +53,7 @@ class _Communicator:
 
     @contextmanager
     def group(self) -> Iterator[Any]:
-        """Give the communicator for some calls that begin together."""
+        """Yield the NCCL handle for calls that begin together."""
         with self._calling:
             self.check()
             try:
@@ -64,12 +67,12 @@ class _Communicator:
                 raise WorkerLostError(f"NCCL has failed, as where a GPU or a worker is lost: {error}") from error
 
     def check(self) -> None:
-        """Raise if what NCCL brought is of no use."""
+        """Raise if what NCCL received is invalid."""
         if self.given_up:
             raise WorkerLostError("the GPUs' work was given up, for one of the workers failed or is lost.")
 
     def abort(self) -> None:
-        """End all that runs."""
+        """End all kernels that run in this communicator."""
         self.given_up = True
         called = self._calling.acquire(timeout=LOCK_SECONDS)  # one that waits for a lost peer never ends by itself
         try:
@@ -80,14 +83,14 @@ class _Communicator:
 
 
 _kept: list[_Communicator] = []
-"""The last one of this worker, if there is one."""
+"""The last communicator of this worker, if there is one."""
 
 _ranks: set[Any] = set()
-"""Jobs of which a rank is at work here."""
+"""Mailboxes of the ranks that run on this worker."""
 
 
 def abort() -> None:
-    """Give up the communicator of this worker, and end what runs in it, if anything does."""
+    """Give up the communicator of this worker and end what runs in it, if a rank is at work."""
     if _ranks:
         _drop()
 
@@ -98,16 +101,14 @@ def _drop() -> None:
 
 
 class DeviceRanks:
-    """A `Communicator` by NCCL on the current stream.
-
-    `mailbox`: Of the same rank.
-    `communicator`: _Communicator.
-    """
+    """A `Communicator` by NCCL on the current stream."""
 
     def __init__(self, mailbox: Mailbox, communicator: _Communicator) -> None:
         self.rank, self.size = mailbox.rank, mailbox.size
         self._mailbox, self._communicator = mailbox, communicator
         self._sent, self._seconds = 0, 0.0
+        self._handle: Any = None
+        self._stream = 0
 
     @property
     def sent(self) -> int:
@@ -124,28 +125,19 @@ class DeviceRanks:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
-        letter = pickle.dumps(value)
-        whole = np.zeros(SLOT, np.uint8)
-        whole[:8] = np.array([len(letter)]).view(np.uint8)
-        head = np.frombuffer(letter[: SLOT - 8], np.uint8)
-        whole[8 : 8 + head.size] = head
-        came = self._all(whole)
-        lengths = came[:, :8].copy().view(np.int64)[:, 0].tolist()
-        letters = [bytes(row[8 : 8 + length]) for row, length in zip(came, lengths, strict=True)]
-        if (rest := max(lengths) - (SLOT - 8)) > 0:
-            whole = np.zeros(rest, np.uint8)
-            tail = np.frombuffer(letter[SLOT - 8 :], np.uint8)
-            whole[: tail.size] = tail
-            letters = [
-                start + bytes(row[: max(0, length - (SLOT - 8))])
-                for start, row, length in zip(letters, self._all(whole), lengths, strict=True)
-            ]
+        pickled = pickle.dumps(value)
+        message = np.frombuffer(len(pickled).to_bytes(8, "little") + pickled, np.uint8)
+        received = self._gathered(message[:SLOT], SLOT)
+        longest = int(received[:, :8].copy().view(np.int64).max()) + 8
+        if longest > SLOT:
+            received = np.hstack([received, self._gathered(message[SLOT:], longest - SLOT)])
         self._seconds += time.perf_counter() - began
-        return [pickle.loads(one) for one in letters]
+        return [pickle.loads(row[8:]) for row in received]  # ignores the padding at the end
 
-    def _all(self, whole: Any) -> Any:
-        """Give the bytes of all ranks, a row each: as many of each."""
-        mine, everyone = cupy.asarray(whole), cupy.empty((self.size, whole.size), np.uint8)
+    def _gathered(self, message: Any, size: int) -> Any:
+        """Return the bytes of all ranks, padded to `size`, one row per rank."""
+        mine = cupy.asarray(np.pad(message, (0, size - message.size)))
+        everyone = cupy.empty((self.size, size), np.uint8)
         with self.together() as calls:
             calls.all(mine, everyone)
         return self.arrived(everyone)
@@ -156,7 +148,7 @@ class DeviceRanks:
         sizes = [sent[self.rank] for sent in self.gather([array.size for array in arrays])]
         began = time.perf_counter()
         out = [cupy.ascontiguousarray(array) for array in arrays]
-        came = [
+        received = [
             array if rank == self.rank else cupy.empty(size, array.dtype)
             for rank, (array, size) in enumerate(zip(out, sizes, strict=True))
         ]
@@ -164,64 +156,48 @@ class DeviceRanks:
             for rank in range(self.size):
                 if rank != self.rank:
                     calls.send(out[rank], rank)
-                    calls.receive(came[rank], rank)
-        self.wait()
+                    calls.receive(received[rank], rank)
+        cupy.cuda.get_current_stream().synchronize()
+        self._communicator.check()
         self._seconds += time.perf_counter() - began
-        return came
+        return received
 
     @contextmanager
-    def together(self) -> Iterator[_Calls]:
-        """Give what sends and receives; all of that begins together when the context ends, and nobody waits for it."""
-        with self._communicator.group() as handle:
-            calls = _Calls(handle, cupy.cuda.get_current_stream().ptr)
-            yield calls
-        self._sent += calls.sent
+    def together(self) -> Iterator[DeviceRanks]:
+        """Group calls of `send`, `receive` and `all`: they begin together at the end, and none is waited for."""
+        with self._communicator.group() as self._handle:
+            self._stream = cupy.cuda.get_current_stream().ptr
+            yield self
+
+    def send(self, array: Any, rank: int) -> None:
+        if array.nbytes:
+            self._handle.send(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
+            self._sent += array.nbytes
+
+    def receive(self, array: Any, rank: int) -> None:
+        """Receive an array from a rank, which sends as many bytes."""
+        if array.nbytes:
+            self._handle.recv(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
+
+    def all(self, array: Any, everyone: Any) -> None:
+        """Gather the arrays of all ranks on all of them."""
+        self._handle.allGather(array.data.ptr, everyone.data.ptr, array.nbytes, BYTE, self._stream)
+        self._sent += everyone.nbytes - array.nbytes
 
     def waited(self, seconds: float) -> None:
         """Count time that this rank's GPU has waited for others outside of `gather` and `swap`."""
         self._seconds += seconds
 
-    def wait(self) -> None:
-        """Wait for the current stream; raise if what NCCL brought is of no use."""
-        cupy.cuda.get_current_stream().synchronize()
-        self._communicator.check()
-
     def arrived(self, array: Any) -> Any:
-        """Copy an array to the host, when it is there; raise if what NCCL brought is of no use."""
+        """Copy an array to the host once the current stream is done; raise if what NCCL received is invalid."""
         copied = array.get()
         self._communicator.check()
         return copied
 
 
-class _Calls:
-    """Sends and receives bytes."""
-
-    def __init__(self, handle: Any, stream: int) -> None:
-        from cupy.cuda import nccl
-
-        self.sent = 0
-        self._handle, self._stream, self._byte = handle, stream, nccl.NCCL_UINT8
-
-    def send(self, array: Any, rank: int) -> None:
-        """Send an array to a rank."""
-        if array.nbytes:
-            self._handle.send(array.data.ptr, array.nbytes, self._byte, rank, self._stream)
-            self.sent += array.nbytes
-
-    def receive(self, array: Any, rank: int) -> None:
-        """Receive an array from a rank, which sends as many bytes."""
-        if array.nbytes:
-            self._handle.recv(array.data.ptr, array.nbytes, self._byte, rank, self._stream)
-
-    def all(self, array: Any, everyone: Any) -> None:
-        """Bring the arrays of all ranks to all of them."""
-        self._handle.allGather(array.data.ptr, everyone.data.ptr, array.nbytes, self._byte, self._stream)
-        self.sent += everyone.nbytes - array.nbytes
-
-
 @contextmanager
 def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
-    """Give a rank its communicator, when it is this job's turn.
+    """Yield a rank's communicator when it is this job's turn.
 
     Raises MethodUnavailableError: if a worker has no GPU or no NCCL, or two have the same GPU.
     """
@@ -239,16 +215,15 @@ def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
 
 
 def _communicator(mailbox: Mailbox) -> _Communicator:
+    """Return the kept communicator if all ranks have the same one, else create one."""
     kept = None if not _kept or _kept[0].given_up else _kept[0].identity
     facts = mailbox.gather((kept, *_facts()))
-    addresses = mailbox.addresses
-    for address, (_, reason, _) in zip(addresses, facts, strict=True):
+    workers_of: dict[Any, list[str]] = {}
+    for address, (_, reason, gpu) in zip(mailbox.addresses, facts, strict=True):
         if reason is not None:
             raise MethodUnavailableError(f"worker {address} cannot rank partitions of cuDF: {reason}")
-    gpus: dict[Any, list[str]] = {}
-    for address, (_, _, gpu) in zip(addresses, facts, strict=True):
-        gpus.setdefault(gpu, []).append(address)
-    if shared := next((having for having in gpus.values() if len(having) > 1), None):
+        workers_of.setdefault(gpu, []).append(address)
+    if shared := next((workers for workers in workers_of.values() if len(workers) > 1), None):
         raise MethodUnavailableError(
             f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker a GPU, for "
             "instance with dask_cuda.LocalCUDACluster()."
@@ -256,7 +231,7 @@ def _communicator(mailbox: Mailbox) -> _Communicator:
     if kept is not None and all(identity == kept for identity, _, _ in facts):
         return _kept[0]
     _drop()
-    from cupy.cuda import nccl  # there: every rank has looked
+    from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
     unique = mailbox.gather(nccl.get_unique_id() if mailbox.rank == 0 else None)[0]
     _kept.append(_Communicator(pickle.dumps(unique), mailbox.rank, mailbox.size, unique))
@@ -264,7 +239,7 @@ def _communicator(mailbox: Mailbox) -> _Communicator:
 
 
 def _facts() -> tuple[str | None, Any]:
-    """Say why this worker cannot take part, or None, and which GPU it has."""
+    """Return why this worker cannot take part, or None, and which GPU it has."""
     if reason := runtime.missing():
         return reason, None
     try:

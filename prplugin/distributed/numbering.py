@@ -1,12 +1,14 @@
-"""Vertices as numbers that sort as the result does, and which rank owns which: no rank ever holds the ids of all.
+"""Distributed factorization: a key per vertex that sorts as the result does, and the rank that owns it.
 
-**Integers** are such numbers as they are. Ranks own ranges of them, between splitters taken from samples of both ends,
-so that each owner's ids, sorted, are its part of the result.
+No rank ever holds the ids of all vertices.
 
-**Others** are numbered by where they first appear. Each rank numbers its own rows, and sends what is distinct in them
-to the rank that a hash gives, which so sees every part of an id, and finds the least of its places. Splitters of
-places, weighted by how many edges an id has, then say which rank owns it: that sorts its ids by place and counts on
-from where the rank before it ends. Numbers go back the same way.
+**Integer ids** are their own keys. Ranks own ranges of them, between splitters taken from samples of both endpoints, so
+that each owner's ids, sorted, are its part of the result.
+
+**Other ids** get keys by first appearance. Each rank factorizes its own rows and sends the distinct ids to the rank
+that a hash selects, which so sees all occurrences of an id and finds its first place in the frame. Splitters of places,
+weighted by degree, determine the owner, which sorts its ids by place and counts on from where the rank before it ends.
+Keys travel back the same way.
 """
 
 from __future__ import annotations
@@ -24,33 +26,36 @@ from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import moved, namespace
 from prplugin.types.edges import Integers
 
-__all__ = ["Directory", "Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of"]
+__all__ = [
+    "Directory",
+    "Part",
+    "keys_by_appearance",
+    "keys_of_integers",
+    "owners_of",
+    "pieces_of",
+    "runs_of",
+    "split",
+]
 
 SAMPLES = 1 << 16
-"""Rows whose ends are looked at for splitters, over all ranks."""
+"""Rows sampled to find splitters, over all ranks."""
 
 QUANTILES = 1 << 12
-"""That each rank brings to find splitters of places."""
+"""Quantiles that each rank contributes to the splitters of places."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which rows of the frame a rank holds.
+    """The rows of the frame that a rank holds."""
 
-    `partitions`: Ascending.
-    `starts`: The row of the frame at which each of them begins.
-    `rows`: Of the whole frame.
-    `more`: At which of more vertices those of this rank begin.
-    """
-
-    partitions: list[int]
-    starts: list[int]
-    lengths: list[int]
-    rows: int
-    more: int = 0
+    partitions: list[int]  # ascending
+    starts: list[int]  # row of the frame at which each partition begins
+    lengths: list[int]  # rows of each partition
+    rows: int  # of the whole frame
+    more: int = 0  # offset of this rank's share of the additional vertices
 
     def rows_of(self, local: Integers) -> Integers:
-        """Give the rows of the frame of some rows of this rank."""
+        """Return the rows in the frame of some rows of this rank."""
         begins = np.cumsum([0, *self.lengths])[:-1]
         shifts = np.asarray(self.starts, np.int64) - begins
         nth = np.searchsorted(begins, local, side="right") - 1
@@ -59,7 +64,7 @@ class Part:
         return rows
 
     def places_of(self, local: Integers) -> Integers:
-        """Give the places in the frame of places in this rank's rows: see `by_first_appearance`."""
+        """Return the places in the frame of places in this rank's rows: see `by_first_appearance`."""
         mine = sum(self.lengths)
         places = np.asarray(local, np.int64)
         found = np.empty_like(places)
@@ -70,13 +75,13 @@ class Part:
 
 
 class Directory:
-    """Finds vertices by their ids, after they have been numbered: kept for what is given by vertex later.
+    """Looks up keys by id, for values by vertex that are given after the graph is built.
 
-    `parts` (module): What handles ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    `shared` (list of Shared): What each column of a vertex is.
-    `arrays`, `keys` (list of arrays, array): Ids that this rank looks after, and their numbers; none where ids are
-    numbers.
-    `owned`: The ids that this rank owns, in the order of the result; none where ids are numbers.
+    `parts`: operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `shared` (list of Shared): type of each column of a vertex.
+    `arrays`, `keys` (list of arrays, array): ids whose hash selects this rank, and their keys; [] and None where ids
+    are keys.
+    `owned` (list of arrays): the ids that this rank owns, in the order of the result; [] where ids are keys.
     """
 
     def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
@@ -85,40 +90,37 @@ class Directory:
 
     @property
     def parts(self) -> Any:
-        """What handles ids."""
+        """Module with the operations on ids."""
         return importlib.import_module(self._parts)
 
     @property
     def by_number(self) -> bool:
-        """Whether ids are the numbers."""
+        """Whether ids are their own keys."""
         return self._keys is None
 
     def columns(self, keys: Integers) -> list[Any]:
-        """Give the columns of the vertices that this rank owns, whose numbers these are."""
+        """Return the columns of the vertices that this rank owns, from their keys."""
         return list(self.parts.named([keys] if self.by_number else self._owned, self.shared))
 
     def spelt(self, keys: Integers, rows: Integers) -> list[str]:
-        """Spell out a few of the vertices that this rank owns."""
+        """Format a few of the vertices that this rank owns."""
         return list(self.parts.spelt([keys] if self.by_number else self._owned, rows))
 
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
-        """Give the numbers of ids, -1 where the graph does not have one; every rank asks for its own."""
+        """Return the keys of ids, -1 where the graph does not have one; every rank asks for its own."""
         assert not self.by_number
         owner = self.parts.owners(arrays, self.shared, communicator.size)
         pieces, order = pieces_of(owner, communicator.size)
         asked = communicator.exchange([self.parts.taken(arrays, rows) for rows in pieces])
-        answers = []
-        for ids in asked:
-            rows = self.parts.located(self._arrays, ids, self.shared)
-            known = np.append(self._keys, -1)  # at place -1
-            answers.append(known[rows])
+        known = np.append(self._keys, -1)  # at place -1
+        answers = [known[self.parts.located(self._arrays, ids, self.shared)] for ids in asked]
         keys = np.empty(order.size, np.int64)
         keys[order] = np.concatenate(communicator.exchange(answers))
         return keys
 
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
-    """Say which rank owns each number: rank r from splitters[r - 1] on, and below splitters[r]."""
+    """Return the rank that owns each key: rank r from splitters[r - 1] on, and below splitters[r]."""
     xp = namespace(keys)
     if xp is np:
         found: Integers = np.searchsorted(splitters, keys, side="right")
@@ -130,22 +132,29 @@ def owners_of(keys: Integers, splitters: Integers) -> Integers:
 
 
 def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
-    """Give the rows of each owner, in their order, and all of these one after the other."""
-    pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
-    return pieces, np.concatenate(pieces)
+    """Return the rows of each owner, in their order, and their concatenation."""
+    if namespace(owner) is np:
+        pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
+        return pieces, np.concatenate(pieces)
+    from prplugin.gpu.sort import bits_for, order_of  # imports CuPy, which holds the rows
+
+    ordered, order = order_of(owner, bits_for(size), owned=True)
+    xp = namespace(owner)
+    cuts = xp.searchsorted(ordered, xp.arange(1, size, dtype=ordered.dtype)).tolist()
+    return [order[begin:end] for begin, end in pairwise([0, *cuts, owner.size])], order
 
 
 def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
-    """Cut ascending numbers by owner: where those of each begin and end."""
+    """Return where the keys of each owner begin and end among ascending keys."""
     xp = namespace(keys)
     cuts = xp.searchsorted(keys, xp.asarray(splitters, keys.dtype)).tolist()
     return list(pairwise([0, *cuts, keys.size]))
 
 
 def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers]) -> Integers:
-    """Choose splitters of integer ids: what they are does not depend on which rank holds which partition.
+    """Choose splitters of integer ids; they do not depend on which rank holds which partition.
 
-    `ends`: Sources, destinations and more vertices of this rank.
+    `ends` (list of arrays): sources, destinations and additional vertices of this rank.
     """
     xp = namespace(ends[0])
     stride = max(1, part.rows // SAMPLES)
@@ -173,11 +182,9 @@ def keys_by_appearance(
     labels: list[list[str]],
     shared: list[Shared],
 ) -> tuple[list[Integers], Integers, Directory]:
-    """Number vertices of any kind in the order in which they first appear in the frame.
+    """Number ids of any type in the order in which they first appear in the frame.
 
-    Returns `keys` (list of arrays): Of each end of this rank's rows.
-    Returns `splitters` (array).
-    Returns `directory` (Directory).
+    Returns `keys` (list of arrays): of each endpoint column of this rank's rows.
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(ends, labels, shared)
@@ -186,7 +193,7 @@ def keys_by_appearance(
     for code in codes:
         weights += moved(group_sizes(code, places.size), "host")
 
-    # To the rank that looks after the id.
+    # To the rank that the hash of the id selects.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
     brought = communicator.exchange([(parts.taken(arrays, r), places[r], weights[r]) for r in rows])
     counts = [found.size for _, found, _ in brought]
@@ -195,7 +202,7 @@ def keys_by_appearance(
     np.minimum.at(first, numbers, np.concatenate([found for _, found, _ in brought]))
     degrees = np.bincount(numbers, np.concatenate([found for _, _, found in brought]), first.size)
 
-    # To the rank that owns it, and its number back.
+    # To the rank that owns the id, and its key back.
     by_place = np.argsort(first)
     places_between = _weighted_splitters(communicator, first[by_place], degrees[by_place])
     runs = runs_of(first[by_place], places_between)
@@ -209,22 +216,24 @@ def keys_by_appearance(
     number[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
     mine = parts.together([piece for piece, _ in owned], shared)
     keys = np.empty(first.size, np.int64)
-    keys[by_place] = np.concatenate(communicator.exchange(_cut(number, [found.size for _, found in owned])))
+    keys[by_place] = np.concatenate(communicator.exchange(split(number, [found.size for _, found in owned])))
 
     # To those who asked.
-    answers = communicator.exchange(_cut(keys[numbers], counts))
+    answers = communicator.exchange(split(keys[numbers], counts))
     position = np.empty(order.size, np.int64)
     position[order] = np.concatenate(answers)
     directory = Directory(parts, shared, ids, keys, parts.taken(mine, in_order))
     return [namespace(code).asarray(position)[code] for code in codes], np.array(offsets[1:-1], np.int64), directory
 
 
-def _cut(array: Integers, sizes: list[int]) -> list[Integers]:
-    return np.split(array, np.cumsum(sizes)[:-1])
+def split(array: Any, sizes: list[int]) -> list[Any]:
+    """Split an array into consecutive pieces of these sizes."""
+    ends = np.cumsum(sizes).tolist()
+    return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
-    """Split ascending places of all ranks into as many ranges of about the same weight."""
+    """Choose splitters that divide the places of all ranks, ascending on each, into ranges of about equal weight."""
     heavy = np.cumsum(weights)
     whole = float(heavy[-1]) if heavy.size else 0.0
     at = np.searchsorted(heavy, whole * (np.arange(QUANTILES) + 0.5) / QUANTILES)

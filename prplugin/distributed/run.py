@@ -1,8 +1,8 @@
-"""Starts the program on the workers of a Dask cluster, one task each, and watches over it until it ends.
+"""The driver: starts the program on the workers of a Dask cluster, one task per worker, and watches it until it ends.
 
-What Dask does well is left to it: it makes the partitions and says where they lie, it places and starts the tasks, it
-keeps a worker's part of the graph, and of the result, and forgets them when nobody holds them any more. What it cannot
-know is that these tasks wait for one another. So when one fails, or its worker is lost, the others are told to give up.
+Dask computes the partitions and knows where they are, starts the tasks, and keeps each worker's part of the graph and
+of the result until nobody refers to them. What it cannot know is that these tasks wait for one another. So when one
+fails, or its worker is lost, the driver tells the others to give up.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
@@ -27,7 +27,7 @@ from prplugin.distributed.ranks import Report
 from prplugin.distributed.shard import Shard, build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
 from prplugin.frames import cudf, dask
-from prplugin.frames.columns import Columns, resolve
+from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
@@ -40,34 +40,37 @@ __all__ = ["DistributedGraph"]
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
-"""Between two looks at which workers there are."""
+POLL_SECONDS = 0.5
+"""Interval at which the driver checks that no worker is lost."""
 
-TELLING_SECONDS = 10.0
-"""For which a call that failed waits at most until workers have heard of it."""
+ABANDON_SECONDS = 10.0
+"""Timeout for telling the workers that a call has failed."""
 
 SCATTERED = 1 << 20
-"""Bytes of what a caller gives for a worker from which it goes there by itself, not with the task."""
+"""Size in bytes from which a worker's share of an argument is scattered instead of sent with the task."""
 
-_with_offices: WeakSet[Client] = WeakSet()
+_with_plugin: WeakSet[Client] = WeakSet()
 
 
 class DistributedGraph:
-    """A graph on the workers of a cluster. A one-shot graph is not waited for before it is ranked."""
+    """A graph on the workers of a cluster; unless it is lasting, the driver does not wait until it is built."""
+
+    n: int  # vertices; like m, of a lasting graph only
+    m: int  # directed edges
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
         self._client, self._names = client, columns.vertex_names
         self._parts_of = dask.parts_name(frame)
-        if client not in _with_offices:
-            client.register_plugin(mailbox.Offices())
-            _with_offices.add(client)
+        if client not in _with_plugin:
+            client.register_plugin(mailbox.MessagePlugin())
+            _with_plugin.add(client)
         partitions, like, columns_in_use = dask.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
         more = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
         self._addresses = _workers(client)
         try:
-            places = _places(client, partitions, self._addresses)
+            assigned = _assigned(client, partitions, self._addresses)
         except KeyError:
             dask.refuse_absent_columns(frame, columns)
             raise
@@ -75,54 +78,33 @@ class DistributedGraph:
         self._job = _Job(client, self._addresses)
         self._shards = [
             self._job.submit(
-                _build, rank, self._parts_of, [partitions[p] for p in mine], mine, like, columns_in_use, shares[rank],
-                how.directed, how.duplicates,
+                _build, rank, how.directed, how.duplicates, self._parts_of, [partitions[p] for p in mine], mine, like,
+                columns_in_use, shares[rank],
             )
-            for rank, mine in enumerate(places)
+            for rank, mine in enumerate(assigned)
         ]  # fmt: skip
-        self._sizes: tuple[int, int] | None = None
         if lasting:
-            self._wait()
+            size = client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
+            self.n, self.m = self._job.result([*self._shards, size], size)
 
     def _sent(self, shares: list[Any]) -> list[Any]:
-        """Send what is large to its worker; the task then finds it there."""
+        """Scatter large shares to their workers, where the tasks find them."""
         return [
             self._client.scatter([share], workers=[address], hash=False)[0] if safe_sizeof(share) > SCATTERED else share
             for share, address in zip(shares, self._addresses, strict=True)
         ]
 
-    def _wait(self) -> None:
-        """Wait until the graph is made."""
-        size = self._client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
-        self._sizes = self._job.result([*self._shards, size], size)
-
-    @property
-    def n(self) -> int:
-        """Number of vertices."""
-        assert self._sizes is not None
-        return self._sizes[0]
-
-    @property
-    def m(self) -> int:
-        """Number of directed edges."""
-        assert self._sizes is not None
-        return self._sizes[1]
-
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Series of Dask; of several columns, a frame."""
         with watching(False) as watch:
-            frame = self.rank(
-                Options(alpha=0.0), GivenByVertex(), watch
-            ).frame  # one iteration, the order of every ranking
+            frame = self.rank(Options(alpha=0.0), GivenByVertex(), watch).frame  # a single iteration
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
 
     def csr(self) -> Compressed:
         """Raise: no process holds all edges."""
         raise _not_in_one_memory("holds its arrays")
 
-    def csc(self) -> Compressed:
-        """Raise: no process holds all edges."""
-        raise _not_in_one_memory("holds its arrays")
+    csc = csr
 
     def estimate(self) -> Estimate:
         """Raise: no process holds all edges."""
@@ -132,12 +114,13 @@ class DistributedGraph:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._parts_of)
-        for what, wanted in (
-            ("seeds", given.seeds is not None),
-            ("among", given.among is not None),
-            ("certified=True", options.certified),
-        ):
-            if wanted:
+        needing = {
+            "seeds": given.seeds is not None,
+            "among": given.among is not None,
+            "certified=True": options.certified,
+        }
+        for what, needed in needing.items():
+            if needed:
                 raise _not_in_one_memory(f"has all ranks, which {what} needs")
         size = len(self._addresses)
         shares = {
@@ -148,18 +131,10 @@ class DistributedGraph:
         job = _Job(self._client, self._addresses, self._job)
         job.check_workers()
         topic = _watched(self._client, watch, options)
-        ranked = [
-            job.submit(
-                _rank,
-                rank,
-                shard,
-                self._names,
-                options,
-                {what: share[rank] for what, share in shares.items()},
-                topic if rank == 0 else None,
-            )
-            for rank, shard in enumerate(self._shards)
-        ]
+        ranked = []
+        for rank, shard in enumerate(self._shards):
+            by_vertex = {what: share[rank] for what, share in shares.items()}
+            ranked.append(job.submit(_rank, rank, shard, self._names, options, by_vertex, topic if rank == 0 else None))
         pairs = list(zip(ranked, self._addresses, strict=True))
         frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
         report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
@@ -189,7 +164,7 @@ def _not_in_one_memory(what: str) -> MethodUnavailableError:
 
 
 def _watched(client: Client, watch: Watch, options: Options) -> str | None:
-    """Let the first rank tell this process of its iterations, if anyone here wants to know; give the topic."""
+    """Subscribe to the iterations of the first rank if progress is shown; return the topic, or None."""
     if not watch.wanted:
         return None
     watch.stage("edges")
@@ -200,7 +175,7 @@ def _watched(client: Client, watch: Watch, options: Options) -> str | None:
 
 
 class _Job:
-    """Tasks, one a worker, that wait for one another."""
+    """Tasks, one per worker, that wait for one another, and those of the job before that they depend on."""
 
     def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
         self._client, self._addresses = client, addresses
@@ -208,7 +183,7 @@ class _Job:
         self._names: list[str] = [self._name] if before is None else [*before._names, self._name]
 
     def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
-        """Begin the task of a rank, on its worker and no other; never again by itself."""
+        """Start the task of a rank, on its worker and no other, without retries."""
         key = f"{self._name}-{rank}"
         return self._client.submit(
             _task, do, self._name, self._addresses, rank, key, *arguments,
@@ -216,18 +191,12 @@ class _Job:
         )  # fmt: skip
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
-        """Wait for tasks, and give the result of one; if one fails or loses its worker, the others give up.
-
-        Raises
-        ------
-        WorkerLostError
-            If a worker is lost meanwhile.
-        """
+        """Wait for tasks and return the result of one; if one fails or loses its worker, make the others give up."""
         left = set(futures)
         try:
             while left:
                 try:
-                    done = distributed.wait(left, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED").done
+                    done = distributed.wait(left, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
                     self.check_workers()
                     continue
@@ -236,20 +205,18 @@ class _Job:
                         self._raise(future)
                 left -= done
             result = wanted.result()
-            self._let_go(futures)
+            # Let Dask recompute lost results on any worker, where that fails at once (`_task`): it would wait for ever
+            # for a worker that is gone.
+            anywhere = {future.key: self._addresses for future in futures}
+            self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
             return result
         except BaseException as error:
-            self._abandon(futures, str(error) or type(error).__name__)
+            # On a thread: a worker that does not answer is not waited for long.
+            reason = str(error) or type(error).__name__
+            abandoning = threading.Thread(target=self._abandon, args=(futures, reason), daemon=True)
+            abandoning.start()
+            abandoning.join(ABANDON_SECONDS)
             raise
-
-    def _let_go(self, futures: list[Future]) -> None:
-        """Let tasks that are done go to any worker.
-
-        Should what they left be lost, Dask does them again, one by one: on another worker that is an error at once
-        (`_task`), while for the one that is gone it would wait for ever.
-        """
-        anywhere = {future.key: self._addresses for future in futures}
-        self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
 
     def check_workers(self) -> None:
         """Raise WorkerLostError if one of the workers is gone."""
@@ -263,6 +230,7 @@ class _Job:
             )
 
     def _raise(self, failed: Future) -> None:
+        """Raise the error of a task that did not finish; name the lost worker if that is the cause."""
         if failed.status == "error":
             error = failed.exception()
             if isinstance(error, (WorkerLostError, distributed.scheduler.KilledWorker, OSError)):
@@ -275,19 +243,14 @@ class _Job:
         raise WorkerLostError(f"Dask gave up a task of this call: it is {failed.status}.")
 
     def _wait_for_loss(self) -> None:
-        """Give the scheduler a few seconds to notice that a worker is lost, and name it."""
-        until = time.monotonic() + 10 * LOOK_SECONDS
+        """Raise WorkerLostError if the scheduler notices within a few seconds that a worker is lost."""
+        until = time.monotonic() + 10 * POLL_SECONDS
         while time.monotonic() < until:
             self.check_workers()
-            time.sleep(LOOK_SECONDS / 5)
+            time.sleep(POLL_SECONDS / 5)
 
     def _abandon(self, futures: list[Future], reason: str) -> None:
-        """Tell those that are left to give up; one that does not answer is not waited for long."""
-        telling = threading.Thread(target=self._tell, args=(futures, reason), daemon=True)
-        telling.start()
-        telling.join(TELLING_SECONDS)
-
-    def _tell(self, futures: list[Future], reason: str) -> None:
+        """Tell the workers that are left to give up."""
         there = [address for address in self._addresses if address in _workers(self._client)]
         for name in self._names:
             self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")
@@ -296,13 +259,13 @@ class _Job:
 
 METHODS = {
     "prplugin.frames._pandas_parts": ("numpy", "numba"),
-    "prplugin.frames._cudf_parts": ("persistent", "blocked"),
+    "prplugin.frames._cudf_parts": ("persistent", "propagation-blocking"),
 }
-"""That can work on a part of the rows, by where the partitions lie."""
+"""Methods available for each memory space of the partitions."""
 
 
 def _check_method(options: Options, parts_name: str) -> None:
-    """Raise unless the method can work on a part of the rows, and takes the options."""
+    """Raise unless the method is available on several workers and takes the options."""
     able = METHODS[parts_name]
     if options.method in able:
         check_options(methods()[options.method], options.method_options)
@@ -324,8 +287,12 @@ def _check_method(options: Options, parts_name: str) -> None:
 
 
 def _workers(client: Client) -> list[str]:
-    """Give the addresses of the workers, in the order of their names."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
+    """Return the addresses of the workers, in the order of their names."""
+    # Not `client.scheduler_info`, whose periodic update without workers may come between its query and its result.
+    try:
+        workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError as error:
+        raise WorkerLostError(f"the Dask scheduler cannot be reached: {error}") from error
     if not workers:
         raise PageRankError(
             "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
@@ -333,70 +300,62 @@ def _workers(client: Client) -> list[str]:
     return sorted(workers, key=lambda address: (str(type(workers[address]["name"])), workers[address]["name"]))
 
 
-def _places(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
-    """Say which rank takes which partitions: one that has them; of several, one that has taken the fewest."""
+def _assigned(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
+    """Assign each partition to a rank that holds it; of several, to the one that has the fewest so far."""
     distributed.wait(partitions)
     for partition in partitions:
         if partition.status != "finished":
             partition.result()
     holders = client.who_has(partitions)
-    taken: list[list[int]] = [[] for _ in addresses]
+    assigned: list[list[int]] = [[] for _ in addresses]
     rank_of = {address: rank for rank, address in enumerate(addresses)}
     for number, partition in enumerate(partitions):
-        having = [rank_of[address] for address in holders[partition.key] if address in rank_of]
-        taken[min(having or range(len(addresses)), key=lambda rank: (len(taken[rank]), rank))].append(number)
-    return taken
+        ranks_with = [rank_of[address] for address in holders[partition.key] if address in rank_of]
+        fewest = min(ranks_with or range(len(addresses)), key=lambda rank: (len(assigned[rank]), rank))
+        assigned[fewest].append(number)
+    return assigned
 
 
 # --- on the workers -------------------------------------------------------------------------------------------------
 
 
 def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *arguments: Any) -> Any:
-    """Run what a rank does for a job, and leave its place among the worker's tasks to others meanwhile.
+    """Run a rank's part of a job, outside the worker's thread pool.
 
-    Jobs of two clients that each wait for the place of the other would wait for ever.
+    Otherwise jobs of two clients, each waiting for a thread that the other occupies, would wait for ever.
     """
-    if get_worker().address != addresses[rank]:
+    worker = get_worker()
+    if worker.address != addresses[rank]:
         raise WorkerLostError(
             f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
         )
     secede()
-    with mailbox.opened(job, addresses, rank, key) as letters:
-        return do(letters, *arguments)
+    with closing(mailbox.Mailbox(worker, job, addresses, rank, key)) as messages:
+        return do(messages, *arguments)
 
 
 @contextmanager
-def _where(parts: Any, letters: mailbox.Mailbox) -> Iterator[Communicator]:
-    """Give what reaches the other ranks from where the partitions lie, and work there."""
+def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicator]:
+    """Yield the communicator for the memory space of the partitions, and allocate there."""
     if parts.place == "host":
-        yield letters
+        yield messages
         return
     from prplugin.distributed import nccl  # imports CuPy, which cuDF has
 
-    with nccl.connected(letters) as communicator, cudf.on_cudf_stream(), runtime.allocating("device"):
+    with nccl.connected(messages) as communicator, cudf.on_cudf_stream(), runtime.allocating("device"):
         yield communicator
 
 
 def _build(
-    letters: mailbox.Mailbox,
-    parts_name: str,
-    frames: list[Any],
-    partitions: list[int],
-    like: Any,
-    columns: Columns,
-    more: list[Any] | None,
-    directed: bool,
-    duplicates: Duplicates,
+    messages: mailbox.Mailbox, directed: bool, duplicates: Duplicates, parts_name: str, *arguments: Any
 ) -> Shard:
     parts = dask.parts(parts_name)
-    with _where(parts, letters) as communicator:
-        return build(
-            communicator, parts, frames, partitions, like, columns, more, directed=directed, duplicates=duplicates
-        )
+    with _communicator(parts, messages) as communicator:
+        return build(communicator, parts, *arguments, directed=directed, duplicates=duplicates)
 
 
 def _rank(
-    letters: mailbox.Mailbox,
+    messages: mailbox.Mailbox,
     shard: Shard,
     names: list[Any],
     options: Options,
@@ -409,7 +368,7 @@ def _rank(
         if topic is not None:
             worker.log_event(topic, [iterations, float(bound)])
 
-    with _where(shard.directory.parts, letters) as communicator:
+    with _communicator(shard.directory.parts, messages) as communicator:
         return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
 
 

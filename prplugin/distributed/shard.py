@@ -1,9 +1,9 @@
-"""A rank's part of the graph: the vertices that it owns, their in-edges, and what it exchanges for them.
+"""A rank's part of the graph: the vertices that it owns, their in-edges, and its ghosts.
 
-A rank owns the vertices of a range of numbers (`numbering`), and all edges that lead to them. Vertices of other ranks
-that have edges to it are its ghosts: a graph of both, without edges into ghosts, is all that a method has to know. The
-owner of a ghost keeps a list of who has it, in the order in which they do; along these lists go out-weights once, and
-contributions in every iteration, and nothing else.
+A rank owns the vertices of a range of keys (`numbering`) and all their in-edges. Sources of these edges that other
+ranks own are its ghosts: a graph of both, without edges into ghosts, is all that a method has to know. Each rank knows
+which of its vertices are ghosts elsewhere, in the order that they have there; along these lists it sends out-weights
+once and contributions in every iteration, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, agreed, all_agreed, largest, offsets_of_ranks
-from prplugin.distributed.numbering import Directory, Part, keys_by_appearance, keys_of_integers, owners_of, runs_of
+from prplugin.distributed.numbering import (
+    Directory,
+    Part,
+    keys_by_appearance,
+    keys_of_integers,
+    owners_of,
+    pieces_of,
+    runs_of,
+    split,
+)
 from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, refusal
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import Shared, ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
@@ -34,50 +43,41 @@ __all__ = ["Shard", "build"]
 
 @dataclass
 class Shard:
-    """What a rank keeps of a graph.
+    """A rank's part of a graph.
 
-    `adjacency`: Vertices 0 .. rows - 1 are those that the rank owns, in the order of the result; after them come its
-    ghosts, by owner. Its out-weights are those in the whole graph.
-    `rows`: How many it owns.
-    `offsets`: At which vertex of the whole graph those of each rank begin, and how many there are.
-    `m`, `longest`, `largest`: Edges of the whole graph, the most in-edges of a vertex, and the most edges that a rank
-    has.
-    `sent`: Of the vertices that it owns, those that each rank has for ghosts, in the order in which it has them.
-    `ghosts`: How many of each rank's vertices are ghosts here.
-    `chain`: Roundings that an out-weight carries at most, on any rank.
-    `keys`: The numbers of the vertices that it owns, ascending.
-    `seconds`: What each stage took.
+    Vertices 0 .. rows - 1 of `adjacency` are those that the rank owns, in the order of the result; after them come its
+    ghosts, by owner. Its out-weights are those of the whole graph.
     """
 
     adjacency: Adjacency
     rows: int
-    offsets: list[int]
-    m: int
-    longest: int
-    largest: int
-    sent: list[Integers]
-    ghosts: list[int]
-    chain: int
-    keys: Integers
+    offsets: list[int]  # of each rank's vertices in the whole graph, and their number
+    m: int  # edges of the whole graph
+    largest: int  # most edges that a rank has
+    sent: list[Integers]  # the vertices that are ghosts of each rank, in the order that they have there
+    ghosts: list[int]  # number of ghosts by owner
+    keys: Integers  # of the vertices that the rank owns, ascending
     splitters: Integers
     directory: Directory
-    seconds: dict[str, float] = field(default_factory=dict)
+    longest: int = 0  # largest in-degree of the whole graph
+    chain: int = 0  # rounding depth of an out-weight, at most, on any rank
+    seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of the construction
 
     @property
     def n(self) -> int:
-        """How many vertices the whole graph has."""
+        """Number of vertices of the whole graph."""
         return self.offsets[-1]
 
 
 class Stages:
-    """Takes the time of one stage after the other."""
+    """Durations of consecutive stages."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._began = time.perf_counter()
 
     def done(self, stage: str) -> None:
-        """Say that a stage ends, and with it the next begins."""
+        """Record the end of a stage, at which the next begins."""
         now = time.perf_counter()
         self.seconds[stage] = now - self._began
         self._began = now
@@ -85,12 +85,12 @@ class Stages:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Edges by number, in the order of the frame."""
+    """Edges by the keys of their endpoints, in the order of the frame."""
 
     source: Integers
     target: Integers
     weights: Floats | None
-    rows: Integers | None  # of the frame, where anyone asks
+    rows: Integers | None = None  # rows in the frame, for errors
 
     def columns(self) -> list[Any]:
         return [self.source, self.target, self.weights, self.rows]
@@ -108,13 +108,13 @@ def build(
     directed: bool,
     duplicates: Duplicates,
 ) -> Shard:
-    """Make a graph together.
+    """Build the graph, on all ranks together.
 
-    `parts` (module): What handles ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    `frames`: The partitions that this rank holds, in their order.
-    `partitions`: Which they are.
-    `like` (frame): Without rows, of the type of all partitions.
-    `more` (list of pandas Series, or None): This rank's share of more vertices, column by column.
+    `parts`: operations on ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `frames` (list of frames): the partitions that this rank holds, in their order.
+    `partitions`: their numbers.
+    `like`: without rows, of the type of all partitions.
+    `more` (list of pandas Series, or None): this rank's share of additional vertices, column by column.
     """
     stages = Stages()
     part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))
@@ -142,13 +142,12 @@ def build(
         keys, splitters, directory = keys_by_appearance(communicator, parts, part, ends, labels, shared)
     del ends, frames
     stages.done("number")
-    # What the frame's memory holds is not to be changed: copied where nothing else copies it.
-    numbered = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
+    rows = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
-    shard = _renumbered(communicator, numbered, keys[2] if more is not None else keys[0][:0], splitters, directory)
+    shard = _factorized(communicator, rows, keys[2] if more is not None else keys[0][:0], splitters, directory)
     stages.done("renumber")
-    del numbered
-    shard.longest = largest(communicator, _longest(shard))
+    del rows
+    shard.longest = largest(communicator, shard.adjacency.largest_in_degree if shard.adjacency.n else 0)
     _find_out_weights(communicator, shard, f"column {columns.weight_name!r}")
     stages.done("layout")
     shard.seconds = stages.seconds
@@ -159,7 +158,7 @@ def build(
 
 
 def _part(communicator: Communicator, lengths: list[int], partitions: list[int], more: int) -> Part:
-    """Find which rows of the frame this rank holds."""
+    """Return the rows of the frame that this rank holds."""
     everyone = communicator.gather((dict(zip(partitions, lengths, strict=True)), more))
     length_of = {partition: length for lengths, _ in everyone for partition, length in lengths.items()}
     starts, rows = {}, 0
@@ -178,27 +177,22 @@ def _shared(
     more: list[Any] | None,
     labels: list[list[str]],
 ) -> list[Shared]:
-    """Find what the columns of a vertex are in all partitions."""
+    """Determine the common type of each column of a vertex over all partitions."""
 
     def facts() -> tuple[Any, Any]:
         of_partitions = facts_of_partitions(parts, pieces, part.partitions, part.starts, labels)
-        of_more = (
-            None if more is None else [parts.facts(column, name) for column, name in zip(more, labels[2], strict=True)]
-        )
+        of_more = more and [parts.facts(column, name) for column, name in zip(more, labels[2], strict=True)]
         return list(zip(part.partitions, of_partitions, strict=True)), of_more
 
     everyone = all_agreed(communicator, facts)
-    # In the order of the partitions, whoever holds which.
     found = [facts for _, facts in sorted((pair for pairs, _ in everyone for pair in pairs), key=itemgetter(0))]
-    # The same on every rank, errors included.
-    return [
-        parts.as_shared(
-            [[facts[end][column] for facts in found] for end in range(2)]
-            + ([] if more is None else [[of_more[column] for _, of_more in everyone]]),
-            [label[column] for label in labels],
-        )
-        for column in range(len(labels[0]))
-    ]
+    shared = []
+    for column, column_labels in enumerate(zip(*labels, strict=True)):
+        ends = [[of_ends[end][column] for of_ends in found] for end in range(2)]
+        if more is not None:
+            ends.append([of_more[column] for _, of_more in everyone])
+        shared.append(parts.as_shared(ends, list(column_labels)))
+    return shared
 
 
 # --- to the owners of the targets ---------------------------------------------------------------------------------
@@ -214,34 +208,27 @@ def _rows_of(
     directed: bool,
     duplicates: Duplicates,
 ) -> _Rows:
-    """Bring every edge to the rank that owns its target, in the order of the frame."""
+    """Send every edge to the rank that owns its target; keep the order of the frame."""
     source, target = keys[:2]
     xp = namespace(source)
     if duplicates != "sum":
-        # Both rows of a pair to the same rank, even where they name its ends the other way round.
-        whole = xp.asarray(part.rows_of(np.arange(source.size))) if duplicates == "error" else None
-        meeting = target if directed else xp.maximum(source, target)
-        rows = _shuffled(
-            communicator, part, _Rows(source, target, weights, whole), owners_of(meeting, splitters), part.lengths
-        )
+        # Both rows of a pair go to the same rank, even where their endpoints are swapped.
+        in_frame = xp.asarray(part.rows_of(np.arange(source.size))) if duplicates == "error" else None
+        owner = owners_of(target if directed else xp.maximum(source, target), splitters)
+        rows = _shuffled(communicator, part, _Rows(source, target, weights, in_frame), owner)
         rows = agreed(communicator, partial(_one_a_pair, rows, duplicates, directed=directed))
         if directed:
             return rows
-        lengths, here = [rows.source.size], replace(part, partitions=[communicator.rank])
-        source, target, weights, part = rows.source, rows.target, rows.weights, here
-    else:
-        lengths = part.lengths
-    owner = owners_of(target, splitters)
-    rows = _shuffled(communicator, part, _Rows(source, target, weights, None), owner, lengths)
+        source, target, weights = rows.source, rows.target, rows.weights
+        part = replace(part, partitions=[communicator.rank], lengths=[source.size])
+    rows = _shuffled(communicator, part, _Rows(source, target, weights), owners_of(target, splitters))
     if directed:
         return rows
-    # The way back, to the owner of the source; a self-loop has none.
-    there = owners_of(source, splitters)
+    # Reverse edges go to the owner of the source; self-loops have none.
     back = xp.flatnonzero(source != target)
-    ends = np.cumsum(lengths)
-    lengths = np.diff(np.searchsorted(_host(back), ends), prepend=0).tolist()
-    reverse = _Rows(target[back], source[back], None if weights is None else weights[back], None)
-    others = _shuffled(communicator, part, reverse, there[back], lengths)
+    part = replace(part, lengths=_counts_below(back, part.lengths))
+    reverse = _Rows(target[back], source[back], None if weights is None else weights[back])
+    others = _shuffled(communicator, part, reverse, owners_of(source, splitters)[back])
     together: list[Any] = [
         None if one is None else xp.concatenate([one, other])
         for one, other in zip(rows.columns(), others.columns(), strict=True)
@@ -253,58 +240,39 @@ def _host(array: Any) -> Any:
     return moved(array, "host")
 
 
-def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Integers, lengths: list[int]) -> _Rows:
-    """Send rows to their owners; there they stand in the order of the frame again, whoever held which partition."""
+def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
+    """Count ascending row numbers by partition."""
+    ends = namespace(rows).asarray(np.cumsum(lengths, dtype=np.int64).astype(rows.dtype))
+    counts: list[int] = np.diff(_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
+    return counts
+
+
+def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Integers) -> _Rows:
+    """Send rows to their owners, and restore the order of the frame there, whoever held which partition."""
     size = communicator.size
-    xp = namespace(owner)
     if size == 1:
         return rows
-    order, bounds = _by_owner(owner, size)
-    # How many rows of each partition go to each rank.
-    ends = np.cumsum(lengths, dtype=np.int64).astype(order.dtype)
-    counts = [
-        np.diff(_host(xp.searchsorted(order[begin:end], xp.asarray(ends))), prepend=0).tolist()
-        for begin, end in pairwise(bounds)
-    ]
-    everyone = communicator.gather((part.partitions, counts))
-    here = [
-        (partition, rank, count)
-        for rank, (partitions, sent) in enumerate(everyone)
-        for partition, count in zip(partitions, sent[communicator.rank], strict=True)
-    ]
-    ordered = sorted(here)
-    cuts: dict[tuple[int, int], tuple[int, int]] = {}
-    at = dict.fromkeys(range(size), 0)
-    for partition, rank, count in here:
-        cuts[partition, rank] = at[rank], at[rank] + count
-        at[rank] += count
+    pieces, order = pieces_of(owner, size)
+    sizes = [piece.size for piece in pieces]
+    everyone = communicator.gather((part.partitions, [_counts_below(piece, part.lengths) for piece in pieces]))
+    received = []  # partition, rank that held it, and where its rows begin and end among those of that rank
+    for rank, (partitions, sent) in enumerate(everyone):
+        ends = np.cumsum([0, *sent[communicator.rank]]).tolist()
+        received += [(partition, rank, *cut) for partition, cut in zip(partitions, pairwise(ends), strict=True)]
+    received.sort()
 
-    def moved_to(column: Any) -> Any:
+    def shuffled(column: Any) -> Any:
         if column is None:
             return None
-        sorted_column = column[order]
-        came = communicator.swap([sorted_column[begin:end] for begin, end in pairwise(bounds)])
-        pieces = [came[rank][slice(*cuts[partition, rank])] for partition, rank, _ in ordered]
-        return xp.concatenate(pieces) if pieces else came[0][:0]
+        arrays = communicator.swap(split(column[order], sizes))
+        in_order = [arrays[rank][begin:end] for _, rank, begin, end in received]
+        return namespace(column).concatenate(in_order) if in_order else arrays[0][:0]
 
-    return _Rows(*(moved_to(column) for column in rows.columns()))
-
-
-def _by_owner(owner: Integers, size: int) -> tuple[Integers, list[int]]:
-    """Give rows in the order of their owners, and where those of each begin and end."""
-    if namespace(owner) is not np:
-        from prplugin.gpu.sort import bits_for, order_of  # imports CuPy, which holds the rows
-
-        ordered, order = order_of(owner, bits_for(size), owned=True)
-        xp = namespace(owner)
-        cuts = xp.searchsorted(ordered, xp.arange(1, size, dtype=ordered.dtype)).tolist()
-        return order, [0, *cuts, owner.size]
-    pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
-    return np.concatenate(pieces), np.cumsum([0, *(piece.size for piece in pieces)]).tolist()
+    return _Rows(*(shuffled(column) for column in rows.columns()))
 
 
 def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
-    """Keep the first or the last row of each pair that has come here, or refuse repeated pairs."""
+    """Keep the first or the last row of each pair on this rank, or refuse repeated pairs."""
     (source, target), ids = renumber([rows.source, rows.target])
     try:
         kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
@@ -313,16 +281,16 @@ def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows
             raise
         found = _host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
-    return _Rows(ids[kept.source], ids[kept.destination], kept.weights, None)
+    return _Rows(ids[kept.source], ids[kept.destination], kept.weights)
 
 
 # --- vertices and ghosts ------------------------------------------------------------------------------------------
 
 
-def _renumbered(
+def _factorized(
     communicator: Communicator, rows: _Rows, more: Integers, splitters: Integers, directory: Directory
 ) -> Shard:
-    """Find which vertices this rank owns and which are its ghosts, and number the ends of its edges by both."""
+    """Determine the vertices that this rank owns and its ghosts, and factorize the endpoints of its edges."""
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
     (codes,), sources = renumber([rows.source])
@@ -330,9 +298,8 @@ def _renumbered(
     asked = communicator.swap([sources[begin:end] for begin, end in runs])
     owner = owners_of(more, splitters)
     named = communicator.swap([more[owner == one] for one in range(size)])
-    columns, keys = renumber([rows.target, xp.concatenate(asked), xp.concatenate(named)])
-    targets, wanted, _ = columns
-    sent = _split(wanted, [ids.size for ids in asked])
+    (targets, wanted, _), keys = renumber([rows.target, xp.concatenate(asked), xp.concatenate(named)])
+    sent = split(wanted, [ids.size for ids in asked])
     ghosts = [0 if one == rank else end - begin for one, (begin, end) in enumerate(runs)]
     n = keys.size + sum(ghosts)
     slots = xp.empty(sources.size, index_dtype(n))
@@ -351,20 +318,13 @@ def _renumbered(
         rows=keys.size,
         offsets=offsets_of_ranks(communicator, keys.size),
         m=sum(m),
-        longest=0,
         largest=max(m),
         sent=sent,
         ghosts=ghosts,
-        chain=0,
         keys=keys,
         splitters=splitters,
         directory=directory,
     )
-
-
-def _split(array: Integers, sizes: list[int]) -> list[Integers]:
-    ends = np.cumsum(sizes).tolist()
-    return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _extent(weights: Floats | None) -> tuple[float, float]:
@@ -375,30 +335,24 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
     return extremes([], weights)[2:]
 
 
-def _longest(shard: Shard) -> int:
-    return shard.adjacency.largest_in_degree if shard.adjacency.n else 0
-
-
 def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
-    """Add up what of a vertex's out-weight each rank has, where it is owned, and tell those who have it for a ghost."""
+    """Sum the out-weight of each vertex over all ranks, on its owner, and send it to those that have it as a ghost."""
     adjacency, rank = shard.adjacency, communicator.rank
     xp = namespace(adjacency.out_weight)
     partial_sums = adjacency.out_weight
     mine = partial_sums[: shard.rows].copy()
-    of_ghosts = _split(partial_sums[shard.rows :], shard.ghosts)
-    for one, weights in enumerate(communicator.swap(of_ghosts)):
+    for one, weights in enumerate(communicator.swap(split(partial_sums[shard.rows :], shard.ghosts))):
         if one != rank:
             with np.errstate(over="ignore"):  # checked below
                 mine[shard.sent[one]] += weights
-    # As many additions as ranks, at most, after those of a rank.
+    # A rank's own roundings, and at most one addition per rank.
     shard.chain = largest(communicator, adjacency.out_weight_chain) + communicator.size if adjacency.weighted else 0
     agreed(communicator, lambda: _check_range(shard, mine, label))
-    whole = xp.full(adjacency.n, np.nan)  # of ghosts, where every edge counts 1, nobody asks
-    whole[: shard.rows] = mine
+    out_weight = xp.full(adjacency.n, np.nan)  # that of ghosts is used with edge weights alone
+    out_weight[: shard.rows] = mine
     if adjacency.weighted:
-        answers = communicator.swap([mine[vertices] for vertices in shard.sent])
-        whole[shard.rows :] = xp.concatenate(answers)
-    adjacency.know_out_weight(whole, shard.chain)
+        out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))
+    adjacency.know_out_weight(out_weight, shard.chain)
 
 
 def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:

@@ -1,4 +1,4 @@
-"""One row of each pair of vertices, on the GPU: see pairs.cu."""
+"""Deduplication of edges by their pair of vertices, on the GPU: see pairs.cu."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sort import KEYS, VALUES, bits_for, order_of, state_type
+from prplugin.gpu.sort import bits_for, order_of, state_type
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 __all__ = ["repeated", "without"]
 
 
 def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
-    """Mark all rows of each pair but the first, or the last; at the most 17 bytes an edge are held meanwhile.
+    """Mark all rows of each pair but the first, or the last; the peak memory is 17 bytes per edge.
 
-    Returns `marks` (array of m bytes): 1 on a row whose pair another one stands for, else 0.
-    Returns `count` (int): How many such rows there are.
+    Returns `marks` (array of m bytes): 1 for each row to drop, else 0.
+    Returns `count`: number of marked rows.
     """
     m, bits = edges.m, bits_for(edges.n)
     if not m:
@@ -39,7 +39,7 @@ def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int
 
 
 def without(edges: Edges, marks: Integers, count: int) -> Edges:
-    """Copy all rows but the marked, in their order; `count` says how many are marked."""
+    """Copy the rows that are not marked, in their order; `count` is the number of marked rows."""
     blocks, kept = blocks_for_each(edges.m), edges.m - count
     states = cupy.zeros(blocks + 1, state_type(edges.m))
     source, destination = (cupy.empty(kept, edges.source.dtype) for _ in range(2))
@@ -59,8 +59,8 @@ def _kernel(name: str, edges: Edges) -> Any:
     return runtime.kernel(
         "gpu/pairs.cu",
         name,
-        index_t=VALUES[edges.source.itemsize],
-        order_t=VALUES[index_dtype(edges.m).itemsize],
-        state_t=KEYS[state_type(edges.m).itemsize],
+        index_t=runtime.ctype(edges.source.dtype),
+        order_t=runtime.ctype(index_dtype(edges.m)),
+        state_t=runtime.ctype(state_type(edges.m)),
         WEIGHTED=int(edges.weights is not None),
     )

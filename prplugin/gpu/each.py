@@ -1,4 +1,4 @@
-"""How kernels are launched whose threads go through items with each.cuh."""
+"""Launch configuration of the kernels that use each.cuh."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["THREADS", "blocks_for_each"]
 THREADS = 256
 
 AT_A_TIME = 8
-"""Items that a thread takes at once: that of each.cuh."""
+"""Items per thread, as in each.cuh."""
 
 
 def blocks_for_each(count: int) -> int:
-    """Give the blocks of THREADS threads that so many items need, AT_A_TIME a thread."""
+    """Return the number of blocks of THREADS threads for so many items, AT_A_TIME per thread."""
     return runtime.blocks_for(count, THREADS * AT_A_TIME)

@@ -1,4 +1,4 @@
-"""Edges from columns of integer ids, and of weights, on the GPU: see grouped.cu."""
+"""Edges from columns of integer ids and weights, on the GPU: see grouped.cu."""
 
 from __future__ import annotations
 
@@ -13,38 +13,31 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.factorize import FEW, IDS, counted_marks, extremes, number, widened
+from prplugin.gpu.factorize import FEW, counted_marks, extremes, number, widened
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
 __all__ = ["GivenWeights", "edges_by_id", "with_weights"]
 
 HELD, HELD_WEIGHTED, HELD_A_PLACE = 17, 33, 24
-"""Bytes that `_grouped` holds at the most, an edge and an id of the range: two copies of what it sorts, and more. Of
-those, 4 or 12 an edge stay."""
+"""Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range."""
 
 
 class GivenWeights(NamedTuple):
-    """Weights that nobody has looked at.
-
-    `floats`: array of m float64.
-    `owned`: Whether they are a copy, which the graph may keep.
-    `refuse`: Raises for them, where one is not a finite number of at least 0.
-    """
+    """Weights that have not been validated."""
 
     floats: Floats
-    owned: bool
-    refuse: Callable[[Floats], None]
+    owned: bool  # a copy, which the graph may keep
+    refuse: Callable[[Floats], None]  # raises the error for invalid weights
 
 
 def edges_by_id(
     columns: list[Integers], weights: GivenWeights | None = None, *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, Integers]:
-    """Number the vertices of edges in ascending order of id.
+    """Factorize the endpoints of edges in ascending order of id.
 
-    `columns` (list of arrays of ids): Of one integer type: sources, destinations, and if there are more vertices,
-    those.
-    `grouped`: Whether edges are rather wanted by target than by row.
+    `columns` (list of arrays of ids): of one integer type: sources, destinations, and additional vertices, if any.
+    `grouped`: whether to group the edges by target if that is fast and fits in memory.
 
     Returns `edges` (Edges or GroupedEdges).
     Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
@@ -64,7 +57,7 @@ def edges_by_id(
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
-    """Add weights to edges; `extent` is what `extremes` finds of them, if it has been asked."""
+    """Add weights to edges; `extent` is the result of `extremes` for them, if computed already."""
     if weights is None:
         return edges
     extent = extent or extremes([], weights.floats)[2:]
@@ -81,7 +74,7 @@ def _checked(weights: GivenWeights, extent: tuple[float, float]) -> Floats:
 def _grouped(
     columns: list[Integers], low: int, span: int, weights: Floats | None, extent: tuple[float, float]
 ) -> tuple[GroupedEdges, Integers]:
-    """Sort edges by the distance of the target's id from the least, and number vertices afterwards."""
+    """Sort edges by the target's distance from the least id, and factorize afterwards."""
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
     if weights is not None:
@@ -91,7 +84,7 @@ def _grouped(
     del targets
     if weights is None:
         outs, chain, extent = group.degrees(sources, span), 0, ANY
-    kernels: dict[str, Any] = {"id_t": IDS[dtype.str[1:]], "WEIGHTED": int(weights is not None)}
+    kernels: dict[str, Any] = {"id_t": runtime.ctype(dtype), "WEIGHTED": int(weights is not None)}
     range_blocks = (runtime.blocks_for(span + 1, THREADS),)
 
     def mark(bits: Integers) -> None:

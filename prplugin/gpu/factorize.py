@@ -1,4 +1,4 @@
-"""Integer ids to positions in ascending order, on the GPU: what `renumber` does there."""
+"""Factorization of integer ids in ascending order, on the GPU."""
 
 from __future__ import annotations
 
@@ -12,40 +12,35 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sort import ITEMS, KEYS, SORTING, TILE, VALUES, sorted_by, state_type, three
+from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
 
 DENSE = 16
-"""Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes an id."""
+"""Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes per id."""
 
 FEW = TILE
-"""Up to so many ids are numbered by one block."""
+"""Number of ids up to which one block factorizes all."""
 
 WORDS = 4 * THREADS
-"""Words of marks in a tile of `count_marks`: that of dense_ids.cu."""
+"""Words of marks per tile of `count_marks`, as in dense_ids.cu."""
 
 SKETCHED = 1 << 20
-"""Of fewer ids, all may be distinct: a table for so many takes 16 MiB."""
+"""Number of ids from which the distinct ones are estimated: a hash table for fewer takes at most 16 MiB."""
 
 CLASSES = 1 << 12
-"""Of the estimate of how many ids are distinct, which is off by 1.6 % (one standard deviation): see sparse_ids.cu."""
+"""Registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu."""
 
 ROOM = 1.7
-"""Slots of the table for each distinct id."""
+"""Slots of the hash table per distinct id."""
 
 INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
-"""Of positions and of look-back, where a kernel has none."""
-
-IDS = {"i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned long long"}
+"""Types of positions and of look-back states, for kernels without them."""
 
 
 def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
-    """Replace ids by their rank among all distinct ids: see `prplugin.graph.factorize.renumber`.
-
-    `known` (tuple of int, optional): The least and the greatest id, where they have been looked for.
-    """
+    """Replace ids by their rank among all distinct ids; `known` are the least and the greatest, if computed already."""
     dtype = columns[0].dtype
     count = sum(column.size for column in columns)
     if not count:
@@ -60,17 +55,17 @@ def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tup
 
 
 def widened(columns: list[Integers]) -> list[Integers]:
-    """Bring ids to a type that kernels take, of 4 or 8 bytes, without a copy of those that are of one."""
+    """Convert ids to a type that kernels take, of 4 or 8 bytes; copy only others."""
     dtype = columns[0].dtype
     return [cupy.ascontiguousarray(column, dtype if dtype.itemsize >= 4 else np.int32) for column in columns]
 
 
 def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
-    """Number all ids in one launch."""
+    """Factorize all ids in one launch."""
     codes = cupy.empty(count + 1, np.int32)
     ids = cupy.empty(count, columns[0].dtype)
     launch = runtime.kernel(
-        "gpu/few.cu", "number_few", id_t=IDS[ids.dtype.str[1:]], value_t="int", THREADS=SORTING, ITEMS=ITEMS
+        "gpu/few.cu", "number_few", id_t=runtime.ctype(ids.dtype), value_t="int", THREADS=SORTING, ITEMS=ITEMS
     )
     launch((1,), (SORTING,), (*_columns(columns), codes, ids))
     ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
@@ -79,11 +74,10 @@ def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]
 
 
 def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[int, int, float, float]:
-    """Find the least and the greatest of all ids, the least weight above 0 and the greatest weight, in one launch.
+    """Return the least and the greatest of all ids, the least weight above 0 and the greatest weight, in one launch.
 
-    Returns `low, high` (int): Of no meaning where there is no id.
-    Returns `least, most` (float): 0 where there is none. `most` is infinite or NaN if some weight is not a finite
-    number of at least 0.
+    Without ids, low and high are meaningless; without weights above 0, the others are 0. The greatest weight is
+    infinite or NaN if some weight is not a finite number of at least 0.
     """
     found = cupy.zeros(4, np.uint64)
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
@@ -102,7 +96,7 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
 
 
 def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
-    """Number ids by marks of those that occur; beside its results it holds 3 / 8 bytes an id of the range."""
+    """Factorize ids by a bitmap of their range; beside its results it holds 3 / 8 bytes per id of the range."""
     span = high - low + 1
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
@@ -120,7 +114,7 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
     ids_kernel("encode", dtype, index_dtype(n))(
         (max(blocks, runtime.blocks_for(words, THREADS)),),
         (THREADS,),
-        (*_columns(columns), least, words, marks, *three(codes), ids),
+        (*_columns(columns), least, words, marks, *padded(codes, 3), ids),
     )
     return codes, ids
 
@@ -128,17 +122,17 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
 def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32.
 
-    `mark`: Sets a bit for each in words that are 0 before.
-    `dtype` (integer type): Of the ids: for kernels of one type are compiled together.
+    `mark`: sets the bit of each id in zeroed words.
+    `dtype` (integer type): of the ids; selects the compiled module.
 
-    Returns `marks` (array of 8 bytes a word): As marks.cuh takes them.
-    Returns `n` (int): How many ids occur.
+    Returns `marks` (array of 8 bytes per word): see marks.cuh.
+    Returns `n`: number of ids that occur.
     """
     words = -(-span // 32)
     tiles = -(-words // WORDS)
     state = state_type(span)
     ticketed = 8 + tiles * state.itemsize
-    # The total, the states of tiles, their tickets and the bits: one array, for all of them begin as 0.
+    # One array for the total, the states of tiles, their tickets and the bits, which all start as 0.
     cleared = cupy.zeros(ticketed + 4 + 4 * words, np.uint8)
     total, states, ticket, bits = cleared[:8], cleared[8:], cleared[ticketed:], cleared[ticketed + 4 :]
     mark(bits)
@@ -148,7 +142,7 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
 
 
 def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
-    """Number ids through a hash table; beside its results it holds 14 bytes a distinct id, and then 38 for a while."""
+    """Factorize ids by a hash table; beside its results it holds up to 38 bytes per distinct id."""
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
     capacity = slots_needed(columns)
@@ -160,11 +154,11 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     _sparse_kernel("insert", dtype, index)(
         (min(_blocks(columns), 8 * runtime.multiprocessors()),),
         (THREADS,),
-        (*_columns(columns), least, capacity, table, *three(codes), found),
+        (*_columns(columns), least, capacity, table, *padded(codes, 3), found),
     )
     n, failures, _ = found.get().tolist()
     if failures:
-        return by_sort(columns)
+        return _by_sort(columns)
     keys, slots = cupy.empty(n, np.uint64), cupy.empty(n, index)
     blocks = blocks_for_each(capacity + 1)
     _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
@@ -177,13 +171,13 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
 
 
 def slots_needed(columns: list[Integers]) -> int:
-    """Give the slots of a hash table for the distinct ids, by an estimate where there are many ids."""
+    """Return the slots of a hash table for the distinct ids, whose number is estimated where there are many ids."""
     count = sum(column.size for column in columns)
     return int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
 
 
 def _estimate(columns: list[Integers]) -> int:
-    """Estimate how many ids are distinct, on the high side: by three standard deviations."""
+    """Estimate the number of distinct ids by HyperLogLog, three standard deviations on the high side."""
     ranks = cupy.zeros(CLASSES, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
     _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
@@ -200,36 +194,22 @@ def _blocks(columns: list[Integers]) -> int:
 
 
 def _columns(columns: list[Integers]) -> list[Any]:
-    """Give the kernel's three columns and their lengths; those that are absent have none."""
-    arguments: list[Any] = []
-    for column in columns:
-        arguments += column, column.size
-    return arguments + [0, 0] * (3 - len(columns))
+    """Return the kernel's arguments for three columns and their lengths; 0 for those that are absent."""
+    return padded([argument for column in columns for argument in (column, column.size)], 6)
 
 
 def ids_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX, *, state: np.dtype[Any] = STATE) -> Any:
-    """Give a kernel of dense_ids.cu."""
-    return runtime.kernel(
-        "gpu/dense_ids.cu",
-        name,
-        id_t=IDS[ids.str[1:]],
-        index_t=VALUES[index.itemsize],
-        state_t=KEYS[state.itemsize],
-    )
+    """Return a kernel of dense_ids.cu."""
+    types = {"id_t": runtime.ctype(ids), "index_t": runtime.ctype(index), "state_t": runtime.ctype(state)}
+    return runtime.kernel("gpu/dense_ids.cu", name, **types)
 
 
 def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) -> Any:
-    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=IDS[ids.str[1:]], index_t=VALUES[index.itemsize])
+    return runtime.kernel("gpu/sparse_ids.cu", name, id_t=runtime.ctype(ids), index_t=runtime.ctype(index))
 
 
-def by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Sort the ids; each new one in that order has the next position."""
-    keys = cupy.concatenate(columns)
-    order = cupy.argsort(keys)
-    ranked = keys[order]
-    new = cupy.ones(keys.size, np.bool_)
-    cupy.not_equal(ranked[1:], ranked[:-1], out=new[1:])
-    ids = ranked[new]
-    codes = cupy.empty(keys.size, index_dtype(ids.size))
-    codes[order] = cupy.cumsum(new) - 1
+def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Factorize ids by sorting them; for ids that overflow the hash table."""
+    ids, codes = cupy.unique(cupy.concatenate(columns), return_inverse=True)
+    codes = codes.astype(index_dtype(ids.size), copy=False)
     return cupy.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids

@@ -1,4 +1,4 @@
-"""Graph building on the GPU, in CuPy and kernels: what `host` is for the processor."""
+"""Grouping of edges by vertex, degrees and sums by group, on the GPU."""
 
 from __future__ import annotations
 
@@ -10,62 +10,61 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sort import BINS, ITEMS, KEYS, SORTING, TILE, VALUES, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, ITEMS, SORTING, TILE, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
 
 FEW_GROUPS = 1 << 16
-"""Up to so many groups of `TILE` rows are grouped by one block."""
+"""Number of groups up to which one block groups `TILE` rows."""
 
 BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
-"""For so many groups, of at least so many rows on average, rows are put into bins before they are counted: fewer counts
-stay in the L2, of more there are too many to a bin."""
+"""Numbers of groups, and rows per group, from which rows are binned before they are counted: fewer counts stay in the
+L2, and more are too many per bin."""
 
 SUMMED = 1 << 26
-"""Groups whose terms are summed by bins at the most: more are too many to a bin."""
+"""Number of groups up to which terms are summed by bins: more are too many per bin."""
 
 WORD_BITS, WORDS = 32, (3, 4)
-"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
+"""Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
 
 DIGITS = 53
-"""Bits of the digits of a float64."""
+"""Bits of the significand of a float64."""
 
 SPAN = 8192
-"""Groups and rows that a block of `offsets` takes: that of offsets.cu."""
+"""Groups and rows per block of `offsets`, as in offsets.cu."""
 
 COUNTED, COUNTING = 12_000, 512
-"""Counts in the shared memory of a block of `binned_sizes`, and its threads: those of binned_sizes.cu."""
+"""Counts in shared memory per block of `binned_sizes`, and its threads, as in binned_sizes.cu."""
 
 PIECE, A_COUNT = 1 << 17, 4
-"""Rows that a block of `binned_sizes` or `add_exactly` reads at the most: so many, or so many a group of a bin if that
-is more. It adds to each group at most once, so that there are far fewer additions than rows."""
+"""Rows per block of `binned_sizes` or `add_exactly`: so many, or so many per group of a bin if that is more. A block
+adds to each group at most once, so that there are far fewer additions than rows."""
 
 SUMMING = 1024
-"""Threads of a block of `add_exactly`: those of exact_sums.cu."""
+"""Threads per block of `add_exactly`, as in exact_sums.cu."""
 
 LAST_PLACE = 1075
-"""What the exponent of a float64, as its bits hold it, is above that of its last place."""
+"""Biased exponent of a float64 less the exponent of its last place."""
 
 STATIC = 2048
-"""Bytes of shared memory that `add_exactly` has beside its sums, and more."""
+"""Bytes of static shared memory of `add_exactly`, at most."""
 
 RUNS_SPAN, PARTIALS = 4096, 5
-"""Values and ends of runs that a block of `run_sums` takes, and 8-byte words that it leaves: those of run_sums.cu."""
+"""Values and ends of runs per block of `run_sums`, and 8-byte words that it writes, as in run_sums.cu."""
 
 OFFSETS_PIECE = 2048
-"""Rows that a block of `group_of_rows` takes: that of offsets.cu."""
+"""Rows per block of `group_of_rows`, as in offsets.cu."""
 
 
 def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
-    """Bring members (and weights) together by group, each group in the order of its rows.
+    """Sort members (and weights) by group, stably.
 
-    While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
+    Beside its results it holds two copies of the groups and one of the members and weights.
 
-    Returns `offsets` (array of n + 1): Where each group begins, and where the last one ends; int32 where that holds the
-    count.
-    Returns `members, weights` (arrays, or None).
+    Returns `offsets` (array of n + 1): of type `offset_dtype(m)`.
+    Returns `members`, `weights`: arrays, or None.
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_few(groups, members, weights, n)
@@ -74,12 +73,17 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
 
 def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
-    """Do the same in one launch."""
+    """Do as `grouped` does in one launch."""
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
     launch = runtime.kernel(
-        "gpu/few.cu", "group_few", id_t="int", value_t=VALUES[members.itemsize], THREADS=SORTING, ITEMS=ITEMS
+        "gpu/few.cu",
+        "group_few",
+        id_t="int",
+        value_t=runtime.ctype(f"i{members.itemsize}"),
+        THREADS=SORTING,
+        ITEMS=ITEMS,
     )
     launch(
         (1,),
@@ -93,7 +97,7 @@ def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int)
 
 
 def degrees(groups: Integers, n: int) -> Integers:
-    """Count the rows of each group; int32 where that holds the count. It may hold a copy of the groups for a while."""
+    """Count the rows of each group, as `offset_dtype(m)`; the peak memory includes a copy of the groups."""
     m = groups.size
     counts: Integers = cupy.zeros(n, offset_dtype(m))
     if n in BINNED and m >= A_GROUP * n and groups.itemsize == counts.itemsize == 4:
@@ -105,13 +109,13 @@ def degrees(groups: Integers, n: int) -> Integers:
 
 
 def _count_binned(groups: Integers, counts: Integers) -> None:
-    """Add the rows of each group to its count, by bins of neighbouring groups."""
+    """Add the number of rows of each group to its count, by bins of neighbouring groups."""
     m, n = groups.size, counts.size
     (rows,), starts, shift = partitioned(groups, bits_for(n))
     width = 1 << shift
     parts = -(-width // COUNTED)
     piece = max(PIECE, A_COUNT * width)
-    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=KEYS[starts.itemsize])
+    launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=runtime.ctype(starts.dtype))
     launch(
         (_pieces(m, n, width, piece) * parts,),
         (COUNTING,),
@@ -120,7 +124,7 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:
-    """Count the pieces of all bins: the last one of each is no whole one."""
+    """Return the number of pieces of all bins, at most; the last one of each bin may be partial."""
     return m // piece + min(BINS, -(-n // width))
 
 
@@ -129,14 +133,14 @@ def sums_by(
 ) -> tuple[Floats, int]:
     """Sum non-negative terms by group.
 
-    While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
+    Beside its results it holds up to two copies of groups and terms, and 16 bytes per group.
 
-    `groups` (array, or Column): Of positions below n.
-    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
-    `absent`: What stands for the sum of a group of no terms.
+    `groups` (array, or Column): of positions below n.
+    `extent`: bounds of the terms above 0.
+    `absent`: result for a group without terms.
 
-    Returns `sums` (array of n float64).
-    Returns `chain` (int): How many roundings a sum is worth at most.
+    Returns `sums`: array of n float64.
+    Returns `chain`: rounding depth of a sum.
     """
     m = terms.size
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
@@ -150,7 +154,7 @@ def sums_by(
 
 
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
-    """Sum by bins of neighbouring groups, as integers: multiples of the last place of numbers of exponent `least`."""
+    """Sum by bins of neighbouring groups, as integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
     width, a_sum = 1 << shift, words * WORD_BITS // 8
@@ -158,7 +162,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     part = -(-width // parts)
     piece = max(PIECE, A_COUNT * width)
     sums = cupy.zeros((2, n), np.uint64)
-    macros: dict[str, Any] = {"state_t": KEYS[starts.itemsize], "WORDS": words}
+    macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
     add = runtime.roomy(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
     add(
         (_pieces(m, n, width, piece) * parts,),
@@ -191,7 +195,7 @@ def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats
 
 
 def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
-    """Give the group of each of m rows that are sorted by group, from where each group begins."""
+    """Return the group of each of m rows that are sorted by group."""
     groups: Integers = cupy.empty(m, dtype)
     if m:
         launch = runtime.kernel("gpu/offsets.cu", "group_of_rows", **_types(groups, offsets))
@@ -200,7 +204,7 @@ def groups_of(offsets: Integers, m: int, dtype: Any) -> Integers:
 
 
 def offsets_of(groups: Integers, n: int) -> Integers:
-    """Find where each of n groups begins among rows sorted by group."""
+    """Return the offsets of n groups in rows sorted by group."""
     m = groups.size
     offsets: Integers = cupy.empty(n + 1, offset_dtype(m))
     launch = runtime.kernel("gpu/offsets.cu", "offsets", **_types(groups, offsets))
@@ -209,14 +213,14 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 
 def _types(groups: Integers, counts: Integers) -> dict[str, str]:
-    return {"key_t": KEYS[groups.itemsize], "offset_t": VALUES[counts.itemsize]}
+    return {"key_t": runtime.ctype(f"u{groups.itemsize}"), "offset_t": runtime.ctype(counts.dtype)}
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
-    """Give the words of an exact sum of m terms by n groups; 0 where they are better sorted.
+    """Return the number of words per exact sum of m terms by n groups; 0 where sorting them is faster.
 
-    `itemsize`: Bytes of a group's number.
-    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
+    `itemsize`: bytes per group number.
+    `extent`: bounds of the terms above 0.
     """
     least, most = (_exponent(term) for term in extent)
     words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
@@ -225,5 +229,5 @@ def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -
 
 
 def _exponent(number: float) -> int:
-    """Give the exponent of a number as its bits hold it, and 1 for those below the normal range."""
+    """Return the biased exponent of a float64; 1 for subnormal numbers."""
     return max(1, math.frexp(number)[1] + 1022)

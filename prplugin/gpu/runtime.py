@@ -1,4 +1,4 @@
-"""The GPU: whether there is one, what memory it has, and kernels compiled from the .cu files of this package."""
+"""The GPU: availability, memory, and kernels compiled from the .cu files of this package."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ __all__ = [
 ]
 
 COMPUTE_CAPABILITY = (7, 5)
-"""The oldest hardware that CUDA 13 compiles for; `edge` needs native atomic additions of doubles, of 6.0 or later."""
+"""Oldest hardware that CUDA 13 compiles for; `edge` needs native atomic additions of doubles, of 6.0 or later."""
 
 REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
-"""What to do where memory is short."""
+"""Advice in errors where memory is short."""
 
 FEW_BYTES = 1 << 28
-"""Of which there will be room: on the smallest GPU of today, a sixteenth of its memory."""
+"""Small allocations skip the memory query: a sixteenth of the smallest GPU's memory."""
 
 BUDGET = "PRPLUGIN_DEVICE_MEMORY"
-"""The variable of the environment that says how many bytes of a GPU's memory may be in use here at a time."""
+"""Environment variable that limits the bytes of GPU memory in use by this package."""
 
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
@@ -60,15 +60,19 @@ ROOT = Path(__file__).parents[1]
 """Folder of the package, to which paths of kernels are relative."""
 
 CTYPES = {
-    np.dtype(name): spelt
-    for name, spelt in (("int32", "int"), ("int64", "long long"), ("float32", "float"), ("float64", "double"))
+    "i4": "int",
+    "u4": "unsigned int",
+    "i8": "long long",
+    "u8": "unsigned long long",
+    "f4": "float",
+    "f8": "double",
 }
 
 
 def missing() -> str | None:
-    """Say why nothing can run on a GPU here, or None if it can."""
+    """Return why nothing can run on a GPU here, or None if it can."""
     try:
-        import cupy  # asked for by a method that runs on the GPU
+        import cupy  # lazy import
     except ImportError as error:
         return f"it needs an NVIDIA GPU and CuPy, which cannot be imported ({error}): pip install 'prplugin[gpu]'."
     try:
@@ -88,11 +92,11 @@ def missing() -> str | None:
 
 @contextmanager
 def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
-    """On the "device", take CuPy's memory from the user's current RMM resource, where RMM is loaded; else do nothing.
+    """On the "device", let CuPy allocate from RMM where that is loaded, within the budget; on the "host", do nothing.
 
-    At the end it waits for the current stream: what was made within may be read, and freed, on any other.
+    Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
 
-    `gpu` (cupy.cuda.Device, optional): That which holds the arrays of the work; the current one if not given.
+    `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
 
     Raises OutOfMemoryError: if the GPU's memory runs out within.
     """
@@ -104,19 +108,18 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
             yield
             settle(place)
     except MemoryError as error:
-        if type(error).__module__.startswith("numpy"):  # that of the host
+        if type(error).__module__.startswith("numpy"):  # host memory
             raise
         raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
 
 
 @contextmanager
 def _allocator() -> Iterator[None]:
-    """Let CuPy take memory from RMM where that is loaded, and no more of it than the budget, if there is one."""
     allocate, limit = _from_rmm(), budget()
     if allocate is None and limit is None:
         yield
         return
-    import cupy  # what runs on the device has it
+    import cupy
 
     if limit is not None:
         allocate = _within(limit, allocate or cupy.cuda.get_allocator())
@@ -125,11 +128,11 @@ def _allocator() -> Iterator[None]:
 
 
 def _from_rmm() -> Callable[[int], Any] | None:
-    """Give what allocates from RMM, as `rmm.allocators.cupy` does, but looks up only once what does not change."""
+    """Return an allocator like that of `rmm.allocators.cupy`, which looks up resource and streams only once."""
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return None
-    import cupy  # what runs on the device has it
+    import cupy
 
     current, pointer, memory = cupy.cuda.get_current_stream, cupy.cuda.MemoryPointer, cupy.cuda.UnownedMemory
     resource, gpu = rmm.mr.get_current_device_resource(), device()
@@ -149,11 +152,11 @@ def _from_rmm() -> Callable[[int], Any] | None:
 
 
 def budget() -> int | None:
-    """Give the bytes of a GPU's memory that may be in use here at a time, as the environment has it; None: all.
+    """Return the budget of GPU memory in bytes that the environment sets, or None.
 
-    What counts is memory that was asked for here: neither the user's frames, nor what cuDF takes to read them.
+    Only allocations of this package count: neither the user's frames, nor what cuDF allocates to read them.
 
-    Raises InvalidOptionError: if it is no number of bytes, such as 800000000, 800MB or 1.5GiB.
+    Raises InvalidOptionError: if it is not a number of bytes, such as 800000000, 800MB or 1.5GiB.
     """
     given = os.environ.get(BUDGET, "").strip()
     if not given:
@@ -170,16 +173,16 @@ _counting = Lock()
 
 
 class _Held:
-    """Memory that counts as used for as long as it is held."""
+    """An allocation that counts as used until it is garbage-collected."""
 
     def __init__(self, memory: Any, size: int, gpu: int) -> None:
         self.memory = memory
-        # Only noted: it may go at any moment, also while somebody counts.
+        # Only recorded: the finalizer may run at any moment, also while `_counting` is held.
         weakref.finalize(self, _freed.append, (gpu, -size)).atexit = False
 
 
 def _left(limit: int, gpu: int, wanted: int = 0) -> int:
-    """Give what a limit leaves, and count as used what is wanted of it, if it is no more than that."""
+    """Return the bytes left of a limit, and count those wanted as used if they fit."""
     with _counting:
         while _freed:
             where, change = _freed.popleft()
@@ -191,10 +194,10 @@ def _left(limit: int, gpu: int, wanted: int = 0) -> int:
 
 
 def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
-    """Let no more than `limit` bytes be in use at a time."""
-    if hasattr(allocate, "beneath"):  # a limit is on it: this one takes its place
+    """Wrap an allocator so that no more than `limit` bytes are in use at a time."""
+    if hasattr(allocate, "beneath"):  # already limited; this limit replaces that one
         allocate = allocate.beneath
-    import cupy  # there, since memory of the GPU is wanted
+    import cupy
 
     gpu = device()
 
@@ -214,18 +217,18 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
 
 
 def multiprocessors() -> int:
-    """Give how many multiprocessors the current GPU has."""
+    """Return the number of multiprocessors of the current GPU."""
     return attribute("MultiProcessorCount")
 
 
 def attribute(name: str) -> int:
-    """Give what the current GPU has of something, by the name that CUDA gives it after ``cudaDevAttr``."""
+    """Return an attribute of the current GPU by its CUDA name, less ``cudaDevAttr``."""
     return _attribute(name, device())
 
 
 def device() -> int:
-    """Give the number of the current GPU."""
-    import cupy  # there, since what runs on the GPU asks
+    """Return the number of the current GPU."""
+    import cupy
 
     return int(cupy.cuda.runtime.getDevice())
 
@@ -239,12 +242,12 @@ def _attribute(name: str, device: int) -> int:
 
 
 def bytes_free() -> int:
-    """Give the bytes that can still be allocated: what the driver has free, and what a memory pool holds unused.
+    """Return the bytes that can still be allocated: free for the driver, or unused in a memory pool.
 
-    RMM's pools do not say how much of them is in use: all of a pool counts, and the allocation itself finds out. Where
-    there is a budget, no more than is left of it.
+    RMM's pools do not report their use: all of a pool counts, and the allocation itself may still fail. A budget limits
+    the result to what is left of it.
     """
-    import cupy  # there, since a method that runs on the GPU asks
+    import cupy
 
     free = _free_to_the_driver()
     rmm = sys.modules.get("rmm")
@@ -261,23 +264,20 @@ def bytes_free() -> int:
 
 
 def holds(needed: int) -> bool:
-    """Say whether there is room for as many bytes. For a few nobody is asked: that would take longer than to try."""
+    """Return whether so many bytes can be allocated; small allocations skip the memory query."""
     if budget() is not None:
         return needed <= bytes_free()
     return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= bytes_free()
 
 
 def _free_to_the_driver() -> int:
-    import cupy  # there, since a method that runs on the GPU asks
+    import cupy
 
     return int(cupy.cuda.runtime.memGetInfo()[0])
 
 
 def require_bytes(needed: int, what: str) -> None:
-    """Raise, before anything is allocated, if there is no room for as many bytes.
-
-    Raises MethodUnavailableError: with the bytes needed and free, and what to do.
-    """
+    """Raise MethodUnavailableError, before anything is allocated, if there is no room for so many bytes."""
     if not holds(needed):
         raise MethodUnavailableError(
             f"{what} needs about {needed:,} bytes of GPU memory, and {bytes_free():,} are free. {REMEDY}"
@@ -289,10 +289,7 @@ def require_bytes(needed: int, what: str) -> None:
 
 @cache
 def source(path: str) -> str:
-    """Read a .cu file of this package, with the .cuh files that it includes in their places.
-
-    CuPy keeps compiled kernels by their source text, which therefore has to be whole.
-    """
+    """Read a .cu file of this package and inline its includes: CuPy caches compiled kernels by their source text."""
     return _joined(ROOT / path, set())
 
 
@@ -308,17 +305,17 @@ def _joined(path: Path, seen: set[Path]) -> str:
 
 
 def kernel(path: str, name: str, /, **macros: str | int) -> Any:
-    """Compile a kernel of a .cu file, once a process and once a machine, for the types that the macros name.
+    """Compile a kernel of a .cu file for the given macros, cached in the process and on disk.
 
-    `path`: Of the .cu file, from the folder of this package.
-    `name`: Of the `extern "C" __global__` function.
+    `path`: .cu file, relative to the folder of this package.
+    `name`: name of the `extern "C" __global__` function.
     `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
 
     Returns `cupy.RawKernel`: Launched by ``kernel(grid, block, arguments)``, on the current stream.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:
-        with _compiling[known]:  # whoever is compiling it is waited for
+        with _compiling[known]:  # waits for a thread that is compiling it
             if (found := _kernels.get(known)) is None:
                 found = _kernels[known] = _compiled(path, name, macros)
     return found
@@ -329,40 +326,39 @@ _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 
 
 def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
-    import cupy  # there, since a method that runs on the GPU asks
+    import cupy
 
-    # Not as options: CuPy asks the compiler for its version for each new set of those, even of a kernel on disk.
+    # Not as options: CuPy queries the compiler's version for each new set of those, even of a kernel on disk.
     defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
     return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
 
 
 def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
-    """Begin to compile a kernel that will be wanted soon, on a thread of its own, unless it has been compiled."""
+    """Start to compile a kernel on a thread of its own, unless it has been compiled."""
     if (path, name, *sorted(macros.items())) in _kernels:
         return
-    import cupy  # there, since a method that runs on the GPU asks
+    import cupy
 
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:
-        # If it fails, it fails again where it is wanted, and is seen there.
-        with suppress(Exception), gpu:
+        with suppress(Exception), gpu:  # the call that needs the kernel fails again and raises
             kernel(path, name, **macros)
 
-    Thread(target=begin, name=f"prplugin-{name}").start()  # a process that ends meanwhile waits for it
+    Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
 def roomy(kernel: Any, room: int) -> Any:
-    """Let a kernel ask for so much shared memory: it has to be told of more than 48 KB."""
+    """Allow a kernel to use so many bytes of dynamic shared memory, which beyond 48 KB is opt-in."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
     return kernel
 
 
 def ctype(dtype: Any) -> str:
-    """Give the name in CUDA C++ of a NumPy type, for a macro of `kernel`."""
-    return CTYPES[np.dtype(dtype)]
+    """Return the name in CUDA C++ of a NumPy type, for a macro of `kernel`."""
+    return CTYPES[np.dtype(dtype).str[1:]]
 
 
 def blocks_for(threads: int, block: int) -> int:
-    """Give the blocks of `block` threads that so many threads need, as far as a grid can hold them."""
+    """Return the number of blocks of `block` threads for so many threads, at most what a grid can hold."""
     return max(1, min(-(-threads // block), 2**31 - 1))

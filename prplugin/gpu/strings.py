@@ -1,4 +1,4 @@
-"""Strings to positions in the order of first appearance, on the GPU: see strings.cu."""
+"""Factorization of strings in the order of first appearance, on the GPU: see strings.cu."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.factorize import INDEX, STATE, slots_needed
-from prplugin.gpu.sort import KEYS, VALUES, bits_for, sorted_by, state_type
+from prplugin.gpu.sort import bits_for, padded, sorted_by, state_type
 from prplugin.types.edges import Integers, index_dtype, offset_dtype
 
 __all__ = ["Strings", "number_strings"]
@@ -19,33 +19,28 @@ WARP = 32
 
 
 class Strings(NamedTuple):
-    """A column of strings, none of them null, as Arrow holds it.
+    """A column of strings without nulls, in Arrow's layout."""
 
-    `chars` (array of uint8): All strings; there may be bytes before the first and after the last.
-    `offsets` (array of int32 or int64): Where each string begins in `chars`, and where the last ends.
-    """
-
-    chars: Integers
-    offsets: Integers
+    chars: Integers  # uint8; there may be bytes before the first string and after the last
+    offsets: Integers  # int32 or int64
 
     @property
     def rows(self) -> int:
-        """How many strings there are."""
+        """Number of strings."""
         return self.offsets.size - 1
 
 
 def number_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | None:
-    """Number distinct strings as they first appear: row by row, source before destination, then more vertices.
+    """Factorize strings as they first appear: row by row, source before destination, then additional vertices.
 
-    While it works it holds 12 bytes a string, later 4 and 63 a distinct one.
+    Peak memory: 12 bytes per string, or 4 and 63 per distinct one.
 
-    `columns` (list of Strings): Sources, destinations, and if there are more vertices, those; in all at least one
-    string.
+    `columns` (list of Strings): sources, destinations, and additional vertices, if any; at least one string in all.
 
-    Returns `codes` (list of arrays): For each column, the number of each string; of type `index_dtype(n)`.
-    Returns `distinct` (Strings): The n different ones, in order.
+    Returns `codes` (list of arrays): for each column, of type `index_dtype(n)`.
+    Returns `distinct` (Strings): the n distinct strings, in order.
 
-    None if two different strings have one hash of 64 bits, or if the table of these was too small.
+    None if 64-bit hashes of different strings collide, or the hash table is too small.
     """
     bytes_at_most = sum(column.chars.size for column in columns)
     columns = _of_one_width(columns, offset_dtype(bytes_at_most))
@@ -96,7 +91,7 @@ def _of_one_width(columns: list[Strings], least: np.dtype[Any]) -> list[Strings]
 
 
 def _hashed(column: Strings) -> Integers:
-    """Give 64 bits of a hash of each string."""
+    """Return a 64-bit hash of each string."""
     hashes: Integers = cupy.empty(column.rows, np.uint64)
     launch = _kernel("hash_strings", column)
     launch((runtime.blocks_for(column.rows, THREADS),), (THREADS,), (*_arguments([column])[:3], hashes))
@@ -104,29 +99,15 @@ def _hashed(column: Strings) -> Integers:
 
 
 def _arguments(columns: list[Strings]) -> list[Any]:
-    """Give the kernel's three columns: bytes, offsets and rows; those that are absent have none."""
-    arguments: list[Any] = []
-    for column in columns:
-        arguments += column.chars, column.offsets, column.rows
-    return arguments + [0, 0, 0] * (3 - len(columns))
+    """Return the kernel's arguments for three columns: bytes, offsets and rows; 0 for those that are absent."""
+    return padded([argument for column in columns for argument in (column.chars, column.offsets, column.rows)], 9)
 
 
 def _offsets(columns: list[Strings]) -> list[Any]:
-    """Give three columns without their bytes."""
-    arguments = _arguments(columns)
-    return [argument for place, argument in enumerate(arguments) if place % 3]
+    """Return the arguments for three columns without their bytes."""
+    return padded([argument for column in columns for argument in (column.offsets, column.rows)], 6)
 
 
-def _kernel(
-    name: str,
-    column: Strings,
-    index: np.dtype[Any] = INDEX,
-    state: np.dtype[Any] = STATE,
-) -> Any:
-    return runtime.kernel(
-        "gpu/strings.cu",
-        name,
-        offset_t=VALUES[column.offsets.dtype.itemsize],
-        index_t=VALUES[index.itemsize],
-        state_t=KEYS[state.itemsize],
-    )
+def _kernel(name: str, column: Strings, index: np.dtype[Any] = INDEX, state: np.dtype[Any] = STATE) -> Any:
+    offset_t, index_t, state_t = (runtime.ctype(dtype) for dtype in (column.offsets.dtype, index, state))
+    return runtime.kernel("gpu/strings.cu", name, offset_t=offset_t, index_t=index_t, state_t=state_t)

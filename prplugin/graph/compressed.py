@@ -1,4 +1,4 @@
-"""Graphs that come as compressed rows or columns, whose vertices are positions already."""
+"""Graphs from CSR or CSC arrays, whose vertices are positions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ __all__ = ["adjacency_of"]
 
 
 def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
-    """Make the graph of out-edges by source, or of in-edges by target.
-
-    `compressed`: Valid, and of the types that `Adjacency` has. The graph keeps these arrays.
-    """
+    """Return the graph of a valid CSR or, with `by_target`, CSC; it keeps these arrays, of the types of `Adjacency`."""
     offsets, members, weights = compressed
-    n = offsets.size - 1
     groups = rows_of(offsets, members.size)
     source, destination = (members, groups) if by_target else (groups, members)
-    adjacency = Adjacency(Edges(source, destination, weights, n))
+    adjacency = Adjacency(Edges(source, destination, weights, offsets.size - 1))
     if by_target:
         adjacency.csc = compressed
     else:

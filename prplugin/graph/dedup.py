@@ -1,4 +1,4 @@
-"""What becomes of a row when another names the same pair of vertices, and of a row in an undirected graph."""
+"""Repeated pairs of vertices, and the reverse edges of undirected graphs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from prplugin.cpu.sorting import packs, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges, Floats, Integers
+from prplugin.types.edges import Edges, Integers
 
 __all__ = ["both_ways", "one_edge_a_pair"]
 
 MOST_PAIRED = 1 << 32
-"""Two positions among no more vertices fit in 64 bits."""
+"""Number of vertices up to which a pair fits in 64 bits."""
 
 
 def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
-    """Keep the first or the last row of each pair, or refuse repeated pairs; "sum" keeps every row.
+    """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
 
-    `edges`: The rows of the frame, in its order, which the result keeps.
+    `duplicates`: "sum" keeps every row.
     `directed`: False: (a, b) and (b, a) are one pair.
 
     Raises InvalidEdgesError: with ``duplicates="error"``, where a pair has more than one row.
@@ -41,12 +41,14 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if duplicates == "error" and not starts.all():
         raise _repeated(xp.sort(order[~starts]))
     if duplicates == "last":
-        starts = xp.concatenate([starts[1:], starts[:1]])  # where a pair ends: before the next, and at the end
-    return _rows(edges, xp.sort(order[starts]))
+        starts = xp.roll(starts, -1)  # where a pair ends: before the next begins
+    rows = xp.sort(order[starts])
+    weights = None if edges.weights is None else edges.weights[rows]
+    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)
 
 
 def both_ways(edges: Edges) -> Edges:
-    """Add to each row its reverse; a self-loop counts once."""
+    """Append the reverse of each edge; a self-loop counts once."""
     xp = namespace(edges.source)
     back = xp.flatnonzero(edges.source != edges.destination)
     weights = edges.weights
@@ -73,7 +75,7 @@ def _pairs(repeated: RefusedRows) -> str:
 
 
 def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
-    """Sort rows by pair, stably; also say where in that order each pair starts."""
+    """Sort rows by pair, stably; return the permutation, and whether each of its rows starts a pair."""
     xp = namespace(tails)
     if packs(n * n, tails.size):
         order = stable_order(tails.astype(np.int64) * n + heads)
@@ -83,8 +85,3 @@ def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Intege
     starts = xp.ones(order.size, np.bool_)
     starts[1:] = (xp.diff(tails[order]) != 0) | (xp.diff(heads[order]) != 0)
     return order, starts
-
-
-def _rows(edges: Edges, rows: Integers) -> Edges:
-    weights: Floats | None = None if edges.weights is None else edges.weights[rows]
-    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)

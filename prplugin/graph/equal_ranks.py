@@ -1,14 +1,14 @@
-"""Which vertices have equal PageRank, proved from the edges alone.
+"""Proofs that vertices have equal PageRank, from the edges alone.
 
-Let R be a set of pairs of vertices, such that the in-edges of the two of each pair can be matched one to one: matched
-edges carry equal shares, and come from one vertex or from two that are in R; and v and w are the same on both. Take
-x_0 = 1/n. If an iterate of G is the same on both of each pair, so is the next one, for it adds up the same terms. So
-all are, and the exact ranks, to which they converge: every pair in R is equal, and so are pairs that chains of them
+Let R be a set of pairs of vertices, such that the in-edges of both vertices of a pair can be matched one to one, where
+matched edges have equal normalized weights and come from one vertex or from a pair in R, and v and w are the same on
+both. Take x_0 = 1/n. If an iterate of G is equal on each pair, so is the next one, for it sums the same terms. So all
+iterates are equal on them, and so are the exact ranks, to which they converge, and those of pairs that chains of pairs
 join.
 
-Such an R is sought backward from the pair in question: in-neighbours that both have are matched with themselves, and
-the others, by their computed ranks, become pairs of R. Shares of two vertices are equal if their out-degrees are; of
-graphs with weights, only edges from one vertex are compared. Whatever is found is a proof; not everything is found.
+The search for R goes backward from the pair in question: common in-neighbours are matched with themselves, and the
+others, in the order of their computed ranks, become pairs of R. Normalized weights of two vertices are equal if their
+out-degrees are; in weighted graphs, only edges from the same vertex are matched. The search is sound, not complete.
 """
 
 from __future__ import annotations
@@ -25,28 +25,24 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["Twins"]
 
 EXACT = 2.0**53
-"""Larger integers may have been rounded on the way in: numbers that are equal here were perhaps not so there."""
+"""Above 2**53, float64 rounding makes equality inconclusive."""
 
 PAIR = 4_000
-"""Edges that cost as much as what a pair takes besides them, about."""
+"""Fixed cost of a pair, in edges."""
 
 PAIRS = 5_000
-"""Pairs that may be looked at on any graph: more, where that takes no longer than a pass over the edges."""
+"""Budget of pairs on any graph, or as many as cost one pass over the edges if that is more."""
 
 SHARE = 8
-"""No search takes a larger part of what is left of them than one in so many."""
+"""A search may spend one part in so many of the budget that is left."""
 
 
 class Twins:
-    """Finds proofs that vertices have equal PageRank; keeps what it found.
+    """Union-find of vertices proved to have equal PageRank.
 
-    What failed is tried again: computed ranks may have become a better hint.
+    Failed searches are repeated, since better computed ranks may help. Weights and values are compared in float64.
 
-    `vectors` (sequence of arrays of n float64): What v and w were divided from, where they are not uniform.
-
-    Notes
-    -----
-    Weights and values are compared in float64. Of numbers of more digits, such as decimals, only those count.
+    `vectors` (sequence of arrays of n float64): v and w before normalization, where they are not uniform.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
@@ -55,10 +51,7 @@ class Twins:
         self._allowance = max(adjacency.m, PAIRS * PAIR)
 
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
-        """Say whether the ranks of two vertices are proved equal.
-
-        `ranks` (array of n float64): Computed ones, from either side, which hint at what is equal to what.
-        """
+        """Return whether the ranks of two vertices are proved equal; computed ranks guide the search."""
         pending, joined = [(a, b)], []
         least = self._allowance - self._allowance // SHARE
         while pending:
@@ -82,7 +75,7 @@ class Twins:
         return vertex
 
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
-        """Match the in-edges of two vertices; give the pairs of sources that must be equal, None if it fails."""
+        """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None if it fails."""
         offsets, sources, weights = self._adjacency.csc
         *begins, end, other_end = self._at(offsets, np.array([a, b, a + 1, b + 1])).tolist()
         size = end - begins[0]

@@ -16,7 +16,7 @@ from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
 from prplugin.options import whole
 from prplugin.types.edges import index_dtype
 
-name = "blocked"
+name = "propagation-blocking"
 runs_on = "gpu"
 
 MOST = 24_000

@@ -1,4 +1,4 @@
-"""`blocked`: its layout, edge by edge, and ranks from small tiles and pieces; what the host works out needs no GPU."""
+"""`propagation-blocking`: its layout, edge by edge, and ranks from small tiles and pieces; what the host works out needs no GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prplugin.methods.engines import blocks, gpu_merge
 from prplugin.methods.engines.blocks import CHUNK
 from prplugin.types.edges import Edges
 
-BLOCKED = [param("blocked")]
+BLOCKED = [param("propagation-blocking")]
 
 # --- spans --------------------------------------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def assert_as_numpy(graph: prplugin.Graph, dtype: str, **options) -> None:
     """Compare ranks with those of `numpy`, as far as the two bounds reach, and their bits with those of another run."""
     tol = 1e-10 if dtype == "float64" else 1e-6
     other = graph.rank(method="numpy", dtype=dtype, tol=tol)
-    one, again = (graph.rank(method="blocked", dtype=dtype, tol=tol, **options) for _ in range(2))
+    one, again = (graph.rank(method="propagation-blocking", dtype=dtype, tol=tol, **options) for _ in range(2))
     apart = np.abs(one.ranks.astype(float) - other.ranks.astype(float)).sum()
     assert apart <= one.error_bound + other.error_bound <= 2 * tol
     assert one.ranks.tobytes() == again.ranks.tobytes()
