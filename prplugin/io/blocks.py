@@ -53,7 +53,9 @@ class Block:
 
     def part(self, start: int, end: int | None = None) -> Block:
         """Return the records from one position of the text up to another."""
-        return replace(self, line=self.line_at(start), text=self.text[start:end], lines=self.lines[start:end])
+        text = self.text[start:end]
+        lines = text if self.lines is self.text else self.lines[start:end]
+        return replace(self, line=self.line_at(start), text=text, lines=lines)
 
     def line_at(self, position: int) -> int:
         """Return the number of the line at a position of the text."""

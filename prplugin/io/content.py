@@ -17,7 +17,8 @@ from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
 __all__ = ["check_memory", "content", "pieces"]
 
-PIECE_BYTES = 4 << 20
+FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
+"""Of the first piece, in which the header and the kinds of the ids are looked for, and of the others."""
 
 WORKING_BYTES = 16 * PIECE_BYTES
 """What a piece takes at most while it is parsed: its text several times, and its columns as text and as numbers."""
@@ -37,7 +38,7 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
             stream: Any = pa.CompressedInputStream(file, compression) if compression else file
             try:
-                while piece := stream.read(PIECE_BYTES):
+                while piece := stream.read(min(FIRST_BYTES, PIECE_BYTES) if empty else PIECE_BYTES):
                     empty = False
                     yield piece
             except OSError as error:
