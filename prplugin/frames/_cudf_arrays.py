@@ -15,10 +15,8 @@ import pylibcudf as plc
 
 from prplugin.gpu.strings import Strings
 
-__all__ = ["as_array", "as_frame", "as_series", "as_string_series", "as_strings"]
-
 OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
-"""Of a column of strings; cuDF has the wider type where there are 2 GiB of them."""
+"""Types of the offsets of a column of strings: the wider from 2 GiB on."""
 
 
 def as_array(column: cudf.Series) -> Any:
@@ -30,12 +28,12 @@ def as_array(column: cudf.Series) -> Any:
 
 
 def as_series(array: Any) -> cudf.Series:
-    """Make a column of an array of numbers; NaN is no null."""
+    """Return an array of numbers as a column; NaN is not a null."""
     return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(array))
 
 
 def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
-    """Make a frame of arrays of numbers, one a column."""
+    """Return a frame of arrays of numbers, one per column."""
     table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in arrays.values()])
     return cudf.DataFrame.from_pylibcudf(table, {"columns": list(arrays)})
 
@@ -59,7 +57,7 @@ def as_strings(column: cudf.Series) -> Strings | None:
 
 
 def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
-    """Make a column of strings, in a type that cuDF has for them."""
+    """Return strings as a column of a string type of cuDF."""
     offsets = plc.Column.from_cuda_array_interface(strings.offsets)
     column = plc.Column(
         plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]

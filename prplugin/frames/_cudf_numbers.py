@@ -17,18 +17,11 @@ from prplugin.frames._cudf_ids import is_decimal, missing_rows
 from prplugin.gpu.edges import GivenWeights
 from prplugin.types.edges import Floats
 
-__all__ = ["numbers", "unchecked"]
-
 
 def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
-    """Take finite numbers of at least 0 out of a column of cuDF or pandas, as float64 on the GPU.
+    """Return a column of cuDF or pandas as float64 on the GPU; raise `error` unless all are finite and non-negative.
 
-    Parameters
-    ----------
-    label, noun : str
-        What messages call the column and one of its values.
-    error : type
-        What is raised for anything else.
+    Messages call the column `label`, and one of its values `noun`.
     """
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))
@@ -38,7 +31,7 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
 
 
 def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
-    """Take numbers out of a column of cuDF as float64, without a copy of what is, and without a look at them."""
+    """Return a column of cuDF as float64, without a copy where it is, and without a check of the values."""
     refuse = host.refusing(column, label, noun, error)
     dtype = column.dtype
     decimal = is_decimal(dtype)

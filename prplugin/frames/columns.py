@@ -1,4 +1,4 @@
-"""Which columns hold the ends of the edges and their weights: the same rules for every frame library."""
+"""Columns of the endpoints and the weights: the same rules for every frame library."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptio
 __all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
-"""Looked for in this order when no columns are named."""
+"""Pairs of columns that are looked for in this order if none are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Positions of the columns in the frame, and the names to speak of them by.
+    """Positions of the columns in the frame, and their names.
 
     Attributes
     ----------
@@ -36,18 +36,17 @@ class Columns:
 
     @property
     def vertex_names(self) -> list[Hashable]:
-        """How the result names its vertex columns: `vertex`, or the source's names where they are several."""
+        """Names of the vertex columns in the result: `vertex`, or the source's names where there are several."""
         return ["vertex"] if len(self.source) == 1 else self.source_names
 
     def alone(self) -> tuple[list[int], Columns]:
-        """Give the positions of the columns in use, and where each is in a frame of those alone."""
+        """Return the positions of the columns in use, and where each is in a frame of those alone."""
         used = sorted({*self.source, *self.destination, *([] if self.weight is None else [self.weight])})
-        at = {position: place for place, position in enumerate(used)}
         return used, replace(
             self,
-            source=[at[position] for position in self.source],
-            destination=[at[position] for position in self.destination],
-            weight=None if self.weight is None else at[self.weight],
+            source=[used.index(position) for position in self.source],
+            destination=[used.index(position) for position in self.destination],
+            weight=None if self.weight is None else used.index(self.weight),
         )
 
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:

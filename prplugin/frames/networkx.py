@@ -17,7 +17,7 @@ from prplugin.types.edges import Integers, index_dtype
 __all__ = ["compressed", "empty", "read"]
 
 SPARSE = 16
-"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
+"""Ratio of the range of integer nodes to their number up to which a table finds their positions."""
 
 
 def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
