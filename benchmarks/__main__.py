@@ -21,6 +21,7 @@ from benchmarks import (
     cluster,
     cold_start,
     compare,
+    everyday,
     kernels,
     overlap,
     peers,
@@ -36,9 +37,9 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "kernels": kernels,
-    "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline, "seeds": seeds,
-    "steps": step_cost, "streamed": streamed,
+    **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "everyday": everyday,
+    "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline,
+    "seeds": seeds, "steps": step_cost, "streamed": streamed,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

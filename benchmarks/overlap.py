@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "KEYS", "figure", "parts"]
 
 COLUMNS = (
-    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms an iteration",
-    "ms by the model", "heads ms", "tails ms", "overlap %",
+    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms an iteration", "heads ms",
+    "tails ms", "overlap %",
 )  # fmt: skip
 
 KEYS = ("graph", "N")
@@ -66,9 +66,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
     machine = this_machine()
     adjacency = prplugin.Graph(make().astype("int32"))._graph.adjacency
     problem = Problem(adjacency, 0.85)
-    auto = cpu_split.prepare(problem, machine)
-    chosen, estimates = auto.split[0], auto.estimates or {}
-    del auto
+    (chosen,) = cpu_split.prepare(problem, machine).split
     longest = adjacency.largest_in_degree
     splits = {n for n in (*SWEEP, split, chosen) if n == "all" or n < longest}
     for n in sorted(splits, key=lambda n: longest if n == "all" else n):
@@ -86,7 +84,6 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
             "MB down": tally.bytes_down / 1e6,
             "MB up": tally.bytes_up / 1e6,
             "ms an iteration": statistics.median(seconds) * 1e3,
-            "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
             "heads ms": _median_ms(spans, "heads"),
             "tails ms": _median_ms(spans, "tails") if covered else "",
             "overlap %": 100 * statistics.median(covered) if covered else "",
@@ -159,7 +156,7 @@ def _draw_timeline(panel: Any, row: dict[str, Any]) -> None:
 
 def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
     places = range(len(results))
-    styles = {"ms an iteration": "o-", "heads ms": "s--", "tails ms": "^--", "ms by the model": "x"}
+    styles = {"ms an iteration": "o-", "heads ms": "s--", "tails ms": "^--"}
     for column, style in styles.items():
         measured = [(place, row[column]) for place, row in zip(places, results, strict=True) if row[column] != ""]
         panel.plot(*zip(*measured, strict=True), style, label=column)

@@ -102,7 +102,7 @@ def _build(frame: Any, weight: str | None) -> None:
     import cupy
 
     from prplugin.gpu.edges import GivenWeights, edges_by_id
-    from prplugin.gpu.sizes import TILE
+    from prplugin.gpu.sort import TILE
     from prplugin.gpu.strings import number_strings
 
     if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):

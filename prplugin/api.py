@@ -101,8 +101,8 @@ def pagerank(
         With `top`: stop as soon as the order of the highest ranks is proved, or at `tol`. Vertices with equal in-edges,
         and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
     progress : bool or function, default False
-        True: a progress bar, once the work has taken two seconds. A function is called with a `prplugin.Progress` after
-        each stage and iteration.
+        True: a progress bar after two seconds. A function is called with a `prplugin.Progress` at each stage and
+        iteration.
     **method_options
         Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose among those that take them.
 
@@ -121,12 +121,8 @@ def pagerank(
         If the frame cannot be read as edges: nulls, ids of mixed kinds, negative weights, absent columns.
     InvalidOptionError
         If an argument is invalid, or `tol` is below what rounding allows to prove.
-    MethodUnavailableError
-        If the named method cannot run here.
-    OutOfMemoryError
-        If memory runs out; it says what was needed, and which methods need less.
-    WorkerLostError
-        If a worker of the Dask cluster is lost; another call works with those that are left.
+    MethodUnavailableError, OutOfMemoryError, WorkerLostError
+        If the named method cannot run here, memory runs out, or a worker of the Dask cluster is lost.
     NotConvergedError
         If `max_iter` iterations were not enough; it carries the `Ranking` reached.
 
@@ -136,9 +132,7 @@ def pagerank(
 
     References
     ----------
-    .. [1] L. Page, S. Brin, R. Motwani and T. Winograd, "The PageRank citation ranking: bringing order to the web",
-       Stanford InfoLab, 1999.
-    .. [2] A. N. Langville and C. D. Meyer, "Deeper inside PageRank", Internet Mathematics 1(3), 2004, section 3.
+    .. [1] A. N. Langville and C. D. Meyer, "Deeper inside PageRank", Internet Mathematics 1(3), 2004, section 3.
 
     Examples
     --------
@@ -198,32 +192,20 @@ class Graph:
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Graph:
-        """Make a graph from compressed rows or a sparse matrix; its vertices are 0..n-1, isolated ones included.
+        """Make a graph on the vertices 0..n-1 from compressed rows or a sparse matrix, whose rows are sources.
 
-        Rows are sources, as in adjacency matrices. Parallel entries are parallel edges; explicit zeros are edges of
-        weight 0. What the graph needs of the arrays is copied.
+        Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
+        arrays stay on the GPU, and rankings have cuDF frames where cuDF is loaded.
 
         Parameters
         ----------
         offsets : array of n + 1 integers, or sparse matrix
-            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or a square matrix or
-            array of `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
+            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or a square matrix of
+            `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
         indices : array of m integers
             Targets.
         weights : array of m numbers, optional
-            Finite and non-negative. Not given, or all 1: every edge counts 1.
-
-        Returns
-        -------
-        Graph
-            Its rankings have pandas frames. CuPy arrays stay on the GPU, and rankings have cuDF frames where cuDF is
-            loaded.
-
-        Raises
-        ------
-        InvalidEdgesError
-            For lengths that do not agree, offsets that fall, indices out of range, a matrix that is not square, or
-            weights that are not finite non-negative numbers.
+            Finite and non-negative. Default: every edge counts 1.
 
         Examples
         --------
@@ -261,8 +243,6 @@ class Graph:
         ------
         InvalidEdgesError, ColumnNotFoundError
             If the file cannot be read as edges: the message names the file, and of text the line.
-        OutOfMemoryError
-            Before reading text takes more memory than is available.
         """
         from prplugin.io import read_edges  # imports pyarrow
 
@@ -279,12 +259,7 @@ class Graph:
         """Make a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph ranks by.
 
         Edges of an undirected graph count both ways; of repeated pairs a `cugraph.Graph` keeps one. Rankings have cuDF
-        frames with the graph's ids; ids that are not integers are in the order of the sorted edges.
-
-        Raises
-        ------
-        InvalidEdgesError
-            If it is something else, or distributed over several GPUs.
+        frames; ids that are not integers are in the order of the sorted edges.
         """
         from prplugin.frames.cugraph import edges_of
 
@@ -292,49 +267,20 @@ class Graph:
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Graph:
-        """Make a graph from a NetworkX graph of any kind, or a view; undirected edges count both ways, self-loops once.
+        """Make a graph from a NetworkX graph or view: all nodes, each edge of a multigraph, undirected edges both ways.
 
-        Parameters
-        ----------
-        graph : networkx.Graph
-            All nodes, isolated ones included, and each edge of a multigraph.
-        weight : edge attribute, default "weight"
-            Edges without it count 1, as in NetworkX. None: every edge counts 1.
-
-        Returns
-        -------
-        Graph
-            Its rankings have pandas frames: nodes that are integers ascend, others are in the order of the graph.
-
-        Raises
-        ------
-        InvalidEdgesError
-            If it is something else; for nodes of mixed kinds, which no column holds (``nx.pagerank(graph,
-            backend="prplugin")`` takes them); for weights that are not finite non-negative numbers.
+        Edges without the attribute `weight` count 1, as in NetworkX; with None, every edge does. Rankings have pandas
+        frames: nodes that are integers ascend, others are in the order of the graph. Nodes of mixed kinds, which no
+        column holds, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` takes them).
         """
         return cls._of(LocalGraph.from_networkx(graph, weight))
 
     @classmethod
     def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Graph:
-        """Make a graph from an `igraph.Graph`; undirected edges count both ways, self-loops once.
+        """Make a graph from an `igraph.Graph`: all vertices, parallel edges, undirected edges both ways.
 
-        Parameters
-        ----------
-        weights : edge attribute, default "weight"
-            None, or the default where the edges have no such attribute: every edge counts 1.
-
-        Returns
-        -------
-        Graph
-            Its rankings have pandas frames. The ids are the vertex attribute "name" if all have different ones, else
-            igraph's own, 0..n-1. Integers ascend; other names are in igraph's order.
-
-        Raises
-        ------
-        InvalidEdgesError
-            As `from_networkx`.
-        ColumnNotFoundError
-            If the edges lack an attribute that is asked for.
+        With None, or the default where the edges have no such attribute, every edge counts 1. Rankings have pandas
+        frames. The ids are the vertex attribute "name" if all have different ones, else igraph's own, 0..n-1.
         """
         return cls._of(LocalGraph.from_igraph(graph, weights))
 
@@ -354,13 +300,10 @@ class Graph:
         return self._graph.vertices()
 
     def csr(self) -> Compressed:
-        """Return the out-edges by source.
+        """Return the out-edges by source: ``offsets, indices, weights``.
 
-        Returns
-        -------
-        Compressed
-            ``offsets, indices, weights``: n + 1 int64, m positions of targets in the order of the result, and m float64
-            or None where the graph has no weights. Read-only views; of a graph on the GPU, copies there.
+        They are n + 1 int64, m positions of targets in the order of the result, and m float64 or None where the graph
+        has no weights. Read-only views; of a graph on the GPU, copies there.
         """
         return self._graph.csr()
 
@@ -371,10 +314,7 @@ class Graph:
     def estimate(self) -> Estimate:
         """Estimate bytes and seconds of each method on this graph, and which "auto" would choose; allocates nothing.
 
-        Returns
-        -------
-        Estimate
-            Printed, a table; ``estimate["numba"]`` has one method's ``device`` and ``host`` bytes, and ``seconds``.
+        Printed, a table; ``estimate["numba"]`` has one method's ``device`` and ``host`` bytes, and ``seconds``.
 
         Examples
         --------
@@ -409,9 +349,8 @@ class Graph:
 
         Returns
         -------
-        Ranking
-            `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; of a certified order,
-            `ties`. With `seeds`, `Rankings`.
+        Ranking or Rankings
+            `frame`, `ranks`, `converged`, `iterations`, `error_bound`, `method`, `seconds`; with `seeds`, of each.
         """
         options = Options(
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,

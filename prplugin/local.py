@@ -25,7 +25,7 @@ from prplugin.graph.equal_ranks import Twins
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import Estimate, of_a_plan, of_an_ingest, of_graph, of_many_seeds, telling
+from prplugin.methods.estimates import Estimate, explain_oom, of_a_plan, of_an_ingest, of_graph, of_many_seeds
 from prplugin.methods.measured import Kept, fastest, measured
 from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
@@ -74,7 +74,7 @@ class LocalGraph:
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, how.source, how.destination, how.weight)
         weighted = columns.weight is not None
-        with telling(partial(of_an_ingest, frame, weighted, adapter.place)), runtime.allocating(adapter.place):
+        with explain_oom(partial(of_an_ingest, frame, weighted, adapter.place)), runtime.allocating(adapter.place):
             if adapter.place == "device":
                 compile_ahead(weighted=weighted)
             by_row = not how.directed or how.duplicates != "sum"
@@ -161,7 +161,7 @@ class LocalGraph:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
-        with telling(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
             equal = self._twins(given).equal if options.certified else None
             outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = outcome.ranks if options.scale == 1 else outcome.ranks * adjacency.n
@@ -203,7 +203,7 @@ class LocalGraph:
         positions: Any = None
         place = "device" if method.runs_on == "gpu" else adjacency.place
         planned = partial(of_many_seeds, seeds.count, adjacency.n)
-        with telling(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)

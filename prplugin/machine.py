@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "this_machine"]
+__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "this_machine", "worked_on"]
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -15,6 +15,14 @@ COMPILED_FROM = 1 << 20
 
 Measured in docs/decisions/0002-numpy-below-numba-above.md.
 """
+
+COMPILED_AFTER = 4 * COMPILED_FROM
+"""Edges that a process has factorized or ranked by then, for the kernels to be worth their start for smaller frames."""
+
+COMPILED_AT_LEAST = 1 << 15
+"""Edges below which NumPy is as fast as the kernels once they are compiled."""
+
+_worked_on = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,21 @@ class Machine:
     """
 
     threads: int
+
+
+def worked_on(edges: int) -> None:
+    """Count edges that are about to be factorized or ranked in this process: `compiles` goes by all of them."""
+    global _worked_on  # noqa: PLW0603  # a count is all that the process keeps
+    _worked_on += edges
+
+
+def compiles(edges: int) -> bool:
+    """Return whether work on so many edges goes to Numba's kernels rather than to NumPy.
+
+    The first few frames of less than a million edges do not wait for a compiler. Where this is asked for less than
+    `COMPILED_FROM` edges, both ways give the same bits, since the answer depends on what the process did before.
+    """
+    return edges >= COMPILED_FROM or (edges >= COMPILED_AT_LEAST and _worked_on >= COMPILED_AFTER)
 
 
 def this_machine() -> Machine:

@@ -18,6 +18,7 @@ from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
 from prplugin.methods.registry import candidates, choose, methods
@@ -165,7 +166,7 @@ def test_edges_past_the_budget_are_streamed(memory, monkeypatch, spilled):
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
     n, m = 10**7, 3 * 10**8
-    graph = SimpleNamespace(n=n, m=m, weighted=False, place="host", spilled=spilled, largest_in_degree=10**6)
+    graph = Counts(n, m, False, "host", spilled=spilled, longest=10**6)
     for size, chosen in (("40GB", None), ("480MB", "streamed")):  # a tenth of two columns of int64
         monkeypatch.setenv(runtime.BUDGET, size)
         found = choose("auto", graph, this_machine(), {}).name

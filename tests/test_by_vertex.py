@@ -134,7 +134,9 @@ def test_what_is_not_many_seeds_is_an_error(graph, given):
 
 
 @pytest.mark.parametrize(
-    "wrap", [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})], ids=str
+    "wrap",
+    [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})],
+    ids=["list", "tuple", "Series", "Index", "array", "frame"],
 )
 def test_among_gives_the_vertices_asked_for_in_their_order(graph, wrap):
     whole = graph.rank().frame.set_index("vertex")["pagerank"]

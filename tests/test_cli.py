@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import prplugin
 import prplugin.methods.numpy
-from prplugin.cli import demo, main
+from prplugin.cli import imports, main, verification
 from prplugin.cli.figures import upward
 from prplugin.machine import this_machine
 
@@ -302,7 +302,11 @@ def test_an_interrupt_is_one_line(tmp_path):
 def test_verify_compares_every_way_to_rank(edges):
     result = run("verify", edges, "--weight", "w")
     assert result.exit_code == 0
-    can = [name for name, method in prplugin.methods.methods().items() if method.unfit(None, this_machine()) is None]
+    can = [
+        name
+        for name, method in prplugin.methods.registry.methods().items()
+        if method.unfit(None, this_machine()) is None
+    ]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
 
@@ -341,7 +345,7 @@ def test_verify_of_isolated_vertices_and_of_none(tmp_path):
 
 
 def test_verify_leaves_networkx_out_of_large_graphs(edges, monkeypatch):
-    monkeypatch.setattr(prplugin.cli.verify, "NETWORKX_EDGES", 3)
+    monkeypatch.setattr(verification, "NETWORKX_EDGES", 3)
     assert "networkx: left out: 5 edges are more than 3" in run("verify", edges).stdout
 
 
@@ -364,7 +368,7 @@ def test_methods_of_a_graph_says_what_auto_takes_and_why(tmp_path):
 
 def test_methods_lists_all(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(prplugin.methods.methods())
+    assert [entry["name"] for entry in listed] == list(prplugin.methods.registry.methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
     monkeypatch.setattr(prplugin.methods.numpy, "unfit", lambda adjacency, machine: "it is resting")
     lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
@@ -385,7 +389,7 @@ def test_demo_ranks_the_imports_of_this_python(tmp_path):
 
 
 def test_demo_without_any_source(monkeypatch, tmp_path):
-    monkeypatch.setattr(demo, "_installed", lambda: [str(tmp_path)])
+    monkeypatch.setattr(imports, "_installed", lambda: [str(tmp_path)])
     assert run("demo").exit_code == 0
 
 

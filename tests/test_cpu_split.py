@@ -16,11 +16,10 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
+from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers import cpu_split
-from prplugin.methods.papers._heads import falling, head_counts, slice_begins
-from prplugin.methods.papers._split_choice import Rates, Work, best_work, candidates, works
-from prplugin.methods.papers._tails import TailSums, cut_tails
-from prplugin.methods.papers.cpu_split import split_option
+from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
+from prplugin.methods.papers.cpu_split import SplitPull, head_lengths, search, split_option
 from prplugin.types.edges import Edges
 
 METHOD = "cpu-split"
@@ -111,12 +110,6 @@ def adjacency_of(edges):
     return Adjacency(Edges(edges["src"].to_numpy(np.int32), edges["dst"].to_numpy(np.int32), None, n))
 
 
-def test_rows_fall_by_in_degree_and_keep_their_order():
-    order, degrees = falling(np.array([0, 2, 2, 5, 7, 7, 10]))
-    assert order.tolist() == [2, 5, 0, 3, 1, 4]
-    assert degrees.tolist() == [3, 3, 2, 2, 0, 0]
-
-
 @pytest.mark.parametrize(
     ("split", "counts"),
     [
@@ -131,30 +124,32 @@ def test_rows_fall_by_in_degree_and_keep_their_order():
     ],
 )
 def test_each_block_has_an_n_of_its_own(split, counts):
-    assert head_counts(np.array([9, 4, 3, 2, 1, 1, 0]), split).tolist() == counts
-
-
-def test_a_slice_is_as_wide_as_its_longest_row():
-    counts = np.zeros(70, np.int32)
-    counts[[0, 33, 40, 69]] = 5, 2, 3, 1
-    assert slice_begins(counts).tolist() == [0, 32 * 5, 32 * 8, 32 * 9]
-    assert slice_begins(np.zeros(1, np.int64)).tolist() == [0, 0]
+    assert head_lengths(np.array([9, 4, 3, 2, 1, 1, 0]), split).tolist() == counts
 
 
 @pytest.mark.parametrize("split", [[0], [3], [7, 1, 40], ["all", 2]])
-def test_tails_are_the_in_edges_from_n_on(split):
+def test_heads_and_tails_are_all_in_edges(split, monkeypatch):
+    given = []
+    monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
+    monkeypatch.setattr("prplugin.methods.papers._host_rows.CHUNK", 1000)
     adjacency = adjacency_of(skewed())
     offsets, sources, _ = adjacency.csc
-    order, degrees = falling(offsets)
-    counts = head_counts(degrees, split)
-    long = np.flatnonzero(degrees > counts)
-    tails = cut_tails(adjacency, order[long], (degrees - counts)[long])
-    assert sorted(tails.rows.tolist()) == sorted(order[long].tolist())
+    layout = gpu_pull.csc_layout(adjacency)
+    heads = SplitPull(layout, adjacency.n, split, 2)._heads._layout
+    degrees = np.diff(offsets)[heads.rows]
+    assert sorted(heads.rows) == list(range(adjacency.n))
+    assert (np.diff(degrees) <= 0).all()
+    assert (heads.ends - heads.begins).tolist() == head_lengths(degrees, split).tolist()
+    tails = host_rows(given[0], adjacency.n)
     assert (np.diff(np.diff(tails.bounds)) <= 0).all()
-    head_of = dict(zip(order.tolist(), counts.tolist(), strict=True))
-    for t, row in enumerate(tails.rows.tolist()):
-        expected = sources[offsets[row] + head_of[row] : offsets[row + 1]]
-        assert tails.sources[tails.places[tails.bounds[t] : tails.bounds[t + 1]]].tolist() == expected.tolist()
+    tail_of = {
+        row: tails.sources[tails.places[tails.bounds[t] : tails.bounds[t + 1]]]
+        for t, row in enumerate(tails.rows.tolist())
+    }
+    for row, begin, end in zip(heads.rows.tolist(), heads.begins, heads.ends, strict=True):
+        both = np.append(sources[begin:end], tail_of.pop(row, []))
+        assert both.tolist() == sources[offsets[row] : offsets[row + 1]].tolist()
+    assert not tail_of
     assert np.unique(tails.sources).size == tails.sources.size
     assert np.unique(tails.places).size == tails.sources.size  # no contribution goes down that no tail reads
 
@@ -178,7 +173,7 @@ def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weight
     results = []
     for threads in (1, 2, 5):
         sums = np.full(len(lengths), np.nan)
-        TailSums(bounds, places, threads)(values, shares, sums)
+        ThreadedSums(bounds, places, threads)(values, shares, sums)
         results.append(sums.tobytes())
     assert results[0] == results[1] == results[2]
     for t, given in enumerate(sums.tolist()):
@@ -193,53 +188,37 @@ def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weight
 # --- without a GPU: choosing N ------------------------------------------------------------------------------------
 
 
-def test_candidates_are_powers_of_two_their_neighbours_and_the_ends():
-    assert candidates(1) == [0, 1]
-    assert candidates(9) == [0, 1, 2, 3, 4, 5, 7, 8, 9]
-    assert candidates(100)[-4:] == [63, 64, 65, 100]
+def machine(*, turn=3e-7, edge=1e-9, trip=5e-5, hub=100_000):
+    """Return the seconds that each N takes: a GPU thread walks along heads, the host sums the tail of a hub."""
+
+    def seconds(n):
+        head = hub if n == "all" else n
+        host = trip + edge * (hub - head) if n != "all" else 0.0
+        return max(turn * head, host)
+
+    return seconds
 
 
-def test_work_is_what_each_n_leaves_to_the_processor():
-    adjacency = adjacency_of(skewed(300, 3000))
-    offsets, sources, _ = adjacency.csc
-    degrees = np.diff(offsets)
-    reach = np.zeros(adjacency.n, np.int64)
-    np.maximum.at(reach, sources, np.arange(adjacency.m) - np.repeat(offsets[:-1], degrees) + 1)
-    splits = candidates(int(degrees.max()))
-    for n, work in zip(splits, works(degrees, reach, splits), strict=True):
-        order, falling_degrees = falling(offsets)
-        lengths = falling_degrees - head_counts(falling_degrees, [n])
-        tails = cut_tails(adjacency, order[lengths > 0], lengths[lengths > 0])
-        assert work == Work(n, adjacency.m - tails.places.size, tails.rows.size, tails.places.size, tails.sources.size)
+@pytest.mark.parametrize("hub", [5, 4096, 4097, 100_000, 10**7])
+@pytest.mark.parametrize("turn", [1e-9, 3e-7, 1e-5])
+def test_n_is_near_the_best_and_no_slower_than_all(hub, turn):
+    seconds = machine(turn=turn, hub=hub)
+    found = search(seconds, hub)
+    best = min(seconds(n) for n in ("all", *range(min(hub, 100)), *np.geomspace(1, hub, 1000).astype(int).tolist()))
+    assert min(found.values()) <= min(2 * best, seconds("all"))
+    assert len(found) <= 6 + np.log(hub) / np.log(4)
 
 
-class TestChoice:
-    # A hub of 100,000 in-edges among 1,000 vertices of ten.
-    DEGREES = np.append(100_000, np.full(1000, 10))
-    CHOICES = works(DEGREES, np.full(1001, 10), candidates(100_000))
+def test_n_where_one_side_is_slow():
+    def choice(hub=100_000, **rates):
+        found = search(machine(hub=hub, **rates), hub)
+        return min(found, key=found.get)
 
-    def best(self, **rates):
-        rates = {"edge": 1e-10, "turn": 3e-7, "tail": 1e-9, "byte": 5e-11, "trip": 50e-6} | rates
-        return best_work(self.CHOICES, Rates(**rates))
-
-    def test_the_hub_goes_to_the_processor(self):
-        assert 10 <= self.best().n <= 1025
-        assert self.best().tail_vertices == 1
-
-    def test_a_slow_processor_gets_nothing(self):
-        assert self.best(tail=1e-3).tail_edges == 0
-        assert self.best(trip=1.0).tail_edges == 0
-
-    def test_a_slow_gpu_gets_nothing(self):
-        assert self.best(edge=1e-3, turn=1e-3).n == 0
-
-    def test_a_tie_leaves_most_to_the_gpu(self):
-        assert self.best(edge=0.0, turn=0.0, tail=0.0, byte=0.0, trip=0.0).tail_edges == 0
-
-    def test_the_slower_side_is_what_counts(self):
-        rates = Rates(1e-10, 3e-7, 1e-9, 5e-11, 50e-6)
-        best = max(rates.times(best_work(self.CHOICES, rates)))
-        assert all(best <= max(rates.times(work)) for work in self.CHOICES)
+    assert choice(edge=1e-3) == "all"
+    assert choice(trip=1.0) == "all"
+    assert choice(turn=1e-3) == 0
+    assert choice(turn=0.0, edge=0.0, trip=0.0) == "all"  # a tie
+    assert search(machine(), 0) == {"all": pytest.approx(0.03)}  # no edges: nothing to choose
 
 
 # --- on the GPU: the ranks ----------------------------------------------------------------------------------------
@@ -328,44 +307,29 @@ def test_on_a_stream_of_the_callers(method):
 
 @on_the_gpu
 @pytest.mark.parametrize("split", [0, 1, 5, 100, "all", [20, 1]], ids=str)
-def test_only_what_tails_read_and_their_sums_are_moved(method, split, monkeypatch):
+def test_only_what_tails_read_and_their_sums_are_copied(method, split):
     import cupy
 
     edges = skewed()
     step, n = prepared(edges, split)
     adjacency = prplugin.Graph(edges)._graph.adjacency
     offsets, sources, _ = adjacency.csc
-    order, degrees = falling(offsets)
-    counts = np.empty_like(degrees)
-    counts[order] = head_counts(degrees, step.split)
+    order = np.argsort(-np.diff(offsets), kind="stable")
+    counts = np.empty(n, np.int64)
+    counts[order] = head_lengths(np.diff(offsets)[order], step.split)
     tails = [sources[offsets[row] + counts[row] : offsets[row + 1]] for row in range(n)]
     read = np.unique(np.concatenate(tails)).size
     with_tails = sum(tail.size > 0 for tail in tails)
     assert step.tally[:3] == (with_tails, sum(tail.size for tail in tails), read)
     assert step.tally[3:] == (8 * read, 8 * with_tails)
 
-    copies = []
-    plain = cupy.cuda.runtime.memcpyAsync
-
-    class Watched:
-        memcpyDeviceToHost = cupy.cuda.runtime.memcpyDeviceToHost  # noqa: N815
-        memcpyHostToDevice = cupy.cuda.runtime.memcpyHostToDevice  # noqa: N815
-
-        @staticmethod
-        def memcpyAsync(target, source, size, kind, stream):  # noqa: N802
-            copies.append(size)
-            plain(target, source, size, kind, stream)
-
-    if with_tails:
-        step._shared._tails._runtime = Watched
-    for dtype, bytes_down in (("float64", 8 * read), ("float32", 4 * read)):
-        copies.clear()
+    for dtype, size in (("float64", 8), ("float32", 4)):
         step.contribute_in(dtype)
         step.start(cupy.full(n, 1 / n))
         step()
-        step()
-        assert copies == (2 * [bytes_down, 8 * with_tails] if with_tails else [])
-        assert step.tally.bytes_down == bytes_down
+        assert step.tally.bytes_down == size * read
+        if (lane := step._shared.tails) is not None:
+            assert (lane._gathered.nbytes, lane._arrived.nbytes) == (size * read, 8 * with_tails)
 
 
 @on_the_gpu
@@ -385,8 +349,8 @@ def test_nothing_is_read_before_it_is_written(method, split, weight):
     for expected in clean:
         cupy.cuda.runtime.deviceSynchronize()
         step._pulled.fill(np.nan)
-        if (lane := step._shared._tails) is not None:
-            for buffer in (lane._gathered, lane._contributions, lane._tails, lane._sums):
+        if (lane := step._shared.tails) is not None:
+            for buffer in (lane._gathered, lane._contributions, lane._arrived, lane._sums):
                 buffer.fill(np.nan)
             lane._sum._high.fill(np.nan)
             lane._sum._low.fill(np.nan)
@@ -420,23 +384,19 @@ def test_auto_measures_and_says_what_it_chose(method, weight, caplog):
     edges = pd.concat([skewed(100_000, 2_000_000), star(300_000)])
     with caplog.at_level(logging.INFO, logger="prplugin"):
         step, n = prepared(edges, "auto", weight=weight)
-    assert len(step.split) == 1
-    best = step.split[0]
-    assert best in step.estimates
-    assert max(step.estimates[best]) == min(map(max, step.estimates.values()))
+    (best,) = step.split
+    assert step.seconds[best] == min(step.seconds.values()) <= step.seconds["all"]
     (line,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("cpu-split: ")]
     assert ("everything on the GPU" in line) == (best == "all")
     assert f"for {n} vertices and" in line
-    assert "ns an edge" in line
     # A thread that walks along 300,000 edges takes far longer than the processor.
     assert best != "all", line
-    assert all(np.isfinite(times).all() and min(times) >= 0 for times in step.estimates.values())
 
 
 @on_the_gpu
 def test_a_forced_split_is_kept_and_measures_nothing(method):
     step, _ = prepared(skewed(), [3, "all"])
-    assert (step.split, step.estimates) == ([3, "all"], None)
+    assert (step.split, step.seconds) == ([3, "all"], None)
 
 
 # --- on the GPU: at once ------------------------------------------------------------------------------------------

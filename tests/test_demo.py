@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from prplugin.cli import demo
+from prplugin.cli.imports import _import_statements, _installed, _modules, installed_imports
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def packages(tmp_path):
             path = tmp_path / (name.replace("__init", "/__init__").replace("_in_", "/") + ".py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(source if isinstance(source, bytes) else source.encode())
-        return demo.installed_imports([str(tmp_path)])
+        return installed_imports([str(tmp_path)])
 
     return read
 
@@ -78,11 +78,11 @@ def test_files_that_do_not_parse_are_counted(packages, broken):
 
 
 def test_the_cheap_parse_finds_what_the_whole_one_does():
-    files, _ = demo._modules(demo._installed()[:1])
+    files, _ = _modules(_installed()[:1])
     chosen = files[::10]
     assert len(chosen) > 20
     for module, path in chosen:
         source = path.read_bytes()
         whole = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.Import, ast.ImportFrom))]
-        cheap = demo._import_statements(source)
+        cheap = _import_statements(source)
         assert sorted(map(ast.dump, cheap)) == sorted(map(ast.dump, whole)), module

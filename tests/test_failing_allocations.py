@@ -14,7 +14,11 @@ from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 
 NEEDS = rapids.missing("cudf")
-pytestmark = [pytest.mark.filterwarnings("default"), pytest.mark.gpu, pytest.mark.skipif(bool(NEEDS), reason=str(NEEDS))]
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.gpu,
+    pytest.mark.skipif(bool(NEEDS), reason=str(NEEDS)),
+]
 
 ON_GPU = [
     name for name, method in methods().items() if method.runs_on == "gpu" and not method.unfit(None, this_machine())

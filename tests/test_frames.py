@@ -337,7 +337,7 @@ def test_large_and_small_frames_are_numbered_alike(monkeypatch):
             cast = edges.astype({"src": dtype, "dst": dtype})
             seen = []
             for limit in (10**9, 1):
-                for module in ("prplugin.graph.factorize", "prplugin.graph.adjacency"):
+                for module in ("prplugin.machine", "prplugin.graph.adjacency"):
                     monkeypatch.setattr(f"{module}.COMPILED_FROM", limit)
                 graph = prplugin.Graph(cast, weight="w")
                 seen.append((graph.rank(method="numpy", tol=1e-12), graph.csr(), graph.csc()))
@@ -350,7 +350,7 @@ def test_large_and_small_frames_are_numbered_alike(monkeypatch):
 
 
 def test_a_hash_table_that_grows(monkeypatch):
-    monkeypatch.setattr("prplugin.graph.factorize.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     ids = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, 200_000)
     ranks = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)}).pagerank(top=None, tol=1e-3)
     assert ranks["vertex"].tolist() == np.unique(ids).tolist()

@@ -53,7 +53,7 @@ def test_ids_of_every_type(kind, where, threads, monkeypatch):
     for ours, theirs in zip(found, codes, strict=True):
         assert ours.dtype == theirs.dtype
         assert (ours == theirs).all()
-    monkeypatch.setattr("prplugin.graph.factorize.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     for lasting in (True, False):
         edges, edge_ids = edges_by_id(columns, grouped=True, lasting=lasting)
         assert (edge_ids.dtype, edge_ids.tolist()) == (ids.dtype, ids.tolist())
@@ -95,7 +95,7 @@ def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):
 
 
 def test_ids_in_a_column_of_a_matrix(threads, monkeypatch):
-    monkeypatch.setattr("prplugin.graph.factorize.COMPILED_FROM", 1)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())

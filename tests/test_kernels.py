@@ -11,7 +11,7 @@ import pytest
 
 from prplugin.gpu import runtime
 
-PACKAGE = Path(runtime.__file__).parent
+PACKAGE = runtime.ROOT
 BASELINES = Path(__file__).parents[1] / "benchmarks"
 FILES = sorted(os.path.relpath(path, PACKAGE) for folder in (PACKAGE, BASELINES) for path in folder.rglob("*.cu"))
 VARIANTS = {

@@ -201,7 +201,7 @@ def test_large_matrices_are_grouped_as_small_ones(monkeypatch):
     given = sparse.random_array((500, 500), density=0.05, rng=random, format="csr")
     seen = []
     for limit in (1, 10**9):
-        monkeypatch.setattr("prplugin.graph.adjacency.COMPILED_FROM", limit)
+        monkeypatch.setattr("prplugin.machine.COMPILED_FROM", limit)
         graph = prplugin.Graph.from_csr(given)
         seen.append([array.tolist() for array in (*graph.csr(), *graph.csc())])
     assert seen[0] == seen[1]

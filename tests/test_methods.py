@@ -13,12 +13,11 @@ import prplugin
 from prplugin.cpu import compensated
 from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
-from prplugin.graph import factorize
 from prplugin.methods.engines import gpu_pull
+from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers._schedule import Schedule, Segment
 from prplugin.methods.papers.dense import DensePull
 from prplugin.methods.papers.edge import EdgePush
-from prplugin.methods.papers.warp import WarpPull
 from prplugin.types.edges import GroupedEdges
 
 
@@ -42,7 +41,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
 
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
-    monkeypatch.setattr(factorize, "COMPILED_FROM", 0)
+    monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
     monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
@@ -75,14 +74,15 @@ def test_the_edges_of_the_edge_method_go_with_it():
 @pytest.mark.parametrize("lanes", [16.0, np.float64(16), True, 5, "16", None])
 def test_lanes_are_whole_numbers(lanes):
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
-        WarpPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), lanes=lanes)
+        RowsPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), "warp", lanes=lanes)
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         Segment(method="warp", threads=32, lanes=lanes)
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):
-    pull = WarpPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), lanes=np.int64(16), threads=np.int32(64))
-    assert [type(value) for value in (pull.lanes, pull.threads, pull.blocks)] == [int, int, int]
+    layout = gpu_pull.csc_layout(adjacency_of(weighted=False))
+    pull = RowsPull(layout, "warp", lanes=np.int64(16), threads=np.int32(64))
+    assert [type(value) for value in (pull.threads, pull.blocks)] == [int, int]
     segment = Segment(method="warp", threads=np.int64(64), lanes=np.int32(8), blocks=np.int16(3))
     Schedule(n=np.int64(3), m=4, segments=(segment,)).save(tmp_path / "schedule.json")
     assert Schedule.load(tmp_path / "schedule.json").segments == (segment,)

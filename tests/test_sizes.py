@@ -34,7 +34,7 @@ def test_keys_are_packed_only_where_key_and_position_fit():
 def test_sorting_without_packing_gives_the_same_order(monkeypatch):
     keys = np.random.default_rng(0).integers(0, 50, 1000)
     packed = stable_order(keys)
-    monkeypatch.setattr("prplugin.graph.adjacency.packs", lambda largest, count: False)
+    monkeypatch.setattr("prplugin.cpu.sorting.packs", lambda largest, count: False)
     assert packed.tolist() == stable_order(keys).tolist() == np.argsort(keys, kind="stable").tolist()
 
 

@@ -25,6 +25,7 @@ import prplugin
 from prplugin.cpu.threads import Threads
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
@@ -253,10 +254,10 @@ def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
     monkeypatch.setattr(runtime, "missing", lambda: None)
     monkeypatch.setattr(runtime, "bytes_free", lambda: 2**33)
     monkeypatch.setattr(runtime, "holds", lambda needed: needed <= 2**33)
-    large = SimpleNamespace(n=10**7, m=2 * 10**10, weighted=weighted, place="host")
+    large = Counts(10**7, 2 * 10**10, weighted, "host")
     assert streamed.unfit(large, this_machine()) is None
     assert "bytes of GPU memory" in expanded.unfit(large, this_machine())
-    many = SimpleNamespace(n=10**9, m=10**10, weighted=weighted, place="host")
+    many = Counts(10**9, 10**10, weighted, "host")
     assert "bytes of GPU memory" in streamed.unfit(many, this_machine())
 
 

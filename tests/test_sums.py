@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from prplugin.cpu import compensated
 from prplugin.cpu import pull_kernels as kernels
-from prplugin.cpu.sums import RowSums, total
+from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.numerics.rounding import FAN, chain
 
 U = Fraction(1, 2**53)
@@ -57,11 +57,12 @@ LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 32, 33, 64, 65, 500, 1024, 1025
 def test_row_sums_of_both_methods(fan, lengths, seed):
     offsets = np.cumsum([0, *lengths])
     terms = np.random.default_rng(seed).pareto(0.3, offsets[-1]).clip(max=1e200)
-    grouped = RowSums(offsets)
-    sums = grouped(terms)
-    assert grouped.chain == chain(max(lengths, default=0))
-    assert sums.dtype == np.float64
     n = len(lengths)
+    rows = np.repeat(np.arange(n), lengths)
+    grouped = GroupSums(rows, n)
+    sums = grouped(terms)
+    assert grouped.depth == depth_of(max(lengths, default=0))
+    assert sums.dtype == np.float64
     pulled, one = np.zeros(n), np.ones(1)
     if n:
         kernels.sweep(
@@ -71,8 +72,30 @@ def test_row_sums_of_both_methods(fan, lengths, seed):
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
-        assert_within_chain(sums[row], part, chain(length))
+        assert_within_chain(sums[row], part, depth_of(length))
         assert_within_chain(pulled[row], part, kernels.pull_chain(length) if fan >= kernels.fan_for(length) else length)
+
+
+@given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_sums_of_groups_have_the_same_bits_in_any_order_of_the_groups_and_in_the_kernel(lengths, seed, weighted):
+    random = np.random.default_rng(seed)
+    offsets, n = np.cumsum([0, *lengths]), len(lengths)
+    rows = np.repeat(np.arange(n), lengths)
+    terms = random.pareto(0.3, rows.size).clip(max=1e200)
+    weights = random.random(rows.size) if weighted else None
+    products = terms if weights is None else terms * weights
+    sums = GroupSums(rows, n)(products)
+    mixed = random.permutation(rows)  # groups in any order, each with its terms in their order
+    own = np.empty_like(mixed)
+    own[np.argsort(mixed, kind="stable")] = np.arange(rows.size)
+    assert GroupSums(mixed, n)(products[own]).tobytes() == sums.tobytes()
+    pulled = np.empty(n)
+    kernels.row_sums(
+        0, n, offsets.astype(np.uint64), np.arange(rows.size).astype(np.uint32), weights,
+        np.uint64(kernels.fan_for(max(lengths, default=0))), terms, pulled,
+    )  # fmt: skip
+    assert pulled.tobytes() == sums.tobytes()
 
 
 @pytest.mark.parametrize("in_degree", [0, 1, 32, 33, 1024, 1025, 32**3, 32**3 + 1, 10**6, 10**9])
@@ -103,6 +126,6 @@ def test_the_kernels_grouping_is_as_deep_as_it_says():
     terms = np.full(size, 2.0**-53)
     terms[0] = 1.0
     assert abs(exactly(terms) - 1) > 1000 * U
-    for links, computed in ((chain(size), total(terms)), (chain(size), RowSums(np.array([0, size]))(terms)[0])):
+    for links, computed in ((chain(size), total(terms)), (depth_of(size), GroupSums(np.zeros(size, int), 1)(terms)[0])):
         assert_within_chain(computed, terms, links)
     assert float(np.add.accumulate(terms)[-1]) == 1.0

@@ -23,8 +23,6 @@ from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdic
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.methods.papers._heads import falling
-from prplugin.methods.papers._split_choice import works
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +36,7 @@ ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
 TABLES = {
     ITERATION: ("graph", "vertices", "edges", "what", "ms", "x one CPU thread", "note"),
     SPLIT: (
-        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms an iteration", "ms by the model",
-        "note",
+        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms an iteration", "note",
     ),
 }  # fmt: skip
 
@@ -102,21 +99,21 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
     """Count what each N leaves to the CPU, which needs no GPU; and time it, which does."""
     longest = adjacency.largest_in_degree
     splits = [n for n in SWEEP if n < longest]
-    chosen, estimates = _by_itself(adjacency)
+    chosen = _by_itself(adjacency)
     if isinstance(chosen, int) and chosen not in splits:
         splits = sorted([*splits, chosen])
-    offsets, sources, _ = adjacency.csc
-    _, degrees = falling(offsets)
-    for work in works(degrees, sources[:0], [*splits, longest]):
-        n = "all" if work.n == longest else work.n
+    degrees = adjacency.csc.offsets[1:] - adjacency.csc.offsets[:-1]
+    for limit in [*splits, longest]:
+        n = "all" if limit == longest else limit
+        tails = degrees[degrees > limit] - limit
+        edges = int(tails.sum())
         known = {
             "graph": about["graph"],
             "N": n,
             "choice": "auto" if n == chosen else "",
-            "tail vertices": work.tail_vertices,
-            "tail edges": work.tail_edges,
-            "% of the edges": 100 * work.tail_edges / adjacency.m,
-            "ms by the model": max(estimates[n]) * 1e3 if n in estimates else "",
+            "tail vertices": tails.size,
+            "tail edges": edges,
+            "% of the edges": 100 * edges / adjacency.m,
         }
         line = row(SPLIT, TABLES[SPLIT], known)
         if runtime.missing():  # the sides have said so
@@ -125,12 +122,11 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
             yield from or_why(line, partial(_timed, adjacency, line, n))
 
 
-def _by_itself(adjacency: Adjacency) -> tuple[int | str | None, dict[int | str, tuple[float, float]]]:
-    """Give the N that `cpu-split` takes by itself, and its estimates; nothing where it cannot run."""
-    for step in or_why({}, lambda: [{"step": sides.prepared("cpu-split", adjacency)}]):
-        if "step" in step:
-            return step["step"].split[0], step["step"].estimates or {}
-    return None, {}
+def _by_itself(adjacency: Adjacency) -> int | str | None:
+    """Return the N that `cpu-split` takes by itself; nothing where it cannot run."""
+    for found in or_why({}, lambda: [{"N": sides.prepared("cpu-split", adjacency).split[0]}]):
+        return found.get("N")
+    return None
 
 
 def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:

@@ -31,10 +31,8 @@ from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdic
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._timing import gpu_seconds
+from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers.binned import BinnedPull
-from prplugin.methods.papers.node import NodePull
-from prplugin.methods.papers.warp import WarpPull
 from prplugin.types.arrays import settle
 
 if TYPE_CHECKING:
@@ -253,9 +251,20 @@ def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacen
 
 def _launched(launch: Callable[[], object]) -> list[float]:
     """Sample the seconds of what is launched, as the GPU sees it."""
+    import cupy  # has been found
+
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+
+    def seconds() -> float:
+        begin.record()
+        for _ in range(LAUNCHES):
+            launch()
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
+
     launch()  # compiles
-    several = sampled(lambda: LAUNCHES * gpu_seconds(launch, times=LAUNCHES), runs=sides.RUNS, limit=sides.LIMIT)
-    return [seconds / LAUNCHES for seconds in several]
+    return [taken / LAUNCHES for taken in sampled(seconds, runs=sides.RUNS, limit=sides.LIMIT)]
 
 
 def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
@@ -267,15 +276,15 @@ def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
     return multiply
 
 
-def _in_runs(pull: Callable[..., Any], **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
-    return lambda adjacency: pull(gpu_pull.csc_layout(adjacency), **options)
+def _in_rows(method: str, **options: int) -> Callable[[Adjacency], Callable[[Any, Any], None]]:
+    return lambda adjacency: RowsPull(gpu_pull.csc_layout(adjacency), method, **options)
 
 
 PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
     CPU: _on_the_cpu,
-    THREAD: partial(_on_the_gpu, _in_runs(NodePull)),
-    LANES16: partial(_on_the_gpu, _in_runs(WarpPull, lanes=16)),
-    WARP: partial(_on_the_gpu, _in_runs(WarpPull, lanes=32)),
+    THREAD: partial(_on_the_gpu, _in_rows("node")),
+    LANES16: partial(_on_the_gpu, _in_rows("warp", lanes=16)),
+    WARP: partial(_on_the_gpu, _in_rows("warp", lanes=32)),
     HYBRID: partial(_on_the_gpu, BinnedPull),
     ELL: partial(_on_the_gpu, ell.EllPull),
     SCAN: partial(_on_the_gpu, scan.ScanPull),

@@ -91,7 +91,7 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
     Each must be as near to a reference as the proved errors of both allow: exit status 1 if one is not.
     """
     from prplugin.cli.tables import print_line, print_table
-    from prplugin.cli.verify import checks_of
+    from prplugin.cli.verification import checks_of
 
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
@@ -100,24 +100,24 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
         watch.stage("vertices")
         graph = _graph(file, edges, given)
     checks = checks_of(graph, file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
-    ran = [check for check in checks if check.agrees is not None]
     if not quiet:
         rows = [
             [
                 check.name,
-                "" if check.iterations is None else str(check.iterations),
-                f"{check.seconds:.3g}",
-                upward(check.error_bound),
+                "" if check.found.iterations is None else str(check.found.iterations),
+                f"{check.found.seconds:.3g}",
+                upward(check.found.error_bound),
                 f"{check.distance:.1e}",
                 "yes" if check.agrees else "NO",
             ]
-            for check in ran
+            for check in checks
+            if check.found is not None
         ]
         print_table(["", "iterations", "seconds", "error at most", "distance to reference", "agrees"], rows, text=1)
         for check in checks:
-            if check.agrees is None:
+            if check.note:
                 print_line(f"{check.name}: {check.note}")
-    if wrong := [check.name for check in ran if not check.agrees]:
+    if wrong := [check.name for check in checks if check.agrees is False]:
         raise Failure(f"{edges}: further from the reference than the proved errors allow: {', '.join(wrong)}.")
 
 
@@ -183,7 +183,7 @@ def demo(top: int, edges: str | None) -> None:
     Every Python has this graph: its standard library and packages, without their tests. An edge is a name that one
     module imports from another.
     """
-    from prplugin.cli.demo import installed_imports
+    from prplugin.cli.imports import installed_imports
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, write_frame
 

@@ -138,10 +138,7 @@ rank_options = _together(
 def method_options(given: Collection[str]) -> dict[str, Any]:
     """Read options of the form NAME=VALUE: a number, true, false or null; anything else is a string.
 
-    Raises
-    ------
-    click.UsageError
-        If one has another form, or is an option of the command itself.
+    Raises click.UsageError: if one has another form, or is an option of the command itself.
     """
     options: dict[str, Any] = {}
     for pair in given:

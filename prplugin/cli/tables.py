@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from prplugin.cli.figures import per_second, upward
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
+from prplugin.result.explain import console, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from prplugin import Graph, Ranking
 
 __all__ = ["print_line", "print_ranks", "print_table", "summary"]
-
-UNLIMITED = 1 << 16
-"""Columns of what is no terminal: nothing is cut or wrapped."""
 
 
 def print_ranks(frame: pd.DataFrame) -> None:
@@ -32,17 +30,7 @@ def print_ranks(frame: pd.DataFrame) -> None:
 
 def print_table(head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False) -> None:
     """Print rows of words: the first `text` columns to the left, after that of the number if there is one."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for position, name in enumerate(head):
-        left = numbered <= position < text + numbered
-        table.add_column(Text(name), justify="left" if left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
-    _print(table)
+    _print(table(head, rows, left=range(numbered, text + numbered)))
 
 
 def print_line(line: str) -> None:
@@ -69,8 +57,6 @@ def _name(value: object) -> str:
 
 
 def _print(what: RenderableType) -> None:
-    from rich.console import Console
-
     with errors_named(STANDARD_OUTPUT):
         check_standard_output()
-        Console(width=None if sys.stdout.isatty() else UNLIMITED, highlight=False).print(what)
+        console(sys.stdout).print(what)

@@ -32,11 +32,8 @@ class CompensatedSums:
 def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:
     """Sum non-negative terms by group, as `CompensatedSums` does.
 
-    Returns
-    -------
-    sums : array of n float64
-    chain : int
-        How many roundings a sum is worth.
+    Returns `sums` (array of n float64).
+    Returns `chain` (int): How many roundings a sum is worth.
     """
     sums = CompensatedSums(n)
     sums.add(groups, terms)

@@ -21,12 +21,8 @@ Piece: TypeAlias = tuple[int, int]
 class Crew:
     """Threads that do the same pieces of work again and again.
 
-    Parameters
-    ----------
-    pieces : sequence of (int, int)
-        In the order in which they are taken.
-    threads : int
-        How many, the calling one included; no more than there are pieces.
+    `pieces` (sequence of (int, int)): In the order in which they are taken.
+    `threads`: How many, the calling one included; no more than there are pieces.
     """
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
@@ -36,10 +32,8 @@ class Crew:
     def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done.
 
-        Parameters
-        ----------
-        apart : int, optional
-            A piece begins when that which comes so many before it is done, and all before that. Not given: at any time.
+        `apart`: A piece begins when that which comes so many before it is done, and all before that. Not given: at any
+        time.
         """
         if apart is None:
             self._threads.share(self._pieces, do)
@@ -81,15 +75,9 @@ class _Line:
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
     """Cut blocks of `block` rows into at most `count` pieces of about equal work, where a row is worth four edges.
 
-    Parameters
-    ----------
-    offsets : array of n + 1
-        Where each row's edges begin, and where the last one's end.
+    `offsets` (array of n + 1): Where each row's edges begin, and where the last one's end.
 
-    Returns
-    -------
-    list of (int, int)
-        The first block of each piece, and the one after its last.
+    Returns `list of (int, int)`: The first block of each piece, and the one after its last.
     """
     n = offsets.size - 1
     bounds = np.append(np.arange(0, n, block), n)

@@ -19,18 +19,11 @@ __all__ = ["edges_by_id"]
 def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges, Integers]:
     """Number the vertices of edges in ascending order of id.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Sources and destinations, at least one, of one integer type.
-    lasting : bool
-        Whether the edges last longer than the columns, or may come back to them.
+    `columns` (list of arrays of ids): Sources and destinations, at least one, of one integer type.
+    `lasting`: Whether the edges last longer than the columns, or may come back to them.
 
-    Returns
-    -------
-    edges : GroupedEdges
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Returns `edges` (GroupedEdges).
+    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     threads = Threads(this_machine().threads)
     dtype = columns[0].dtype

@@ -33,16 +33,10 @@ VALUES_A_SLOT = 32
 def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
     """Replace ids by their rank among all distinct ids.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Of one integer type.
+    `columns` (list of arrays of ids): Of one integer type.
 
-    Returns
-    -------
-    codes : list of int32 or int64 arrays
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Returns `codes` (list of int32 or int64 arrays).
+    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     dtype = columns[0].dtype
     columns = [plain(column) for column in columns]
@@ -170,10 +164,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
 class _Table:
     """A hash table of ids that all threads enter ids into.
 
-    Parameters
-    ----------
-    bits : int
-        It has 2**bits slots. The first to look at is the upper bits of a product.
+    `bits`: It has 2**bits slots. The first to look at is the upper bits of a product.
     """
 
     def __init__(self, bits: int) -> None:
@@ -190,9 +181,7 @@ class _Table:
         Threads that are at it together find room for an equal share each, so that together they go past half the
         slots, but never fill them.
 
-        Returns
-        -------
-        done, left : lists of pieces
+        Returns `done, left` (lists of pieces).
         """
         done: list[_Rows] = []
         left: list[_Rows] = []

@@ -62,18 +62,12 @@ def grouped(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Group edges by row: a sort that is stable in the order of the frame.
 
-    Parameters
-    ----------
-    rows, columns : arrays of m int32 or int64
-        Both ends of each edge, as ids from `low` to low + n - 1.
-    weights : array of m float64, or None
+    `rows`, `columns` (arrays of m int32 or int64): Both ends of each edge, as ids from `low` to low + n - 1.
+    `weights`: array of m float64, or None.
 
-    Returns
-    -------
-    offsets : array of n + 1 int64
-    indices : array of m positions
-        The columns, less `low`, by row.
-    weights : array of m float64, or None
+    Returns `offsets` (array of n + 1 int64).
+    Returns `indices` (array of m positions): The columns, less `low`, by row.
+    Returns `weights` (array of m float64, or None).
     """
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
@@ -99,14 +93,10 @@ def _by_bucket(
 ) -> tuple[Integers, Any, Any]:
     """Bring edges together by bucket.
 
-    Returns
-    -------
-    bounds : array of int64
-        Where the edges of each bucket begin, and where those of the last one end.
-    pairs : array of m int64
-        The row, as of its bucket, and the column, which takes the lower bits: 64 are enough for both with any n whose
-        vertices a machine could hold.
-    weights : array of m float64, or None
+    Returns `bounds` (array of int64): Where the edges of each bucket begin, and where those of the last one end.
+    Returns `pairs` (array of m int64): The row, as of its bucket, and the column, which takes the lower bits: 64 are
+    enough for both with any n whose vertices a machine could hold.
+    Returns `weights` (array of m float64, or None).
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)

@@ -42,19 +42,11 @@ def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
 
     Row k of them has the edges starts[k]..starts[k + 1], and is row `first_row` + k of the graph.
 
-    Parameters
-    ----------
-    bits : int
-        That a source takes, at most.
-    packed : array of uint8
-        Room for all, and 0.
-    pieces : array of int64, of a row a piece and two columns
-        Where each piece begins in `packed`, and its first row.
+    `bits`: That a source takes, at most.
+    `packed` (array of uint8): Room for all, and 0.
+    `pieces` (array of int64, of a row a piece and two columns): Where each piece begins in `packed`, and its first row.
 
-    Returns
-    -------
-    size : int
-        What was written to `packed`.
+    Returns `size` (int): What was written to `packed`.
     """
     mask = (1 << bits) - 1
     lengths, gaps, steps = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)

@@ -18,10 +18,7 @@ class EdgesInPieces:
     It holds a position an edge, and a weight if they have one, from the first piece on, and beside those a few numbers
     a vertex.
 
-    Parameters
-    ----------
-    in_degrees, out_degrees : arrays of n integers
-    weighted : bool
+    `in_degrees`, `out_degrees`: arrays of n integers.
     """
 
     def __init__(self, in_degrees: Integers, out_degrees: Integers, *, weighted: bool) -> None:

@@ -12,7 +12,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["BLOCK", "GROUP", "edge_shares", "fan_for", "pull_chain", "step_chain", "sweep"]
+from prplugin.cpu.sums import depth_of as pull_chain
+from prplugin.cpu.sums import fan_for
+
+__all__ = ["BLOCK", "GROUP", "edge_shares", "fan_for", "pull_chain", "row_sums", "step_chain", "sweep"]
 
 GROUP = 32
 """Terms added in a plain loop before their sum goes up a level."""
@@ -23,20 +26,6 @@ BLOCK = GROUP * GROUP
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-
-
-def fan_for(in_degree: int) -> int:
-    """Give how many terms, and how many group sums, a row sum adds at a time: three levels reach `in_degree`."""
-    fan = GROUP
-    while fan**3 < in_degree:
-        fan += 1
-    return fan
-
-
-def pull_chain(in_degree: int) -> int:
-    """Give the most additions that a term of a row sum goes through: in its group, the group of groups, the rest."""
-    fan = fan_for(in_degree)
-    return min(in_degree, fan) + min(in_degree // fan + 1, fan) + in_degree // fan**2 + 1
 
 
 def step_chain() -> int:
@@ -109,3 +98,42 @@ def sweep(
         sums[block, 0] = change
         sums[block, 1] = largest
         sums[block, 2] = dangling
+
+
+@compiled
+def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
+    """Write, for the rows from `first` to `last`, the sums of c (times the share) over their in-edges.
+
+    In the order of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` sums of pieces.
+    """
+    edge = offsets[first]
+    for i in range(np.uint64(first), np.uint64(last)):
+        end = offsets[i + ONE]
+        if end - edge <= fan:  # in a loop of its own: a quarter less time on graphs of short rows
+            term = 0.0
+            while edge < end:
+                if shares is None:
+                    term += contributions[sources[edge]]
+                else:
+                    term += contributions[sources[edge]] * shares[edge]
+                edge += ONE
+            sums[i] = term
+            continue
+        pulled, groups_sum, groups = 0.0, 0.0, 0
+        while True:
+            stop = edge + fan if end - edge > fan else end
+            term = 0.0
+            while edge < stop:
+                if shares is None:
+                    term += contributions[sources[edge]]
+                else:
+                    term += contributions[sources[edge]] * shares[edge]
+                edge += ONE
+            groups_sum += term
+            if edge == end:
+                break
+            groups += 1
+            if groups == fan:
+                pulled += groups_sum
+                groups_sum, groups = 0.0, 0
+        sums[i] = pulled + groups_sum

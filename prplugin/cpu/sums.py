@@ -8,12 +8,15 @@ function here comes with one that says how long its chains are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from prplugin.numerics.rounding import FAN, chain
+from prplugin.cpu.sorting import stable_order
+from prplugin.numerics.rounding import FAN
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["RowSums", "total", "totals"]
+__all__ = ["GroupSums", "depth_of", "fan_for", "total", "totals"]
 
 
 def total(terms: Floats) -> float:
@@ -24,10 +27,10 @@ def total(terms: Floats) -> float:
     while terms.size > FAN:
         width = -(-terms.size // FAN)
         whole = terms.size // width * width
-        folded = terms[:whole].reshape(-1, width).sum(axis=0)
+        folded = np.add.reduce(terms[:whole].reshape(-1, width), axis=0)
         folded[: terms.size - whole] += terms[whole:]
         terms = folded
-    return float(terms.sum())
+    return float(np.add.reduce(terms))  # without the detour of ndarray.sum through Python
 
 
 def totals(terms: Floats) -> Floats:
@@ -42,33 +45,83 @@ def totals(terms: Floats) -> Floats:
     return sums
 
 
-class RowSums:
-    """Sums of consecutive runs of a vector: one run a row, as given by n + 1 offsets.
+PIECE = 1 << 14
+"""Terms whose places in their groups are found in one go: what that takes does not grow with the edges."""
 
-    Long runs are cut into groups of `FAN` terms, their sums into groups of `FAN` again, and so on, each level by
-    one `numpy.bincount` over a map from term to group.
+
+def fan_for(longest: int) -> int:
+    """Return how many terms, and how many sums of terms, are added at a time: three levels reach `longest` terms."""
+    fan = FAN
+    while fan**3 < longest:
+        fan += 1
+    return fan
+
+
+def depth_of(longest: int) -> int:
+    """Return the most additions that a term of a sum by group goes through: in its piece, in the group of pieces, last.
+
+    The rounding depth of `GroupSums`, and of the compiled kernels that add in the same order.
+    """
+    fan = fan_for(longest)
+    return min(longest, fan) + min(longest // fan + 1, fan) + longest // fan**2 + 1
+
+
+class GroupSums:
+    """Sums of terms by group, wherever the terms of a group stand: in one order of additions, and so with one result.
+
+    The terms of a group are cut, in the order in which they come, into pieces of `fan_for(longest)`, their sums into
+    pieces of as many again; each piece is added up from first to last. Each level is one `numpy.bincount` over a map
+    from term to piece, which adds in this order.
+
+    Parameters
+    ----------
+    groups : array of integers
+        The group of each term, below n.
+    n : int
+
+    Attributes
+    ----------
+    depth : int
+        The most additions that a term goes through.
     """
 
-    def __init__(self, offsets: Integers) -> None:
-        self.rows = offsets.size - 1
-        lengths = np.diff(offsets)
-        self.chain = chain(int(lengths.max(initial=0)))
+    def __init__(self, groups: Integers, n: int) -> None:
+        groups = groups.astype(np.intp, copy=False)  # as bincount takes them, which would copy them each time
+        sizes = np.bincount(groups, minlength=n)
+        longest = int(sizes.max(initial=0))
+        fan = fan_for(longest)
+        self.depth = depth_of(longest)
+        self._n = n
         self._levels: list[Integers] = []
-        while lengths.max(initial=0) > FAN:
-            groups = -(-lengths // FAN)
-            first = np.cumsum(groups) - groups
-            within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            self._levels.append(np.repeat(first, lengths) + within // FAN)
-            lengths = groups
-        self._levels.append(np.repeat(np.arange(self.rows), lengths))
+        while longest > fan:
+            pieces = -(-sizes // fan)
+            piece, seen = (np.cumsum(pieces) - pieces).take(groups), np.zeros_like(sizes)
+            for begin in range(0, groups.size, PIECE):
+                some = groups[begin : begin + PIECE]
+                cut = np.flatnonzero((sizes > fan).take(some))
+                some = some[cut]
+                piece[begin + cut] += (seen.take(some) + _places(some)) // fan
+                seen += np.bincount(some, minlength=sizes.size)
+            self._levels.append(piece)
+            groups, sizes, longest = np.repeat(np.arange(n), pieces), pieces, -(-longest // fan)
+        self._levels.append(groups)
 
     def __call__(self, terms: Floats) -> Floats:
-        """Sum each run of `terms`; a run of none sums to 0."""
-        for groups in self._levels[:-1]:
-            terms = _added(groups, terms)
-        return _added(self._levels[-1], terms, self.rows)
+        """Sum the terms of each group; a group of none sums to 0."""
+        sums: Any = terms
+        for pieces in self._levels[:-1]:
+            sums = np.bincount(pieces, sums)
+        # bincount forgets its weights where there is nothing to count, and returns integers.
+        summed: Floats = np.bincount(self._levels[-1], sums, self._n).astype(np.float64, copy=False)
+        return summed
 
 
-def _added(groups: Integers, terms: Floats, count: int = 0) -> Floats:
-    # bincount forgets its weights where there is nothing to count, and returns integers.
-    return np.bincount(groups, terms, count).astype(np.float64, copy=False)
+def _places(groups: Integers) -> Integers:
+    """Return the place of each term among those of its group."""
+    order = stable_order(groups)
+    sizes = np.bincount(groups)
+    ranked = np.arange(order.size)
+    ranked -= np.repeat(np.cumsum(sizes) - sizes, sizes)
+    places: Integers = np.empty_like(order)
+    places[order] = ranked
+    return places

@@ -6,15 +6,14 @@ so that several threads share the tail of a hub; where the cuts are does not dep
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from prplugin.cpu.memory import compiled
 
 __all__ = ["RUN", "join_runs", "sum_runs"]
 
 RUN = 1 << 14
 """Edges that are summed in one go, at most: about ten microseconds."""
-
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled

@@ -17,10 +17,7 @@ class Threads:
     piece; the others end when nobody holds them any more. For the same bits with any number of threads, a piece must
     write to places of its own, or what it leaves must not depend on when it is done.
 
-    Parameters
-    ----------
-    count : int
-        How many, the calling one included.
+    `count`: How many, the calling one included.
     """
 
     def __init__(self, count: int) -> None:

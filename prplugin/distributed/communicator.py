@@ -15,13 +15,8 @@ T = TypeVar("T")
 class Communicator(Protocol):
     """The ranks 0 .. size - 1 of a program, all of which call the same functions in the same order.
 
-    Attributes
-    ----------
-    rank, size : int
-    sent : int
-        Bytes that this rank has sent to others, about.
-    seconds : float
-        That it has waited for others, and for what they sent.
+    `sent`: Bytes that this rank has sent to others, about.
+    `seconds`: That it has waited for others, and for what they sent.
     """
 
     rank: int
@@ -69,10 +64,8 @@ def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
 def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
     """Call a function on every rank, and give what each got; if it refuses something on one, all raise the same error.
 
-    Raises
-    ------
-    PageRankError
-        The first that a rank raised, in the order of ranks; where it speaks of rows, of those of all ranks.
+    Raises PageRankError: The first that a rank raised, in the order of ranks; where it speaks of rows, of those of all
+    ranks.
     """
     done, error = None, None
     try:

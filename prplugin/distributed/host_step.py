@@ -9,7 +9,8 @@ import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.outflow import outflow
-from prplugin.cpu.sums import RowSums, total
+from prplugin.cpu.sorting import rows_of
+from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.distributed.communicator import Communicator, summed
 from prplugin.distributed.shard import Shard
 from prplugin.distributed.vectors import vector_chain
@@ -93,13 +94,13 @@ class NumpyStep(_HostStep):
     def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
         super().__init__(communicator, shard, alpha, v, w)
         offsets, self._sources, weights = shard.adjacency.csc
-        self._row_sums = RowSums(offsets[: self._rows + 1])
+        self._row_sums = GroupSums(rows_of(offsets[: self._rows + 1]), self._rows)
         self._shares: Floats | None = None
         if weights is not None:
             whole = shard.adjacency.out_weight[self._sources]
             self._shares = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
         most = int(np.diff(shard.offsets).max())
-        self.chain = self._chain(chain(shard.longest), chain(most))
+        self.chain = self._chain(depth_of(shard.longest), chain(most))
 
     def _step(self, contributions: Floats, following: Floats) -> tuple[float, float, float]:
         terms = contributions[self._sources]

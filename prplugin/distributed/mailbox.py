@@ -117,15 +117,9 @@ class _Box:
 class Mailbox:
     """A `Communicator` by letters: arrays and objects of the host.
 
-    Parameters
-    ----------
-    job : str
-        The same on all ranks, and on no other program's.
-    addresses : list of str
-        Of the workers, by rank.
-    rank : int
-    key : str
-        Of the Dask task that runs this rank.
+    `job`: The same on all ranks, and on no other program's.
+    `addresses`: Of the workers, by rank.
+    `key`: Of the Dask task that runs this rank.
     """
 
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int, key: Any) -> None:

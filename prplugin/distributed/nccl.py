@@ -100,11 +100,8 @@ def _drop() -> None:
 class DeviceRanks:
     """A `Communicator` by NCCL on the current stream.
 
-    Parameters
-    ----------
-    mailbox : Mailbox
-        Of the same rank.
-    communicator : _Communicator
+    `mailbox`: Of the same rank.
+    `communicator`: _Communicator.
     """
 
     def __init__(self, mailbox: Mailbox, communicator: _Communicator) -> None:
@@ -226,10 +223,7 @@ class _Calls:
 def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
     """Give a rank its communicator, when it is this job's turn.
 
-    Raises
-    ------
-    MethodUnavailableError
-        If a worker has no GPU or no NCCL, or two have the same GPU.
+    Raises MethodUnavailableError: if a worker has no GPU or no NCCL, or two have the same GPU.
     """
     first = mailbox.rank == 0
     if first:

@@ -37,17 +37,10 @@ QUANTILES = 1 << 12
 class Part:
     """Which rows of the frame a rank holds.
 
-    Attributes
-    ----------
-    partitions : list of int
-        Ascending.
-    starts : list of int
-        The row of the frame at which each of them begins.
-    lengths : list of int
-    rows : int
-        Of the whole frame.
-    more : int
-        At which of more vertices those of this rank begin.
+    `partitions`: Ascending.
+    `starts`: The row of the frame at which each of them begins.
+    `rows`: Of the whole frame.
+    `more`: At which of more vertices those of this rank begin.
     """
 
     partitions: list[int]
@@ -79,16 +72,11 @@ class Part:
 class Directory:
     """Finds vertices by their ids, after they have been numbered: kept for what is given by vertex later.
 
-    Parameters
-    ----------
-    parts : module
-        What handles ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    shared : list of Shared
-        What each column of a vertex is.
-    arrays, keys : list of arrays, array
-        Ids that this rank looks after, and their numbers; none where ids are numbers.
-    owned : list of arrays
-        The ids that this rank owns, in the order of the result; none where ids are numbers.
+    `parts` (module): What handles ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `shared` (list of Shared): What each column of a vertex is.
+    `arrays`, `keys` (list of arrays, array): Ids that this rank looks after, and their numbers; none where ids are
+    numbers.
+    `owned`: The ids that this rank owns, in the order of the result; none where ids are numbers.
     """
 
     def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
@@ -157,10 +145,7 @@ def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
 def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers]) -> Integers:
     """Choose splitters of integer ids: what they are does not depend on which rank holds which partition.
 
-    Parameters
-    ----------
-    ends : list of arrays
-        Sources, destinations and more vertices of this rank.
+    `ends`: Sources, destinations and more vertices of this rank.
     """
     xp = namespace(ends[0])
     stride = max(1, part.rows // SAMPLES)
@@ -190,12 +175,9 @@ def keys_by_appearance(
 ) -> tuple[list[Integers], Integers, Directory]:
     """Number vertices of any kind in the order in which they first appear in the frame.
 
-    Returns
-    -------
-    keys : list of arrays
-        Of each end of this rank's rows.
-    splitters : array
-    directory : Directory
+    Returns `keys` (list of arrays): Of each end of this rank's rows.
+    Returns `splitters` (array).
+    Returns `directory` (Directory).
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(ends, labels, shared)

@@ -26,21 +26,10 @@ __all__ = ["Report", "rank"]
 class Report:
     """What there is to say of a ranking, besides the ranks.
 
-    Attributes
-    ----------
-    converged : bool
-    iterations : int
-    error_bound : float
-    method : str
-    n, m : int
-    rows : list of int
-        Of each rank's part of the result.
-    like : frame
-        Of the type of the result, without rows.
-    stages : dict
-        Seconds of each stage, of the slowest rank; "communication" is a part of the others.
-    sent : list of int
-        Bytes that each rank has sent to others, while it ranked.
+    `rows`: Of each rank's part of the result.
+    `like` (frame): Of the type of the result, without rows.
+    `stages`: Seconds of each stage, of the slowest rank; "communication" is a part of the others.
+    `sent`: Bytes that each rank has sent to others, while it ranked.
     """
 
     converged: bool
@@ -66,16 +55,10 @@ def rank(
 ) -> tuple[Any, Report]:
     """Rank the vertices together; give this rank's part of the result, and a report, the same on every rank.
 
-    Parameters
-    ----------
-    names : list of column labels
-        How the result names the columns of a vertex.
-    given : dict
-        This rank's share of the arguments `personalization`, `dangling` and `nstart`, where they are given.
-    threads : int
-        That this rank may use.
-    watch : function
-        Called after each iteration with their count and the error bound.
+    `names` (list of column labels): How the result names the columns of a vertex.
+    `given`: This rank's share of the arguments `personalization`, `dangling` and `nstart`, where they are given.
+    `threads`: That this rank may use.
+    `watch`: Called after each iteration with their count and the error bound.
     """
     stages, sent, waited = Stages(), communicator.sent, communicator.seconds
     v, w, start = (

@@ -36,29 +36,17 @@ __all__ = ["Shard", "build"]
 class Shard:
     """What a rank keeps of a graph.
 
-    Attributes
-    ----------
-    adjacency : Adjacency
-        Vertices 0 .. rows - 1 are those that the rank owns, in the order of the result; after them come its ghosts, by
-        owner. Its out-weights are those in the whole graph.
-    rows : int
-        How many it owns.
-    offsets : list of int
-        At which vertex of the whole graph those of each rank begin, and how many there are.
-    m, longest, largest : int
-        Edges of the whole graph, the most in-edges of a vertex, and the most edges that a rank has.
-    sent : list of arrays
-        Of the vertices that it owns, those that each rank has for ghosts, in the order in which it has them.
-    ghosts : list of int
-        How many of each rank's vertices are ghosts here.
-    chain : int
-        Roundings that an out-weight carries at most, on any rank.
-    keys : array
-        The numbers of the vertices that it owns, ascending.
-    splitters : array
-    directory : Directory
-    seconds : dict
-        What each stage took.
+    `adjacency`: Vertices 0 .. rows - 1 are those that the rank owns, in the order of the result; after them come its
+    ghosts, by owner. Its out-weights are those in the whole graph.
+    `rows`: How many it owns.
+    `offsets`: At which vertex of the whole graph those of each rank begin, and how many there are.
+    `m`, `longest`, `largest`: Edges of the whole graph, the most in-edges of a vertex, and the most edges that a rank
+    has.
+    `sent`: Of the vertices that it owns, those that each rank has for ghosts, in the order in which it has them.
+    `ghosts`: How many of each rank's vertices are ghosts here.
+    `chain`: Roundings that an out-weight carries at most, on any rank.
+    `keys`: The numbers of the vertices that it owns, ascending.
+    `seconds`: What each stage took.
     """
 
     adjacency: Adjacency
@@ -122,19 +110,11 @@ def build(
 ) -> Shard:
     """Make a graph together.
 
-    Parameters
-    ----------
-    parts : module
-        What handles ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    frames : list of frames
-        The partitions that this rank holds, in their order.
-    partitions : list of int
-        Which they are.
-    like : frame
-        Without rows, of the type of all partitions.
-    columns : Columns
-    more : list of pandas Series, or None
-        This rank's share of more vertices, column by column.
+    `parts` (module): What handles ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    `frames`: The partitions that this rank holds, in their order.
+    `partitions`: Which they are.
+    `like` (frame): Without rows, of the type of all partitions.
+    `more` (list of pandas Series, or None): This rank's share of more vertices, column by column.
     """
     stages = Stages()
     part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))

@@ -26,10 +26,7 @@ Given = tuple[list[Any], Floats, int]
 def vector(communicator: Communicator, shard: Shard, what: str, given: Given | None) -> Floats | None:
     """Spread values over the vertices that this rank owns, 0 for the others, divided by the sum of all.
 
-    Raises
-    ------
-    InvalidOptionError
-        If a vertex is unknown or repeated, or the sum not positive and finite.
+    Raises InvalidOptionError: if a vertex is unknown or repeated, or the sum not positive and finite.
     """
     if given is None:
         return None

@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+ARROW_FROM = 1 << 16
+"""Rows from which Arrow factorizes integers faster than pandas."""
+
+
 def encode(
     ends: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
@@ -66,8 +70,9 @@ def encode(
     parts = [[end[part] for end in ends] for part in range(len(kinds))]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(
-            _common_integers(parts[0], [label[0] for label in labels]), grouped=grouped, lasting=lasting
-        )
+            _common_integers(parts[0], [label[0] for label in labels]),
+            grouped=grouped, lasting=lasting, dictionary=_dictionary,
+        )  # fmt: skip
         return edges, [integers_like(ids, parts[0])], kinds
     codes, arrays, _ = by_first_appearance(parts, labels, kinds)
     for part, kind in enumerate(kinds):
@@ -230,6 +235,8 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
         except InvalidEdgesError:
             column = column.column  # for a message that names its rows
     dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        return "integer"  # which has no nulls
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # all of them, so that none is a null
     if isinstance(dtype, pd.CategoricalDtype):
@@ -395,6 +402,19 @@ def integers(column: pd.Series | Pooled, label: str) -> Integers:
     array: Integers = column.to_numpy(native)
     swapped: Integers = array.astype(array.dtype.newbyteorder("="), copy=False)
     return swapped
+
+
+def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+    """Factorize integers in the order of first appearance; by Arrow where the hash table of pandas leaves the cache."""
+    keys = np.concatenate(columns)
+    if keys.size < ARROW_FROM:
+        codes, ids = pd.factorize(keys)
+    else:
+        import pyarrow as pa  # pandas imports it, too
+
+        encoded = pa.array(keys).dictionary_encode()
+        codes, ids = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+    return np.split(codes, np.cumsum([column.size for column in columns])[:-1]), ids
 
 
 def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:

@@ -18,12 +18,8 @@ __all__ = ["repeated", "without"]
 def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
     """Mark all rows of each pair but the first, or the last; at the most 17 bytes an edge are held meanwhile.
 
-    Returns
-    -------
-    marks : array of m bytes
-        1 on a row whose pair another one stands for, else 0.
-    count : int
-        How many such rows there are.
+    Returns `marks` (array of m bytes): 1 on a row whose pair another one stands for, else 0.
+    Returns `count` (int): How many such rows there are.
     """
     m, bits = edges.m, bits_for(edges.n)
     if not m:

@@ -27,13 +27,9 @@ those, 4 or 12 an edge stay."""
 class GivenWeights(NamedTuple):
     """Weights that nobody has looked at.
 
-    Attributes
-    ----------
-    floats : array of m float64
-    owned : bool
-        Whether they are a copy, which the graph may keep.
-    refuse : function
-        Raises for them, where one is not a finite number of at least 0.
+    `floats`: array of m float64.
+    `owned`: Whether they are a copy, which the graph may keep.
+    `refuse`: Raises for them, where one is not a finite number of at least 0.
     """
 
     floats: Floats
@@ -46,19 +42,12 @@ def edges_by_id(
 ) -> tuple[Edges | GroupedEdges, Integers]:
     """Number the vertices of edges in ascending order of id.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Of one integer type: sources, destinations, and if there are more vertices, those.
-    weights : GivenWeights, optional
-    grouped : bool
-        Whether edges are rather wanted by target than by row.
+    `columns` (list of arrays of ids): Of one integer type: sources, destinations, and if there are more vertices,
+    those.
+    `grouped`: Whether edges are rather wanted by target than by row.
 
-    Returns
-    -------
-    edges : Edges or GroupedEdges
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Returns `edges` (Edges or GroupedEdges).
+    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     m, dtype, known, extent = columns[0].size, columns[0].dtype, None, None
     columns = widened(columns)

@@ -12,8 +12,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sizes import ITEMS, SORTING, TILE
-from prplugin.gpu.sort import KEYS, VALUES, sorted_by, state_type, three
+from prplugin.gpu.sort import ITEMS, KEYS, SORTING, TILE, VALUES, sorted_by, state_type, three
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 __all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
@@ -45,10 +44,7 @@ IDS = {"i4": "int", "u4": "unsigned int", "i8": "long long", "u8": "unsigned lon
 def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
     """Replace ids by their rank among all distinct ids: see `prplugin.graph.factorize.renumber`.
 
-    Parameters
-    ----------
-    known : tuple of int, optional
-        The least and the greatest id, where they have been looked for.
+    `known` (tuple of int, optional): The least and the greatest id, where they have been looked for.
     """
     dtype = columns[0].dtype
     count = sum(column.size for column in columns)
@@ -85,12 +81,9 @@ def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]
 def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[int, int, float, float]:
     """Find the least and the greatest of all ids, the least weight above 0 and the greatest weight, in one launch.
 
-    Returns
-    -------
-    low, high : int
-        Of no meaning where there is no id.
-    least, most : float
-        0 where there is none. `most` is infinite or NaN if some weight is not a finite number of at least 0.
+    Returns `low, high` (int): Of no meaning where there is no id.
+    Returns `least, most` (float): 0 where there is none. `most` is infinite or NaN if some weight is not a finite
+    number of at least 0.
     """
     found = cupy.zeros(4, np.uint64)
     dtype = columns[0].dtype if columns else np.dtype(np.int64)
@@ -135,19 +128,11 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
 def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32.
 
-    Parameters
-    ----------
-    mark : function
-        Sets a bit for each in words that are 0 before.
-    dtype : integer type
-        Of the ids: for kernels of one type are compiled together.
+    `mark`: Sets a bit for each in words that are 0 before.
+    `dtype` (integer type): Of the ids: for kernels of one type are compiled together.
 
-    Returns
-    -------
-    marks : array of 8 bytes a word
-        As marks.cuh takes them.
-    n : int
-        How many ids occur.
+    Returns `marks` (array of 8 bytes a word): As marks.cuh takes them.
+    Returns `n` (int): How many ids occur.
     """
     words = -(-span // 32)
     tiles = -(-words // WORDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cupy
@@ -9,23 +10,27 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.sizes import (
-    A_GROUP,
-    BINNED,
-    BINS,
-    FEW_GROUPS,
-    ITEMS,
-    SORTING,
-    TILE,
-    WORD_BITS,
-    exponent,
-    words_of_sums,
-)
-from prplugin.gpu.sort import KEYS, VALUES, Column, bits_for, partitioned, sorted_by
+from prplugin.gpu.sort import BINS, ITEMS, KEYS, SORTING, TILE, VALUES, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
+
+FEW_GROUPS = 1 << 16
+"""Up to so many groups of `TILE` rows are grouped by one block."""
+
+BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
+"""For so many groups, of at least so many rows on average, rows are put into bins before they are counted: fewer counts
+stay in the L2, of more there are too many to a bin."""
+
+SUMMED = 1 << 26
+"""Groups whose terms are summed by bins at the most: more are too many to a bin."""
+
+WORD_BITS, WORDS = 32, (3, 4)
+"""Bits of a word of an exact sum, of which one is no part of it, and how many words a sum has."""
+
+DIGITS = 53
+"""Bits of the digits of a float64."""
 
 SPAN = 8192
 """Groups and rows that a block of `offsets` takes: that of offsets.cu."""
@@ -58,11 +63,9 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
     While it works it holds, beside what it returns, two copies of the groups and one of the members and weights.
 
-    Returns
-    -------
-    offsets : array of n + 1
-        Where each group begins, and where the last one ends; int32 where that holds the count.
-    members, weights : arrays, or None
+    Returns `offsets` (array of n + 1): Where each group begins, and where the last one ends; int32 where that holds the
+    count.
+    Returns `members, weights` (arrays, or None).
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
         return _grouped_few(groups, members, weights, n)
@@ -128,24 +131,16 @@ def sums_by(
 
     While it works it holds a copy of groups and terms, or two, and 16 bytes a group.
 
-    Parameters
-    ----------
-    groups : array, or Column
-        Of positions below n.
-    extent : tuple of float
-        The least term above 0 and the greatest, or numbers below and above them.
-    absent : float
-        What stands for the sum of a group of no terms.
+    `groups` (array, or Column): Of positions below n.
+    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
+    `absent`: What stands for the sum of a group of no terms.
 
-    Returns
-    -------
-    sums : array of n float64
-    chain : int
-        How many roundings a sum is worth at most.
+    Returns `sums` (array of n float64).
+    Returns `chain` (int): How many roundings a sum is worth at most.
     """
     m = terms.size
-    if words := words_of_sums(m, n, groups.dtype.itemsize, extent):
-        return _exact_sums(groups, terms, n, exponent(extent[0]), words, absent), 1
+    if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
+        return _exact_sums(groups, terms, n, _exponent(extent[0]), words, absent), 1
     if isinstance(groups, Column):
         ordered, terms = sorted_by(groups, bits_for(n), terms)
         offsets = offsets_of(ordered, n)
@@ -215,3 +210,20 @@ def offsets_of(groups: Integers, n: int) -> Integers:
 
 def _types(groups: Integers, counts: Integers) -> dict[str, str]:
     return {"key_t": KEYS[groups.itemsize], "offset_t": VALUES[counts.itemsize]}
+
+
+def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
+    """Give the words of an exact sum of m terms by n groups; 0 where they are better sorted.
+
+    `itemsize`: Bytes of a group's number.
+    `extent` (tuple of float): The least term above 0 and the greatest, or numbers below and above them.
+    """
+    least, most = (_exponent(term) for term in extent)
+    words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
+    fit = m > TILE and n <= SUMMED and itemsize == 4 and words <= max(WORDS)
+    return max(words, min(WORDS)) if fit else 0
+
+
+def _exponent(number: float) -> int:
+    """Give the exponent of a number as its bits hold it, and 1 for those below the normal range."""
+    return max(1, math.frexp(number)[1] + 1022)

@@ -92,15 +92,9 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
     At the end it waits for the current stream: what was made within may be read, and freed, on any other.
 
-    Parameters
-    ----------
-    gpu : cupy.cuda.Device, optional
-        That which holds the arrays of the work; the current one if not given.
+    `gpu` (cupy.cuda.Device, optional): That which holds the arrays of the work; the current one if not given.
 
-    Raises
-    ------
-    OutOfMemoryError
-        If the GPU's memory runs out within.
+    Raises OutOfMemoryError: if the GPU's memory runs out within.
     """
     if place == "host":
         yield
@@ -159,10 +153,7 @@ def budget() -> int | None:
 
     What counts is memory that was asked for here: neither the user's frames, nor what cuDF takes to read them.
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is no number of bytes, such as 800000000, 800MB or 1.5GiB.
+    Raises InvalidOptionError: if it is no number of bytes, such as 800000000, 800MB or 1.5GiB.
     """
     given = os.environ.get(BUDGET, "").strip()
     if not given:
@@ -285,10 +276,7 @@ def _free_to_the_driver() -> int:
 def require_bytes(needed: int, what: str) -> None:
     """Raise, before anything is allocated, if there is no room for as many bytes.
 
-    Raises
-    ------
-    MethodUnavailableError
-        With the bytes needed and free, and what to do.
+    Raises MethodUnavailableError: with the bytes needed and free, and what to do.
     """
     if not holds(needed):
         raise MethodUnavailableError(
@@ -322,19 +310,11 @@ def _joined(path: Path, seen: set[Path]) -> str:
 def kernel(path: str, name: str, /, **macros: str | int) -> Any:
     """Compile a kernel of a .cu file, once a process and once a machine, for the types that the macros name.
 
-    Parameters
-    ----------
-    path : str
-        Of the .cu file, from the folder of this package.
-    name : str
-        Of the `extern "C" __global__` function.
-    **macros
-        ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
+    `path`: Of the .cu file, from the folder of this package.
+    `name`: Of the `extern "C" __global__` function.
+    `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
 
-    Returns
-    -------
-    cupy.RawKernel
-        Launched by ``kernel(grid, block, arguments)``, on the current stream.
+    Returns `cupy.RawKernel`: Launched by ``kernel(grid, block, arguments)``, on the current stream.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:

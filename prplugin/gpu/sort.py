@@ -8,10 +8,23 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.sizes import BINS, DIGIT_BITS, ITEMS, NARROW, SORTING, TILE
 from prplugin.types.edges import Integers, index_dtype
 
 __all__ = ["Column", "bits_for", "distances", "order_of", "partitioned", "sorted_by", "state_type", "three"]
+
+SORTING = 256
+"""Threads of a block that sorts."""
+
+ITEMS = 16
+TILE = SORTING * ITEMS
+"""Keys that such a block has, 16 a thread."""
+
+DIGIT_BITS = 8
+BINS = 1 << DIGIT_BITS
+"""Of a digit of keys."""
+
+NARROW = 1 << 30
+"""Counts below this fit a 32-bit word of look-back, beside its two flags."""
 
 COUNTING = 512
 """Threads of a block that counts digits; two such blocks at once keep a multiprocessor's memory busy."""
@@ -34,14 +47,9 @@ def state_type(count: int) -> np.dtype[Any]:
 class Column(NamedTuple):
     """An array to sort, and how it is read.
 
-    Attributes
-    ----------
-    array : array, or 0
-        0: the numbers of the items.
-    dtype : type
-        Of what is read, and of what becomes of it.
-    step, low : int
-        How many of that type apart items are, and what is taken off each.
+    `array` (array, or 0): 0: the numbers of the items.
+    `dtype` (type): Of what is read, and of what becomes of it.
+    `step`, `low`: How many of that type apart items are, and what is taken off each.
     """
 
     array: Any
@@ -58,17 +66,11 @@ def distances(ids: Integers, low: int) -> Column:
 def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, ...]:
     """Sort keys, and what goes with them, stably. While it works, two copies of each are held, and one at the end.
 
-    Parameters
-    ----------
-    keys : array of 4 or 8 bytes an entry, or Column
-        Not negative, and below ``2**bits``. Like the payloads, read and left as they are.
-    *payloads : up to two arrays or columns
-        Of 4 or 8 bytes an entry; the second, of float64. None is no payload.
+    `keys` (array of 4 or 8 bytes an entry, or Column): Not negative, and below ``2**bits``. Like the payloads, read and
+    left as they are.
+    `*payloads` (up to two arrays or columns): Of 4 or 8 bytes an entry; the second, of float64. None is no payload.
 
-    Returns
-    -------
-    keys, *payloads : arrays
-        A new one for each; None for None.
+    Returns `keys, *payloads` (arrays): A new one for each; None for None.
     """
     moved, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
     rest = iter(moved[1:])
@@ -78,10 +80,7 @@ def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, 
 def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integers, Integers]:
     """Sort keys as `sorted_by` does; also give the permutation that sorts them.
 
-    Parameters
-    ----------
-    owned : bool
-        Whether the keys need not be left as they are: then one copy less is held.
+    `owned`: Whether the keys need not be left as they are: then one copy less is held.
     """
     (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits, owned=owned)
     return keys, order
@@ -90,14 +89,9 @@ def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integer
 def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
     """Bring keys together by the greatest of their bits, as many as one pass takes.
 
-    Returns
-    -------
-    keys, *payloads : list of arrays
-        A new one for each.
-    starts : array of `BINS`
-        Where those of each value of these bits begin.
-    skipped : int
-        How many bits are below.
+    Returns `keys, *payloads` (list of arrays): A new one for each.
+    Returns `starts` (array of `BINS`): Where those of each value of these bits begin.
+    Returns `skipped` (int): How many bits are below.
     """
     skipped = max(bits - DIGIT_BITS, 0)
     moved, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
@@ -113,12 +107,8 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
 
     What is `owned` need not be left as it is: further passes write over it.
 
-    Returns
-    -------
-    arrays : list
-        Keys and payloads.
-    starts : array
-        For each pass, where each of its digits begins; and what kernels count beside.
+    Returns `arrays` (list): Keys and payloads.
+    Returns `starts` (array): For each pass, where each of its digits begins; and what kernels count beside.
     """
     keys, *payloads = columns
     count = keys.array.size

@@ -21,12 +21,8 @@ WARP = 32
 class Strings(NamedTuple):
     """A column of strings, none of them null, as Arrow holds it.
 
-    Attributes
-    ----------
-    chars : array of uint8
-        All strings; there may be bytes before the first and after the last.
-    offsets : array of int32 or int64
-        Where each string begins in `chars`, and where the last ends.
+    `chars` (array of uint8): All strings; there may be bytes before the first and after the last.
+    `offsets` (array of int32 or int64): Where each string begins in `chars`, and where the last ends.
     """
 
     chars: Integers
@@ -43,17 +39,11 @@ def number_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | N
 
     While it works it holds 12 bytes a string, later 4 and 63 a distinct one.
 
-    Parameters
-    ----------
-    columns : list of Strings
-        Sources, destinations, and if there are more vertices, those; in all at least one string.
+    `columns` (list of Strings): Sources, destinations, and if there are more vertices, those; in all at least one
+    string.
 
-    Returns
-    -------
-    codes : list of arrays
-        For each column, the number of each string; of type `index_dtype(n)`.
-    distinct : Strings
-        The n different ones, in order.
+    Returns `codes` (list of arrays): For each column, the number of each string; of type `index_dtype(n)`.
+    Returns `distinct` (Strings): The n different ones, in order.
 
     None if two different strings have one hash of 64 bits, or if the table of these was too small.
     """

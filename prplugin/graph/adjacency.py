@@ -9,9 +9,9 @@ import numpy as np
 
 from prplugin.cpu import sorting
 from prplugin.cpu.sorting import offsets_of, stable_order
-from prplugin.cpu.sums import RowSums
+from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import COMPILED_FROM, compiles, this_machine
 from prplugin.types.arrays import Place, moved, namespace, settle
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
@@ -20,7 +20,15 @@ __all__ = ["Adjacency", "ends_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
-    """A directed multigraph on vertices 0..n-1."""
+    """A directed multigraph on vertices 0..n-1.
+
+    Attributes
+    ----------
+    product : Product, optional
+        Kept by `prplugin.graph.product` between rankings.
+    """
+
+    product: Any = None
 
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges
@@ -130,10 +138,8 @@ class Adjacency:
             from prplugin.cpu import compensated  # imports Numba
 
             return compensated.compensated_sums(self.edges.source, self.edges.weights, self.n)
-        offsets, _, weights = self.csr
-        assert weights is not None
-        sums = RowSums(offsets)
-        return sums(weights), sums.chain
+        sums = GroupSums(self.edges.source, self.n)
+        return sums(self.edges.weights), sums.depth
 
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
@@ -144,7 +150,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
         settle("device")
         return compressed
-    if rows.size >= COMPILED_FROM:
+    if compiles(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba
 
         return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads)))

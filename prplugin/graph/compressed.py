@@ -13,10 +13,7 @@ __all__ = ["adjacency_of"]
 def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
     """Make the graph of out-edges by source, or of in-edges by target.
 
-    Parameters
-    ----------
-    compressed : Compressed
-        Valid, and of the types that `Adjacency` has. The graph keeps these arrays.
+    `compressed`: Valid, and of the types that `Adjacency` has. The graph keeps these arrays.
     """
     offsets, members, weights = compressed
     n = offsets.size - 1

@@ -19,17 +19,10 @@ MOST_PAIRED = 1 << 32
 def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, or refuse repeated pairs; "sum" keeps every row.
 
-    Parameters
-    ----------
-    edges : Edges
-        The rows of the frame, in its order, which the result keeps.
-    directed : bool
-        False: (a, b) and (b, a) are one pair.
+    `edges`: The rows of the frame, in its order, which the result keeps.
+    `directed`: False: (a, b) and (b, a) are one pair.
 
-    Raises
-    ------
-    InvalidEdgesError
-        With ``duplicates="error"``, where a pair has more than one row.
+    Raises InvalidEdgesError: with ``duplicates="error"``, where a pair has more than one row.
     """
     if duplicates == "sum":
         return edges

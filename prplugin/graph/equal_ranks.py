@@ -42,10 +42,7 @@ class Twins:
 
     What failed is tried again: computed ranks may have become a better hint.
 
-    Parameters
-    ----------
-    vectors : sequence of arrays of n float64
-        What v and w were divided from, where they are not uniform.
+    `vectors` (sequence of arrays of n float64): What v and w were divided from, where they are not uniform.
 
     Notes
     -----
@@ -60,10 +57,7 @@ class Twins:
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
         """Say whether the ranks of two vertices are proved equal.
 
-        Parameters
-        ----------
-        ranks : array of n float64
-            Computed ones, from either side, which hint at what is equal to what.
+        `ranks` (array of n float64): Computed ones, from either side, which hint at what is equal to what.
         """
         pending, joined = [(a, b)], []
         least = self._allowance - self._allowance // SHARE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.cpu.threads import Threads
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import compiles, this_machine, worked_on
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -19,11 +21,20 @@ DENSE = 4
 PIECE = 1 << 17
 """Rows of which something is made in one go."""
 
+HASHED = 1 << 19
+"""Rows up to which a hash table of the ids is in the cache, and so faster than sorts."""
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 over the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
 
 
-def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tuple[Edges | GroupedEdges, Integers]:
+Dictionary = Callable[[list[Integers]], tuple[list[Integers], Integers]]
+"""Returns the codes of each column, in any order of the distinct ids, and these."""
+
+
+def edges_by_id(
+    columns: list[Integers], *, grouped: bool, lasting: bool, dictionary: Dictionary | None = None
+) -> tuple[Edges | GroupedEdges, Integers]:
     """Number the vertices of edges on the host in ascending order of id.
 
     Parameters
@@ -34,6 +45,8 @@ def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tup
         Whether edges are rather wanted by target than by row.
     lasting : bool
         Whether the edges last longer than the columns, or may come back to them.
+    dictionary : function, optional
+        As of `renumber`.
 
     Returns
     -------
@@ -42,21 +55,24 @@ def edges_by_id(columns: list[Integers], *, grouped: bool, lasting: bool) -> tup
     ids : array
         The distinct ids, ascending, in the type of the columns.
     """
-    if grouped and len(columns) == 2 and columns[0].size >= COMPILED_FROM:
+    worked_on(columns[0].size)
+    if grouped and len(columns) == 2 and compiles(columns[0].size):
         from prplugin.cpu import edges  # imports Numba
 
         return edges.edges_by_id(columns, lasting=lasting)
-    codes, ids = renumber(columns)
+    codes, ids = renumber(columns, dictionary)
     return Edges(codes[0], codes[1], None, ids.size), ids
 
 
-def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
+def renumber(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
     """Replace ids by their rank among all distinct ids.
 
     Parameters
     ----------
     columns : list of arrays of ids
         All of one integer type, all in the memory of the processor or all in that of a GPU.
+    dictionary : function, optional
+        Factorizes ids by hashing, for those of up to `HASHED` rows in all that are not dense.
 
     Returns
     -------
@@ -69,20 +85,30 @@ def renumber(columns: list[Integers]) -> tuple[list[Integers], Integers]:
         from prplugin.gpu.factorize import number  # imports CuPy, which holds the ids
 
         return number(columns)
-    if sum(column.size for column in columns) >= 2 * COMPILED_FROM:
+    count = sum(column.size for column in columns)
+    if compiles(count // 2):
         from prplugin.cpu.factorize import number as number_on_cpu  # imports Numba
 
         return number_on_cpu(columns, Threads(this_machine().threads))
     filled = [column for column in columns if column.size]
     if not filled:
         return [column.astype(np.int32) for column in columns], columns[0][:0]
-    count = sum(column.size for column in filled)
     # Python integers: the range of 64-bit ids does not fit in 64 bits.
     low = min(int(column.min()) for column in filled)
     high = max(int(column.max()) for column in filled)
     if high - low < DENSE * count:
         return _by_bitmap(columns, low, high)
+    if dictionary is not None and count <= HASHED:
+        return _ascending(*dictionary(columns))
     return _by_runs(columns)
+
+
+def _ascending(codes: list[Integers], ids: Integers) -> tuple[list[Integers], Integers]:
+    """Renumber codes of distinct ids in the ascending order of these."""
+    order = np.argsort(ids)
+    position = np.empty(order.size, index_dtype(order.size))
+    position[order] = np.arange(order.size)
+    return [position.take(column) for column in codes], ids.take(order)
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:

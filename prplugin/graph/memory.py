@@ -1,36 +1,27 @@
-"""Bytes that a graph's arrays take, and that it takes to build them: what was built is foretold by how it is built.
+"""Model of the memory that a ranking takes: bytes per edge and per vertex, by method, evaluated by `footprint`.
 
-Everything here is counted from the graph's numbers alone, and nothing is allocated: the graph may not exist yet.
+Everything is counted from the graph's numbers alone, and nothing is allocated: the graph may not exist yet.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
-from prplugin.gpu import sizes
-from prplugin.machine import COMPILED_FROM, this_machine
+from prplugin.machine import COMPILED_FROM
 from prplugin.types.arrays import Place
-from prplugin.types.edges import ANY, GroupedEdges, index_dtype, offset_dtype
+from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
-__all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "brought", "csc", "out_weight", "rows"]
+__all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "Memory", "Size", "footprint"]
 
-FLOAT = 8
-
-PIECE, BUCKETS = 1 << 17, 256
-"""Rows of a frame that a thread takes at a time, and buckets that it counts them by: those of `host_groups`."""
+Array = Literal["rows", "csr", "csc", "product", "out_weight"]
 
 
 class Bytes(NamedTuple):
-    """Bytes on one side, counted from where the work begins.
+    """Bytes in one memory space, counted from where the work begins.
 
-    Attributes
-    ----------
-    held : int
-        At the end.
-    peak : int
-        At the most.
+    `held`: At the end.
+    `peak`: At the most.
     """
 
     held: int = 0
@@ -38,24 +29,20 @@ class Bytes(NamedTuple):
 
 
 class Footprint(NamedTuple):
-    """Bytes of some work on both sides, which grows stage by stage.
-
-    Attributes
-    ----------
-    device, host : Bytes
-    """
+    """Bytes of some work on the device and on the host, which grows stage by stage."""
 
     device: Bytes = Bytes()
     host: Bytes = Bytes()
 
-    def then(self, place: Place, stays: int = 0, passes: int = 0) -> Footprint:
-        """Add a stage: bytes that stay, and those that it holds beside them. What is negative is given back."""
+    def then(self, place: Place, stays: float = 0, passes: float = 0) -> Footprint:
+        """Add a stage: bytes that stay, and those that it holds beside them."""
         held, peak = self.on(place)
-        after = Bytes(held + stays, max(peak, held + stays + passes))
+        held += int(stays)
+        after = Bytes(held, max(peak, held + int(passes)))
         return self._replace(device=after) if place == "device" else self._replace(host=after)
 
     def on(self, place: Place) -> Bytes:
-        """Give the bytes of one side."""
+        """Return the bytes in one memory space."""
         return self.device if place == "device" else self.host
 
 
@@ -63,29 +50,76 @@ NOTHING = Footprint()
 
 
 @dataclass(frozen=True)
+class Size:
+    """Bytes per edge or per vertex: fixed ones, and multiples of the sizes of types.
+
+    `index`, `offset`: Times the bytes of a vertex's position, and of an edge's.
+    `real`: Times the bytes of a contribution: 4 in float32, 8 in float64.
+    `share`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without weights.
+    """
+
+    fixed: float = 0
+    index: float = 0
+    offset: float = 0
+    real: float = 0
+    share: float = 0
+    weight: float = 0
+
+    def of(self, graph: Counts, real: int) -> float:
+        """Return the bytes for one graph, with contributions of so many bytes."""
+        weighted = self.share * real + self.weight * 8 if graph.weighted else 0
+        return self.fixed + self.index * graph.index + self.offset * graph.offset + self.real * real + weighted
+
+
+NONE = Size()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a method holds beside the frame, as bytes per edge and per vertex.
+
+    `place` ({"host", "device"}): Where it iterates.
+    `arrays` (tuple of str): Which arrays of the graph it builds, in this order.
+    `arrays_on` ({"host", "device"}, optional): Where; where it iterates if not given.
+    `edge`, `vertex`: What it holds itself, where it iterates, once it is prepared.
+    `packed_edge`, `packed_vertex`: What it holds on the host, beside that, where it iterates on the device.
+    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: What it holds where it iterates while it is prepared; what
+    `edge` and `vertex` count is there only after that.
+    `many_edge`, `many_vertex`: What comes on top where many iterations are left.
+    `pair`: Per pair of vertices.
+    `float32_from`: Vertices from which contributions begin in float32; fewer have them in float64 from the beginning.
+    `tile`: Edges are sorted into runs by tile of so many vertices and piece of so many rows and edges, and each run is
+    padded by 3.5 edges on average.
+    `chunk_bytes`: The packed edges pass through two buffers on the device, each of at most so many bytes.
+    """
+
+    place: Place = "device"
+    arrays: tuple[Array, ...] = ("csc", "out_weight")
+    arrays_on: Place | None = None
+    edge: Size = NONE
+    vertex: Size = NONE
+    packed_edge: Size = NONE
+    packed_vertex: Size = NONE
+    preparing_edge: Size = NONE
+    preparing_vertex: Size = NONE
+    preparing_bytes: int = 0
+    many_edge: Size = NONE
+    many_vertex: Size = NONE
+    pair: Size = NONE
+    float32_from: int = 0
+    tile: int | None = None
+    chunk_bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Counts:
     """What is known of a graph that need not be there: it stands in for an `Adjacency` where bytes are counted.
 
-    Attributes
-    ----------
-    n, m : int
-    weighted : bool
-    place : Place
-    built : frozenset of str
-        Which of "rows", "csr", "csc" and "out_weight" are there.
-    elsewhere : Counts, optional
-        The same graph on the other side, if it has been brought there.
-    longest : int, optional
-        In-edges of the most popular target. None: nobody has looked.
-    extent : tuple of float
-        As that of `Edges`.
-    spilled : bool
-        As that of `Edges`.
-    grouped : bool
-        Whether they are `GroupedEdges`, which lie by target from the beginning.
-    real : int
-        Bytes of a contribution on the GPU, and of an edge's share: those of float32, with which most rankings begin
-        and end; those of float64 where it takes over.
+    `built` (frozenset of str): Which of "rows", "csr", "csc", "product" and "out_weight" are there.
+    `elsewhere`: The same graph in the other memory space, if it has been copied there.
+    `longest`: Largest in-degree. None: not known.
+    `spilled`: As that of `Edges`.
+    `grouped`: Whether they are `GroupedEdges`, which are stored by target from the beginning.
     """
 
     n: int
@@ -95,19 +129,17 @@ class Counts:
     built: frozenset[str] = frozenset({"rows"})
     elsewhere: Counts | None = None
     longest: int | None = None
-    extent: tuple[float, float] = field(default=ANY)
     spilled: bool = False
     grouped: bool = False
-    real: int = 4
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
         """Take the numbers of an `Adjacency`, or of what stands in for one; build nothing."""
         if isinstance(graph, Counts):
             return graph
-        known, edges = vars(graph), getattr(graph, "edges", None)
-        built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight") if name in known}
-        grouped = isinstance(edges, GroupedEdges)
+        known = vars(graph)
+        built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight", "product") if name in known}
+        grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:
             built |= {"csc", "out_weight"}
         if not grouped or graph.edges.by_row_is_there:
@@ -117,8 +149,7 @@ class Counts:
             longest = graph.largest_in_degree
         return cls(
             graph.n, graph.m, graph.weighted, graph.place, frozenset(built),
-            None if elsewhere is None else cls.of(elsewhere), longest, getattr(edges, "extent", ANY),
-            getattr(edges, "spilled", False), grouped,
+            None if elsewhere is None else cls.of(elsewhere), longest, graph.spilled, grouped,
         )  # fmt: skip
 
     @property
@@ -126,145 +157,108 @@ class Counts:
         """In-edges of the most popular target, or as few as it can have."""
         return -(-self.m // max(1, self.n)) if self.longest is None else self.longest
 
-    @cached_property
+    @property
     def index(self) -> int:
         """Bytes of a vertex's position."""
         return index_dtype(self.n).itemsize
 
     @property
     def offset(self) -> int:
-        """Bytes of an edge's position, in the offsets of the graph's side."""
+        """Bytes of an edge's position, in the graph's memory space."""
         return offset_dtype(self.m).itemsize if self.place == "device" else 8
 
     @property
     def weight(self) -> int:
         """Bytes of an edge's weight."""
-        return FLOAT if self.weighted else 0
-
-    @property
-    def share(self) -> int:
-        """Bytes of an edge's share of its source's out-weight."""
-        return self.real if self.weighted else 0
-
-    @property
-    def in_float64(self) -> Counts:
-        """The same graph, of which float64 ends the ranking."""
-        return replace(self, real=FLOAT)
+        return 8 if self.weighted else 0
 
     @property
     def by_target(self) -> Counts:
         """The same graph, of which nothing has been made but `GroupedEdges`."""
         return replace(self, built=frozenset({"csc", "out_weight"}), grouped=True)
 
-    def having(self, *built: str) -> Counts:
-        """Give the same graph with more of its arrays built."""
-        return replace(self, built=self.built | {*built})
+
+def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
+    """Count the bytes of a ranking, arrays included that the graph builds for it and keeps.
+
+    `real` ({4, 8}): 4: contributions in float32 throughout, where the method begins with them. 8: float64 takes over.
+    `many`: Whether many iterations are left, as with an alpha near 1.
+    """
+    place, takes_over = memory.place, memory.place == "device" and real == 8 and graph.n >= memory.float32_from
+    real = 8 if graph.n < memory.float32_from else real
+    there, so_far = _brought(graph, memory.arrays_on or place)
+    for array in memory.arrays:
+        there, so_far = _with_array(array, there, so_far)
+    n, edges = there.n, float(there.m)
+    if memory.tile is not None:
+        edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
+    passes = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
+    so_far = so_far.then(place, passes=passes + memory.preparing_bytes)
+    packed = memory.packed_edge.of(there, real) * edges
+    so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
+    if memory.chunk_bytes is not None:  # cut so that normalized weights in float64 fit
+        chunks = memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes)
+        so_far = so_far.then(place, packed if chunks <= 1 else 2 * packed / chunks)
+    # Where float64 takes over, the ranks that float32 came to are still there.
+    vertex = memory.vertex.of(there, real) + 8 * takes_over
+    so_far = so_far.then(place, memory.edge.of(there, real) * edges + vertex * n + memory.pair.of(there, real) * n * n)
+    if many:
+        so_far = so_far.then(place, memory.many_edge.of(there, real) * edges + memory.many_vertex.of(there, real) * n)
+    return so_far if graph.place == place else so_far.then(graph.place, 8 * n)  # the result goes back
 
 
-def brought(graph: Counts, place: Place, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Bring a graph to a side, as `Adjacency.on` does."""
+def _brought(graph: Counts, place: Place) -> tuple[Counts, Footprint]:
+    """Copy a graph to a memory space, as `Adjacency.on` does."""
     if graph.place == place:
-        return graph, so_far
+        return graph, NOTHING
     if graph.elsewhere is not None:
-        return replace(graph.elsewhere, real=graph.real), so_far
+        return graph.elsewhere, NOTHING
+    there = replace(graph, place=place, built=frozenset({"csc", "out_weight"} if graph.grouped else {"rows"}))
     if graph.grouped:
-        there = replace(graph, place=place, built=frozenset({"csc", "out_weight"}))
-        retyped = 8 * (graph.n + 1) if there.offset != graph.offset else 0
-        so_far = so_far.then(graph.place, passes=retyped)
-        offsets, members = (graph.n + 1) * there.offset, graph.m * (graph.index + graph.weight)
-        return there, so_far.then(place, offsets + members + FLOAT * graph.n)
-    so_far = so_far.then(place, graph.m * (2 * graph.index + graph.weight))
-    built = {"rows"}
+        return there, NOTHING.then(place, (graph.n + 1) * there.offset + _members(graph) + 8 * graph.n)
+    so_far = NOTHING.then(place, graph.m * graph.index + _members(graph))
     if graph.weighted:
-        graph, so_far = out_weight(graph, so_far)
-        so_far = so_far.then(place, FLOAT * graph.n)
-        built.add("out_weight")
-    return replace(graph, place=place, built=frozenset(built)), so_far
+        _, so_far = _with_array("out_weight", graph, so_far)
+        so_far = so_far.then(place, 8 * graph.n)
+        there = replace(there, built=there.built | {"out_weight"})
+    return there, so_far
 
 
-def rows(graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Make the source and the target of every edge, of edges that are held by target alone."""
-    if "rows" in graph.built:
-        return graph, so_far
-    # On the GPU the sources by target are there already; on the host those of a lasting graph are.
-    stays = graph.m * graph.index if graph.place == "device" else 0
-    return graph.having("rows"), so_far.then(graph.place, stays)
-
-
-def csc(graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Bring the in-edges together by target."""
-    return _compressed("csc", graph, so_far)
-
-
-def out_weight(graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Sum the weights that leave each vertex."""
-    if "out_weight" in graph.built:
-        return graph, so_far
+def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
+    """Build one of the graph's arrays, unless it is there: see `prplugin.graph.adjacency`."""
     n, m, place = graph.n, graph.m, graph.place
-    sums = FLOAT * n
-    if place == "device" and not graph.weighted:
-        counts = n * graph.offset
-        binned = n in sizes.BINNED and m >= sizes.A_GROUP * n and graph.index == graph.offset == 4
-        so_far = so_far.then(place, passes=counts + (_sorting(m, graph.index) if binned else 0))
-        so_far = so_far.then(place, sums, counts)
-    elif place == "device":
-        terms = graph.index + FLOAT
-        if sizes.words_of_sums(m, n, graph.index, graph.extent):
-            so_far = so_far.then(place, sums, _sorting(m, terms) + 2 * sums)
-        else:
-            so_far = so_far.then(place, passes=_sorting(m, terms, 2))
-            so_far = so_far.then(place, sums, (n + 1) * graph.offset + m * FLOAT)
-    elif m >= COMPILED_FROM:
+    compiled = m >= COMPILED_FROM
+    if array == "product" and not compiled:  # a term per edge, in each ranking
+        so_far = so_far.then(place, 8 * m)
+    if array in graph.built:
+        return graph, so_far
+    if array == "rows":  # of edges that are stored by target alone; on the host a lasting graph has them
+        so_far = so_far.then(place, m * graph.index if place == "device" else 0)
+    elif array == "product":  # see `prplugin.graph.product`
+        if compiled:
+            graph, so_far = _with_array("csc", graph, so_far)
+        else:  # sources and the map of `GroupSums`
+            so_far = so_far.then(place, 16.25 * m, 24 * n)
         if graph.weighted:
-            so_far = so_far.then(place, sums, sums)
-        else:
-            vectors = min(this_machine().threads, max(1, m // max(1, n)))
-            so_far = so_far.then(place, sums, n * offset_dtype(m).itemsize * (vectors + (vectors > 1)))
-    elif graph.weighted:
-        graph, so_far = _compressed("csr", graph, so_far)
-        so_far = row_sums(graph, so_far).then(place, sums, m * FLOAT)
+            graph, so_far = _with_array("out_weight", graph, so_far)
+            so_far = so_far.then(place, 8 * m, 9 * m)
+    elif array == "out_weight":
+        if place == "host" and graph.weighted and not compiled:
+            so_far = so_far.then(place, passes=16.25 * m + 24 * n)
+        so_far = so_far.then(place, 8 * n, (12.5 * m + 16 * n) * (place == "device" and graph.weighted))
     else:
-        so_far = so_far.then(place, sums, max(sums, 8 * m))  # the sources, as wide as they are counted
-    return graph.having("out_weight"), so_far
+        graph, so_far = _with_array("rows", graph, so_far)
+        result = (n + 1) * graph.offset + _members(graph)
+        if place == "device":  # two copies to sort, and words of look-back
+            passes = m * (4 * graph.index + 2 * graph.weight + 0.5)
+        elif compiled:
+            passes = result + m * (8.04 + graph.weight)
+        else:  # the order, and keys or the result
+            passes = 8 * m + max(8 * m + 8 * n, result)
+        so_far = so_far.then(place, passes=passes).then(place, result)
+    return replace(graph, built=graph.built | {array}), so_far
 
 
-def row_sums(graph: Counts, so_far: Footprint) -> Footprint:
-    """Map terms to groups of rows and back, as `RowSums` does, and forget it again."""
-    levels, passes = levels_of_row_sums(graph)
-    return so_far.then("host", levels, passes).then("host", -levels)
-
-
-def levels_of_row_sums(graph: Counts) -> tuple[int, int]:
-    """Give the bytes of the maps of `RowSums`, and what it takes beside them to make them."""
-    n, m = graph.n, graph.m
-    if graph.longest is not None and graph.longest <= 32:
-        return 8 * m, 16 * n
-    return 8 * (m + m // 32 + n), 16 * m + 16 * n
-
-
-def _compressed(what: str, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Group edges by row (or column): see `prplugin.graph.adjacency`."""
-    if what in graph.built:
-        return graph, so_far
-    graph, so_far = rows(graph, so_far)
-    n, m, place = graph.n, graph.m, graph.place
-    offsets, members = (n + 1) * graph.offset, m * (graph.index + graph.weight)
-    if place == "device":
-        if m > sizes.TILE or n > sizes.FEW_GROUPS or graph.index > 4:
-            copies = 1 if (n - 1).bit_length() <= sizes.DIGIT_BITS else 2
-            so_far = so_far.then(place, passes=_sorting(m, graph.index + graph.index + graph.weight, copies))
-            so_far = so_far.then(place, passes=m * graph.index + members + offsets)  # the keys are still there
-    elif m >= COMPILED_FROM:
-        counts = -(-m // PIECE) * min(BUCKETS, n) * (4 + 8 + 8)
-        so_far = so_far.then(place, passes=m * (8 + graph.weight) + counts + members + offsets)
-    else:
-        order, keys = 8 * m, 8 * m
-        so_far = so_far.then(place, passes=order + keys + 8 * n)
-        so_far = so_far.then(place, passes=order + offsets + members)
-    return graph.having(what), so_far.then(place, offsets + members)
-
-
-def _sorting(count: int, an_item: int, copies: int = 1) -> int:
-    """Count the bytes of sorting so many keys with what goes with them: copies, and the words of look-back."""
-    word = 4 if count < sizes.NARROW else 8
-    return copies * count * an_item + 2 * word * sizes.BINS * -(-count // sizes.TILE)
+def _members(graph: Counts) -> int:
+    """Count the bytes of the indices and the weights of compressed rows."""
+    return graph.m * (graph.index + graph.weight)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prplugin.cpu.sorting import stable_order
-from prplugin.cpu.sums import RowSums, total
+from prplugin.cpu.sorting import rows_of, stable_order
+from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics.rounding import chain
 from prplugin.types.arrays import Place, moved, namespace
@@ -99,7 +99,7 @@ class Seeds:
 def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
     """Sum consecutive runs of non-negative values, where they lie; `bounds` are on the host."""
     if (xp := namespace(values)) is np:
-        return RowSums(bounds)(values)
+        return GroupSums(rows_of(bounds), bounds.size - 1)(values)
     from prplugin.gpu import group  # imports CuPy, which holds the values
 
     return group.run_sums(values, xp.asarray(bounds))

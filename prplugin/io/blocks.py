@@ -41,15 +41,10 @@ BLANKS = bytes.maketrans(b"\t\v\f\r", b"    ")
 class Block:
     """Whole records of a text file.
 
-    Attributes
-    ----------
-    name : str
-        What messages call the file.
-    delimiter : str or None
-        None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
-    line : int
-        The number of its first line in the file, from 1.
-    text : bytes
+    `name`: What messages call the file.
+    `delimiter` (str or None): None: runs of spaces and tabs; no quotes, and lines that begin with # or % are comments.
+    `line`: The number of its first line in the file, from 1.
+    `text`: bytes.
     """
 
     name: str
@@ -124,10 +119,7 @@ class Block:
     def table(self, width: int, columns: list[int]) -> pa.Table:
         """Parse some fields of every record as bytes; columns are named by their position.
 
-        Raises
-        ------
-        InvalidEdgesError
-            For the first record that has not `width` fields.
+        Raises InvalidEdgesError: For the first record that has not `width` fields.
         """
         names = [str(position) for position in range(width)]
         types = {str(position): pa.binary() for position in columns}
@@ -178,12 +170,8 @@ def _evened(text: bytes) -> bytes:
 def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterator[Block]:
     """Read a file of text in blocks of whole records.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If it is empty, damaged or not text, or its quotes do not go together.
-    OSError
-        If it cannot be opened.
+    Raises InvalidEdgesError: if it is empty, damaged or not text, or its quotes do not go together.
+    Raises OSError: if it cannot be opened.
     """
     name = described(path)
     rest = Block(name, delimiter, 1, b"")

@@ -32,16 +32,10 @@ GRAPH_BYTES = 24
 class Column:
     """A column that is read, and its values so far.
 
-    Attributes
-    ----------
-    position : int
-        Among the fields of a record, from 0.
-    name : str
-    kind : {"integer", "string", "weight"}
-    zeros : bool
-        Whether an integer may have leading zeros.
-    largest : int or None
-        Ids must be from 1 up to this.
+    `position`: Among the fields of a record, from 0.
+    `kind`: {"integer", "string", "weight"}.
+    `zeros`: Whether an integer may have leading zeros.
+    `largest` (int or None): Ids must be from 1 up to this.
     """
 
     position: int
@@ -61,10 +55,7 @@ class Column:
     def append(self, text: pa.Array) -> NDArray[Any]:
         """Convert values from bytes, keep them, and return those that are numbers.
 
-        Raises
-        ------
-        pyarrow.ArrowInvalid
-            If a value is not as it should be, which `wrong` explains.
+        Raises pyarrow.ArrowInvalid: if a value is not as it should be, which `wrong` explains.
         """
         text = text.cast(pa.string())  # raises for what is not UTF-8
         if self.kind == "string":
@@ -153,25 +144,14 @@ def read_columns(
 ) -> pd.DataFrame:
     """Read some fields of every record.
 
-    Parameters
-    ----------
-    blocks : iterable of Block
-    width : int
-        How many fields each record has.
-    check : function, optional
-        Is called with each block and its numbers; raises for a record that is not as it should be.
+    `blocks`: iterable of Block.
+    `width`: How many fields each record has.
+    `check`: Is called with each block and its numbers; raises for a record that is not as it should be.
 
-    Returns
-    -------
-    DataFrame
-        Integers as int64, or uint64 if they need it; weights as float64.
+    Returns `DataFrame`: Integers as int64, or uint64 if they need it; weights as float64.
 
-    Raises
-    ------
-    InvalidEdgesError
-        For the first record of a block that is not as it should be, by its line.
-    OutOfMemoryError
-        Before the edges take more memory than is free.
+    Raises InvalidEdgesError: For the first record of a block that is not as it should be, by its line.
+    Raises OutOfMemoryError: before the edges take more memory than is free.
     """
     rows, negative, past_signed = 0, False, None
     for block in blocks:

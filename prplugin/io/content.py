@@ -27,12 +27,8 @@ WORKING_BYTES = 16 * PIECE_BYTES
 def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     """Yield the bytes of a file piece by piece, decompressed.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If it is empty, or the compressed data damaged or cut short.
-    OSError
-        If it cannot be opened or read.
+    Raises InvalidEdgesError: if it is empty, or the compressed data damaged or cut short.
+    Raises OSError: if it cannot be opened or read.
     """
     name = described(path)
     with errors_named(name):

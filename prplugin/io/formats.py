@@ -68,10 +68,7 @@ def check_standard_output() -> None:
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
     """Give the format and the compression of a file of edges.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If no format is given and the name ends in no known way.
+    Raises InvalidEdgesError: if no format is given and the name ends in no known way.
     """
     found, compression = _by_suffix(path, INPUT_FORMATS)
     if path == STANDARD_STREAM:
@@ -87,10 +84,7 @@ def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
 def output_format(path: str) -> tuple[str, str | None]:
     """Give the format and the compression of a file of ranks; TSV for what is no file and has no ending.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name ends in no known way.
+    Raises InvalidOptionError: if the name ends in no known way.
     """
     found, compression = _by_suffix(path, OUTPUT_FORMATS)
     if found:

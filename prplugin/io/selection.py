@@ -25,16 +25,11 @@ Ids: TypeAlias = Literal["auto", "integer", "string"]
 class EdgeFile:
     """Edges from a file, and how to rank them.
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        The columns of the ends and of the weight, and no others.
-    source, destination : lists of column names
-    weight : column name, or None
-    vertices : array of ids, or None
-        All vertices, where the file says how many there are.
-    directed : bool
-        False: the file says that each row is an edge both ways.
+    `frame` (pandas.DataFrame): The columns of the ends and of the weight, and no others.
+    `source`, `destination`: lists of column names.
+    `weight`: column name, or None.
+    `vertices` (array of ids, or None): All vertices, where the file says how many there are.
+    `directed`: False: the file says that each row is an edge both ways.
     """
 
     frame: pd.DataFrame
@@ -80,10 +75,8 @@ class Selection:
     def resolved(self, labels: Sequence[Hashable], weight: Hashable = None, *, hint: str = "") -> Columns:
         """Find the columns among those of the file; `weight` if none was named.
 
-        Raises
-        ------
-        ColumnNotFoundError, InvalidEdgesError, InvalidOptionError
-            As `prplugin.frames.columns.resolve`, with the name of the file before it and the hint behind.
+        Raises ColumnNotFoundError, InvalidEdgesError, InvalidOptionError: as `prplugin.frames.columns.resolve`, with
+        the name of the file before it and the hint behind.
         """
         named = self.source is not None or self.destination is not None
         if not named and not any(set(pair) <= set(labels) for pair in KNOWN_PAIRS):

@@ -35,12 +35,8 @@ def is_standard_output(path: str) -> bool:
 def check_output(path: str) -> None:
     """Find out what can be known before the work: whether a file of that name can be written.
 
-    Raises
-    ------
-    InvalidOptionError
-        If its name does not say how.
-    OSError
-        If it is a directory, or where it would go is none, or may not be written.
+    Raises InvalidOptionError: if its name does not say how.
+    Raises OSError: if it is a directory, or where it would go is none, or may not be written.
     """
     if is_standard_output(path):
         return
@@ -59,12 +55,8 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
 
     A file of that name is replaced once all is on the disk; before that it is as it was, whatever happens.
 
-    Raises
-    ------
-    InvalidOptionError
-        If the name does not say how, or the format cannot hold a column.
-    OSError
-        If it cannot be written.
+    Raises InvalidOptionError: if the name does not say how, or the format cannot hold a column.
+    Raises OSError: if it cannot be written.
     """
     import pyarrow as pa
 

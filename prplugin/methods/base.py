@@ -5,12 +5,11 @@ A method module has
 - `name`: what users call it by;
 - `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
 - `unfit(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
-- `footprint(counts, machine)`: the bytes that a ranking holds, of what only numbers are known; `unfit` goes by it;
+- `memory`: the bytes that a ranking holds per edge and per vertex; `unfit` goes by it;
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
 - perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
-- perhaps `leaping_footprint(counts, machine)`: the bytes where many steps are left, and it leaps ahead;
 - perhaps `batch(problem, machine, seeds, **options)`: a `BatchStep`, for rankings of many personalizations at once, and
   `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
@@ -28,7 +27,7 @@ from typing import Any, Concatenate, Literal, NamedTuple, Protocol, TypeGuard, r
 import numpy as np
 
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.memory import Memory
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
 from prplugin.numerics.rounding import StepChain
@@ -299,7 +298,7 @@ class Method(Protocol):
     name: str
     runs_on: Literal["cpu", "gpu"]
     unfit: Callable[[Adjacency | None, Machine], str | None]
-    footprint: Callable[[Counts, Machine], Footprint]
+    memory: Memory
     cost: Callable[[Adjacency, Machine], float]
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
 

@@ -1,4 +1,4 @@
-"""What a graph and its rankings will take, before any of the work: bytes on both sides, seconds, and what would run."""
+"""What a graph and its rankings will take, before any of the work: bytes, seconds, and the method chosen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from prplugin.errors import MethodUnavailableError, OutOfMemoryError, counted
 from prplugin.gpu import runtime
-from prplugin.graph.memory import NOTHING, Counts, Footprint
+from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
@@ -22,23 +22,16 @@ __all__ = [
     "Estimate",
     "MethodEstimate",
     "estimate",
+    "explain_oom",
     "of_a_plan",
     "of_an_ingest",
     "of_graph",
     "of_many_seeds",
-    "telling",
 ]
 
 Ids = Literal["int32", "int64", "string"]
 
-DISTINCT = 1.11
-"""Of the distinct ids that there are, what a table has room for: see `graph.device_ids.slots_needed`."""
-
-SLOTS = 1.7
-"""Of a hash table on the GPU, for each of those: its `ROOM`."""
-
-SKETCHED = 1 << 20
-"""Ids up to which a table has slots for all: that of `graph.device_ids`."""
+SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
 
 
 class MethodEstimate(NamedTuple):
@@ -55,11 +48,11 @@ class MethodEstimate(NamedTuple):
         The most bytes that `rank` holds at a time in the memory of a GPU and of this machine, beside what the graph
         held before: arrays that the graph builds on that occasion, and keeps, are among them. Memory that NumPy and
         CuPy ask for counts; compiled kernels, the CUDA context and the frame of the result do not.
-    device_leaping, host_leaping : int
-        The same where many steps are left, as with an alpha near 1: float64 takes over, and it leaps ahead. On the GPU
-        it only leaps if there is room.
+    device_at_most, host_at_most : int
+        The same where many iterations are left, as with an alpha near 1: float64 takes over, and the method
+        extrapolates. On the GPU it only does so if there is room.
     seconds : float
-        By which "auto" chooses: some tens of steps, warm.
+        By which "auto" chooses: some tens of iterations, warm.
     """
 
     method: str
@@ -67,8 +60,8 @@ class MethodEstimate(NamedTuple):
     reason: str | None
     device: int
     host: int
-    device_leaping: int
-    host_leaping: int
+    device_at_most: int
+    host_at_most: int
     seconds: float
 
 
@@ -80,7 +73,7 @@ class Estimate:
     ----------
     vertices, edges : int
     place : {"host", "device"}
-        Where the edges lie.
+        Where the edges are.
     ingest : Footprint or None
         Of making the graph: ``ingest.device`` and ``ingest.host`` have the bytes that are `held` by it afterwards, and
         the `peak` meanwhile, both beside the frame. None where there is a graph.
@@ -105,19 +98,15 @@ class Estimate:
     def __str__(self) -> str:
         title = f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.place}"
         if self.ingest is not None:
-            made, side = self.ingest.on(self.place), "GPU" if self.place == "device" else "host"
-            title += f"; at most {spelt(made.peak)} of the {side} to make the graph, which holds {spelt(made.held)}"
-        rows = [("method", "GPU", "leaping", "host", "leaping", "seconds", "")]
+            made, space = self.ingest.on(self.place), "GPU" if self.place == "device" else "host"
+            title += f"; at most {spelt(made.peak)} of the {space} to make the graph, which holds {spelt(made.held)}"
+        lines = [title, f"{'method':<10}{'GPU':>9}{'at most':>9}{'host':>9}{'at most':>9}{'seconds':>9}"]
         for one in self.methods:
             note = "auto takes it" if one.chosen else "" if one.reason is None else f"cannot run: {one.reason}"
-            sizes = (one.device, one.device_leaping, one.host, one.host_leaping)
-            rows.append((one.method, *map(spelt, sizes), f"{one.seconds:.2g}", note))  # type: ignore[arg-type]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        placed = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *cells[1:-1], row[-1]]) for row, cells in zip(rows, placed, strict=True)
-        ]
-        return "\n".join([title, *(line.rstrip() for line in lines)])
+            sizes = (one.device, one.device_at_most, one.host, one.host_at_most)
+            cells = "".join(f"{spelt(size):>9}" for size in sizes)
+            lines.append(f"{one.method:<10}{cells}{one.seconds:>9.2g}  {note}".rstrip())
+        return "\n".join(lines)
 
 
 def spelt(size: int) -> str:
@@ -130,7 +119,7 @@ def spelt(size: int) -> str:
     return f"{scaled:.3g} {unit}"
 
 
-def of_graph(graph: Any, machine: Machine, ingest: Footprint | None = None) -> Estimate:
+def of_graph(graph: Any, machine: Machine) -> Estimate:
     """Estimate every method on an `Adjacency`, or on the `Counts` of one; nothing is built."""
     counts: Any = Counts.of(graph)
     try:
@@ -138,15 +127,14 @@ def of_graph(graph: Any, machine: Machine, ingest: Footprint | None = None) -> E
     except MethodUnavailableError:
         chosen = None
     estimates = tuple(_of_method(method, counts, machine, chosen) for method in methods().values())
-    return Estimate(counts.n, counts.m, counts.place, ingest, estimates)
+    return Estimate(counts.n, counts.m, counts.place, None, estimates)
 
 
 def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
-    plan = method.footprint(counts, machine)
-    leaping = getattr(method, "leaping_footprint", method.footprint)(counts.in_float64, machine)
+    few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
     return MethodEstimate(
-        method.name, method.name == chosen, method.unfit(counts, machine), plan.device.peak, plan.host.peak,
-        leaping.device.peak, leaping.host.peak, method.cost(counts, machine),
+        method.name, method.name == chosen, method.unfit(counts, machine), few.device.peak, few.host.peak,
+        many.device.peak, many.host.peak, method.cost(counts, machine),
     )  # fmt: skip
 
 
@@ -203,90 +191,76 @@ def estimate(
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(Place))
     counts = Counts(vertices, edges, bool(weighted), place)
-    making = ingest(counts, ids, whole("id_bytes", id_bytes, least=0))
-    by_row, by_target = of_graph(counts, this_machine(), making), of_graph(counts.by_target, this_machine())
-    return replace(by_row, methods=tuple(_most(one, by_target[one.method]) for one in by_row.methods))
-
-
-def _most(one: MethodEstimate, other: MethodEstimate) -> MethodEstimate:
-    """Take the larger of two numbers of bytes; all else of the first."""
-    return one._replace(
-        device=max(one.device, other.device),
-        host=max(one.host, other.host),
-        device_leaping=max(one.device_leaping, other.device_leaping),
-        host_leaping=max(one.host_leaping, other.host_leaping),
+    by_row, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
+    larger = tuple(
+        one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
+        for one, other in zip(by_row.methods, by_target.methods, strict=True)
     )
+    return replace(by_row, ingest=_ingest(counts, ids, whole("id_bytes", id_bytes, least=0)), methods=larger)
 
 
-def ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
+def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
     """Bound the bytes of making a graph of a frame, and of what it holds afterwards."""
     n, m = graph.n, graph.m
-    an_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
+    one_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
     # By row, or by target: never both at once, but what the rows come from may last as long as the graph.
-    held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (an_id + 2 * 8)
+    held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (one_id + 2 * 8)
     passing = _on_device if graph.place == "device" else _on_host
     return NOTHING.then(graph.place, passes=passing(graph, ids, id_bytes)).then(graph.place, held)
 
 
 def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound what `graph.device_ids`, `device_edges` and `device_strings` hold."""
+    """Bound what `prplugin.gpu.factorize`, `group` and `strings` hold."""
     n, m = graph.n, graph.m
-    many = 2 * m if 2 * m <= SKETCHED else min(2 * m, int(DISTINCT * n) + (1 << 13))
-    slots = int(SLOTS * many) + 1
-    codes = 2 * m * index_dtype(slots).itemsize
-    in_order = 3 * (8 + index_dtype(slots).itemsize) * n + n // 2  # the distinct, and two copies to sort
+    # A hash table has 1.7 slots for each id that it has room for: up to 2**20 for all, else for a sketched count.
+    many = 2 * m if 2 * m <= 1 << 20 else min(2 * m, int(1.11 * n) + (1 << 13))
+    slots = int(1.7 * many) + 1
+    slot = index_dtype(slots).itemsize
+    in_order = 3 * (8 + slot) * n + n // 2  # the distinct, and two copies to sort
     if ids == "string":
-        return codes + 2 * 8 * slots + max(2 * 8 * m, in_order + n * (8 + id_bytes)) + m * graph.weight
-    sparse = codes + 8 * slots + in_order + 8 * n
-    dense = codes + 12 * m + 8 * n  # marks of a range of 32 ids an edge
-    grouped = (33 if graph.weighted else 17) * m + 24 * m  # of a range of one
-    return max(sparse, dense, grouped) + m * graph.weight
+        held = 2 * m * slot + 16 * slots + max(16 * m, in_order + n * (8 + id_bytes))
+    else:
+        sparse = 2 * m * slot + 8 * slots + in_order + 8 * n
+        dense = 2 * m * slot + 12 * m + 8 * n  # marks of a range of 32 ids per edge
+        held = max(sparse, dense, (57 if graph.weighted else 41) * m)  # grouped, of a range of one
+    return held + m * graph.weight
 
 
 def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound what renumbering and grouping on the host take, as measured: tests/test_estimates.py holds it to that."""
-    n, m = graph.n, graph.m
+    """Bound what factorizing and grouping on the host take, as measured: tests/test_estimates.py holds it to that."""
     if ids == "string":
-        return m * (64 + 2 * id_bytes + graph.weight) + n * (240 + 2 * id_bytes)
-    if m < COMPILED_FROM:
-        return m * (92 + graph.weight) + 16 * n
-    return m * (22 + graph.weight) + 112 * n  # of these, tables of ids that have just grown
+        edge, vertex = 64 + 2 * id_bytes, 240 + 2 * id_bytes
+    else:
+        edge, vertex = 22, 112  # of these, tables of ids that have just grown
+    most = graph.m * edge + graph.n * vertex
+    if graph.m < COMPILED_FROM and ids != "string":  # by NumPy, or as above: see `prplugin.machine.compiles`
+        most = max(most, 92 * graph.m + 16 * graph.n)
+    return most + graph.m * graph.weight
 
 
 # --- when memory runs out -----------------------------------------------------------------------------------------
 
 
 @contextmanager
-def telling(plan: Callable[[], str]) -> Iterator[None]:
-    """Say what was needed, if memory runs out within, and what to do.
-
-    Parameters
-    ----------
-    plan : function
-        Says what the work needs.
-
-    Raises
-    ------
-    OutOfMemoryError
-    """
+def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
+    """Raise `OutOfMemoryError` with what `plan` says the work needs, if memory runs out within."""
     try:
         yield
     except MemoryError as error:
         of_gpu = isinstance(error, OutOfMemoryError)  # as `runtime.allocating` has it
         cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
         clear_frames(cause.__traceback__)  # what had been made goes, though the error be kept
-        where = "the GPU's memory" if of_gpu else "this machine's memory"
-        raise OutOfMemoryError(f"{where} ran out: {cause}. {plan()}") from error
+        raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
 def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
     """Say what a method needs on a graph, what is free, and which methods need less."""
     found = of_graph(graph, machine)
     needed = found[name]
-    needs = [f"{needed.host_leaping:,} bytes of this machine's memory, of which {_free('host')}"]
-    less = [other for other in found.methods if other.reason is None and other.host_leaping < needed.host_leaping]
+    needs = [f"{needed.host_at_most:,} bytes of {SPACE['host']}, of which {_free('host')}"]
+    less = [other for other in found.methods if other.reason is None and other.host_at_most < needed.host_at_most]
     if needed.device:
-        needs.insert(0, f"{needed.device:,} bytes of the GPU's memory, of which {_free('device')}")
+        needs.insert(0, f"{needed.device:,} bytes of {SPACE['device']}, of which {_free('device')}")
         less = [other for other in found.methods if other.reason is None and other.device < needed.device]
     names = ", ".join(repr(other.method) for other in sorted(less, key=lambda other: (other.device, other.host)))
     remedy = f"Less is needed by {names}. " if names else ""
@@ -296,11 +270,9 @@ def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
 def of_an_ingest(frame: Any, weighted: bool, place: Place) -> str:
     """Say what it may take to make a graph of a frame, and what is free."""
     rows = len(frame)
-    most = estimate(edges=rows, weighted=weighted, place=place).ingest
-    assert most is not None
-    side = "the GPU's memory" if place == "device" else "this machine's memory"
+    peak = _ingest(Counts(2 * rows, rows, weighted, place), "int64", 0).on(place).peak
     return (
-        f"A graph of {counted(rows, 'edge')} with integer ids takes up to {most.on(place).peak:,} bytes of {side} "
+        f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[place]} "
         f"while it is made, beside its frame, and {_free(place)}. Drop columns that are not in use, turn ids that are "
         "strings into integers, or rank without weights."
     )

@@ -10,11 +10,11 @@ from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.outflow import outflow
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.methods.engines.sweeps import Sweeps, sweeps_bytes, worth_from
+from prplugin.methods.engines.sweeps import Sweeps, worth_from
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.options import whole
 from prplugin.types.arrays import moved
@@ -22,34 +22,20 @@ from prplugin.types.edges import Floats
 
 name = "numba"
 runs_on = "cpu"
+memory = Memory(
+    place="host",
+    edge=Size(weight=1),  # normalized weights
+    # Inverse out-weights, ranks, contributions old and new, moves in float32, and which vertices dangle.
+    vertex=Size(4 * 8 + 4 + 1),
+    # The layout and the iterates of sweeps, in float32, in place of the contributions.
+    many_edge=Size(4, weight=0.5),
+    many_vertex=Size(61, weight=0.75),
+)
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere: Numba comes with prplugin."""
     return None
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of their shares, and of the vectors."""
-    so_far, n = _planned(graph), graph.n
-    # Contributions old and new; which vertices dangle.
-    so_far = so_far.then("host", 2 * 8 * n, n)
-    return so_far if graph.place == "host" else so_far.then("device", 8 * n)
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count what sweeps take, while there are no contributions."""
-    kept, passing = sweeps_bytes(graph)
-    so_far = _planned(graph).then("host", 0, (2 * 8 + 1) * graph.n).then("host", kept, passing)
-    # The ranks that they lead to and back from, and contributions again.
-    so_far = so_far.then("host", 0, (2 * 8 + 8 + 1) * graph.n)
-    return so_far if graph.place == "host" else so_far.then("device", 8 * graph.n)
-
-
-def _planned(graph: Counts) -> Footprint:
-    """Count the in-edges, their shares, outflow, ranks and moves."""
-    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    return so_far.then("host", here.m * here.weight + (2 * 8 + 4) * here.n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -4,46 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from prplugin.cpu.sums import RowSums, total
+from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, levels_of_row_sums, out_weight
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
-from prplugin.machine import Machine
+from prplugin.graph.product import product_of
+from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import BatchStep, Step, Sums
-from prplugin.numerics.extrapolation import host_window_bytes
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
 
 name = "numpy"
 runs_on = "cpu"
+memory = Memory(
+    place="host",
+    arrays=("product", "out_weight"),
+    # Old and new ranks, and what they differ by; without weights, divisors and contributions.
+    vertex=Size(6 * 8, weight=-2),
+    many_vertex=Size(56),
+)
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere."""
     return None
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of the maps of their row sums, of a term an edge, and of the vectors."""
-    return _footprint(graph)
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed."""
-    return _footprint(graph, host_window_bytes(graph.n))
-
-
-def _footprint(graph: Counts, window: int = 0) -> Footprint:
-    here, so_far = csc(*brought(graph, "host", NOTHING))
-    n, m = here.n, here.m
-    maps, mapping = levels_of_row_sums(here)
-    so_far = so_far.then("host", maps, mapping)
-    here, so_far = out_weight(here, so_far)
-    # The out-weight of every edge's source, and whether it is more than 0; or one divisor a vertex.
-    so_far = so_far.then("host", 8 * m, 9 * m) if here.weighted else so_far.then("host", 8 * n)
-    so_far = so_far.then("host", 8 * n + window, 8 * m + 4 * 8 * n)  # terms; old and new ranks, and what they differ by
-    return so_far if graph.place == "host" else so_far.then("device", 8 * n)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -74,25 +59,20 @@ class _Pull:
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
-        offsets, self._sources, weights = adjacency.csc
-        self._row_sums = RowSums(offsets)
+        worked_on(adjacency.m)
+        self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
         self._dangling = np.flatnonzero(out_weight == 0)
-        self._shares: Floats | None = None
-        if weights is None:
-            # c = x / W, once a vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
-            self._divisor = np.maximum(out_weight, 1.0)
-        else:
-            # The edge's share w / W, never x / W: 1 / W overflows where weights are denormal.
-            self._shares = _shares(weights, out_weight[self._sources])
+        # c = x / W, once per vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
+        self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
         self.chain = StepChain(
-            row=self._row_sums.chain,
+            row=self._product.depth,
             # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=1 if weights is None else adjacency.out_weight_chain + 4,
+            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 1,
             dangling=chain(n),
             vectors=problem.vector_chain,
             norm=chain(n) + 1,
@@ -104,21 +84,13 @@ class _Pull:
 
     def __call__(self) -> Sums:
         x = self._x
-        if self._shares is None:
-            terms = (x / self._divisor)[self._sources]
-        else:
-            terms = x[self._sources] * self._shares
-        y = self._row_sums(terms)
+        y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
         y += self._alpha * self._mass * self._dangling_target + self._teleport
-        self._x, self._mass = y, total(y[self._dangling])
-        moves = np.abs(y - x)
+        self._x, self._mass = y, total(y.take(self._dangling))
+        moves = y - x
+        np.abs(moves, out=moves)
         return Sums(total(moves), float(moves.max()))
 
     def ranks(self) -> Floats:
         return self._x
-
-
-def _shares(weights: Floats, out_weights: Floats) -> Floats:
-    """Divide; 0 where all weights of the source are 0, which makes it dangling."""
-    return np.divide(weights, out_weights, out=np.zeros_like(weights), where=out_weights > 0)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import BatchStep, Step
@@ -32,24 +33,13 @@ either way, and takes as long."""
 LEAST = 512
 """From here on more blocks cost more at the barriers than they save."""
 
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of the pieces, and of the vectors."""
-    narrow_pays = graph.n >= NARROW_FROM
-    there, so_far = gpu_pull.csc_footprint(graph if narrow_pays else graph.in_float64)
-    pieces = (there.n + there.m) // LEAST + 1
-    so_far = so_far.then("device", there.index * (pieces + 1))
-    return gpu_merge.step_footprint(graph, there, so_far, pieces, takes_over=narrow_pays and there.real == 8)
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed, which is only had where there is room."""
-    return gpu_merge.leaping(graph, footprint(graph.in_float64, machine))
+memory = Memory(
+    edge=Size(20 / LEAST, share=1),  # pieces, and normalized weights
+    vertex=gpu_merge.VERTEX,
+    many_vertex=Size(40),
+    float32_from=NARROW_FROM,
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -88,10 +78,7 @@ def ahead(weighted: bool) -> None:
 class PersistentPlan:
     """Reads the in-edges in their order and gathers their contributions.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
     """
 
     threads = gpu_merge.THREADS

@@ -8,7 +8,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc
+from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -31,41 +31,24 @@ LEAST = 2048
 BLOCKS = 2
 """On a multiprocessor at once, as the launch bounds of the kernel have it."""
 
+memory = Memory(
+    # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight by row and by piece.
+    edge=Size(4.5, real=1, share=2),
+    vertex=gpu_merge.VERTEX,
+    many_vertex=Size(40),
+    tile=MOST,
+)
+
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges twice and a contribution for each."""
-    reason = gpu_pull.unfit(adjacency, machine, footprint)
+    reason = gpu_pull.unfit(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason
     most = _most()
     if blocks.room_for(most, -(-adjacency.n // most)) <= blocks.shared_memory():
         return None
     return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of the blocks, of the edges' contributions, and of the vectors.
-
-    An edge has two 16-bit indices, a value and perhaps a share, and an eighth of a 32-bit index. A run, from a tile to
-    a piece, has three and a half edges that are none, on average, if it has one at all; a length and an end while it
-    is laid out.
-    """
-    there, so_far = csc(*brought(graph, "device", NOTHING))
-    n, m = there.n, there.m
-    pieces = (n + m) // MOST + 1
-    runs = (n // MOST + 1) * pieces
-    edges = m + 7 * min(m, runs) // 2
-    so_far = so_far.then("device", (2 + 2) * edges + edges // 2 + there.index * pieces, 6 * runs)
-    so_far = so_far.then("device", there.real * edges)
-    so_far = gpu_merge.step_footprint(graph, there, so_far, pieces, takes_over=there.real == 8)
-    if there.weighted:  # in the order of the rows first, which goes once they are in that of the pieces
-        so_far = so_far.then("device", there.share * edges, there.share * m)
-    return so_far
-
-
-def leaping_footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Add the window of what steps changed, which is only had where there is room."""
-    return gpu_merge.leaping(graph, footprint(graph.in_float64, machine))
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -95,10 +78,7 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
 class BlockedPlan:
     """Reads contributions by tile, and terms by piece.
 
-    Parameters
-    ----------
-    rows : int, optional
-        Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
     """
 
     threads = 512

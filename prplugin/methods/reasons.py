@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import Machine
 from prplugin.methods.base import Method
-from prplugin.methods.registry import SIDE, _ShortRows, candidates, methods, options_of
-from prplugin.types.arrays import Place
+from prplugin.methods.registry import candidates, methods, options_of, with_short_rows
 from prplugin.types.history import Considered
 
 __all__ = ["reasons"]
@@ -31,48 +29,31 @@ def reasons(
     options: Mapping[str, Any],
     measured: Mapping[str, float],
 ) -> tuple[Considered, ...]:
-    """Give what speaks for the method chosen, and against each other, from what is known without a pass over the edges.
+    """Return why `chosen` was, and each other method was not, as far as is known without a pass over the edges.
 
-    Parameters
-    ----------
-    asked : str
-        The method asked for: a name, "auto" or "measured".
-    measured : dict
-        Seconds of a ranking, where they were measured.
+    `asked` is the method asked for, by name, "auto" or "measured"; `measured` has seconds of rankings that were timed.
     """
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "asked for by name"),)
-    short: Any = _ShortRows(adjacency)
-    able = candidates(adjacency)
-    against = []
-    own = able[chosen.name].cost(short, machine)
-    for name, method in able.items():
-        seconds = None
-        if name == chosen.name:
-            continue
+    short = with_short_rows(adjacency)
+    able, own = candidates(adjacency), chosen.cost(short, machine)
+
+    def against(name: str, method: Method) -> Considered:
+        if name not in able:
+            here = method.runs_on == chosen.runs_on and getattr(method, "varies", False)
+            return Considered(name, None, VARIES if here else WHERE[method.runs_on])
         if unknown := set(options) - set(options_of(method)):
-            reason = f"takes no option {', '.join(sorted(unknown))}"
-        elif name in measured:
-            seconds, reason = measured[name], "measured: slower here"
-        elif measured:
-            reason = "not timed: a much higher estimate, or it refused"
-        else:
-            seconds = method.cost(short, machine)
-            # What costs less was asked whether it can run here; what costs more need not be.
-            unfit = method.unfit(adjacency, machine) if seconds < own else None
-            reason = unfit or ("its longest row makes it slower" if seconds < own else "a higher estimate")
-        against.append(Considered(name, seconds, reason))
-    against.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
+            return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
+        if name in measured:
+            return Considered(name, measured[name], "measured: slower here")
+        if measured:
+            return Considered(name, None, "not timed: a much higher estimate, or it refused")
+        seconds = method.cost(short, machine)
+        if seconds >= own:
+            return Considered(name, seconds, "a higher estimate")
+        return Considered(name, seconds, method.unfit(adjacency, machine) or "its longest row makes it slower")
+
+    others = [against(name, method) for name, method in methods().items() if name != chosen.name]
+    others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
     won = "measured: the fastest here" if chosen.name in measured else "the least estimate"
-    return (Considered(chosen.name, measured.get(chosen.name, own), won), *against, *_never(adjacency.place))
-
-
-@cache
-def _never(place: Place) -> tuple[Considered, ...]:
-    """Give the methods that "auto" takes for no graph that lies there."""
-    side = SIDE[place]
-    return tuple(
-        Considered(name, None, VARIES if method.runs_on == side else WHERE[method.runs_on])
-        for name, method in methods().items()
-        if method.runs_on != side or getattr(method, "varies", False)
-    )
+    return (Considered(chosen.name, measured.get(chosen.name, own), won), *others)

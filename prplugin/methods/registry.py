@@ -7,6 +7,7 @@ import inspect
 import logging
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 
@@ -26,6 +28,7 @@ __all__ = [
     "contenders",
     "methods",
     "options_of",
+    "with_short_rows",
 ]
 
 logger = logging.getLogger(__name__)
@@ -79,12 +82,9 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
     """Find the method of that name, or with "auto" the one of least cost among the fit that take these options.
 
-    Raises
-    ------
-    InvalidOptionError
-        If there is no method of that name, or the options are not its.
-    MethodUnavailableError
-        If the named method cannot run here, with the reason; a named method is never replaced by another.
+    Raises InvalidOptionError: if there is no method of that name, or the options are not its.
+    Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
+    replaced by another.
     """
     if name != "auto":
         if name not in methods():
@@ -110,12 +110,8 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
 def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
     """Give the methods that "auto" may choose, fit to run and taking these options, by rising cost; one at least.
 
-    Raises
-    ------
-    InvalidOptionError
-        If none takes the options.
-    MethodUnavailableError
-        If none can run here, with the reason of each.
+    Raises InvalidOptionError: if none takes the options.
+    Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
     for option in options:
         if not any(option in options_of(method) for method in methods().values()):
@@ -142,12 +138,9 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
     """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
 
-    Raises
-    ------
-    InvalidOptionError
-        If there is no method of that name, or none takes the options; "measured" times one seed at a time.
-    MethodUnavailableError
-        If the method cannot run here, or ranks one seed at a time.
+    Raises InvalidOptionError: if there is no method of that name, or none takes the options; "measured" times one seed
+    at a time.
+    Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
     able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
     if name == "measured":
@@ -176,20 +169,14 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     return chosen
 
 
-class _ShortRows:
-    """A graph with rows as short as they can be: the longest takes a pass over the edges to find."""
-
-    def __init__(self, adjacency: Adjacency) -> None:
-        self._adjacency = adjacency
-        self.largest_in_degree = -(-adjacency.m // max(1, adjacency.n))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._adjacency, name)
+def with_short_rows(graph: Adjacency) -> Any:
+    """Return the counts of a graph with rows as short as they can be, for which nothing is built."""
+    return replace(Counts.of(graph), longest=None)
 
 
 def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
     """Give methods by rising cost. None costs less for a longer row, so it is looked for only where it may decide."""
-    short: Any = _ShortRows(adjacency)
+    short = with_short_rows(adjacency)
     queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
     heapify(queue)
     while queue:

@@ -6,7 +6,7 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
@@ -43,11 +43,17 @@ COLUMNS = 5
 A_PIECE = 8 * COLUMNS + 32
 """Bytes that a piece takes on the GPU: that, and two compensated sums."""
 
-BESIDE = 2**16
-"""More bytes than totals and partial sums take, which do not grow with the graph."""
-
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 """What to do where even this has no room."""
+
+memory = Memory(
+    arrays_on="host",
+    edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
+    vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
+    packed_edge=Size(AN_EDGE, share=1),
+    packed_vertex=Size(8, index=2),  # vertices in another order and back, and their out-weights
+    chunk_bytes=CHUNK_BYTES,
+)
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -58,20 +64,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
-    return gpu_pull.unfit(adjacency, machine, partial(footprint, chunk_bytes=LEAST_BYTES), REMEDY)
-
-
-def footprint(graph: Counts, machine: Machine, chunk_bytes: int = CHUNK_BYTES) -> Footprint:
-    """Count the bytes of two chunks at most, of the pieces, and of the vectors; packed edges stay on the host."""
-    here, so_far = out_weight(*csc(*brought(graph, "host", NOTHING)))
-    n, packed = here.n, int(here.m * (AN_EDGE + here.share))
-    # Vertices in another order, and back, and their out-weights.
-    so_far = so_far.then("host", packed + n * (2 * here.index + 8))
-    # Chunks are cut so that shares in float64 fit them.
-    parts = here.m * _edge_bytes(here) / max(1, chunk_bytes)
-    buffers = packed if parts <= 1 else int(2 * packed / parts)
-    so_far = so_far.then("device", buffers + _bytes_of_pieces(here))
-    return gpu_pull.step_footprint(here, so_far, at_once=1)
+    return gpu_pull.unfit(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -145,12 +138,8 @@ class _Numbered:
 class StreamedPull:
     """Sums the in-edges of every row, a chunk of edges at a time.
 
-    Attributes
-    ----------
-    rows : Rows
-        The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
-    out_weight : array of n float64
-        On the host, in that order.
+    `rows`: The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
+    `out_weight` (array of n float64): On the host, in that order.
     """
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
@@ -241,21 +230,12 @@ class StreamedPull:
 class _Cutter:
     """Cuts packed pieces into chunks, and notes what the GPU has to know of them.
 
-    Parameters
-    ----------
-    chunk_bytes : int
-        That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
-    more : int
-        Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
+    `chunk_bytes`: That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
+    `more`: Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
 
-    Attributes
-    ----------
-    first_pieces : list of int
-        Of each chunk; then how many pieces there are.
-    edges : list of int
-        How many each chunk has.
-    largest : int
-        Bytes of the largest piece.
+    `first_pieces`: Of each chunk; then how many pieces there are.
+    `edges`: How many each chunk has.
+    `largest`: Bytes of the largest piece.
     """
 
     def __init__(self, chunk_bytes: int, more: int) -> None:
@@ -400,12 +380,8 @@ class _Conveyor:
 
     Every other time the chunks come in falling order: the two that came last are still there.
 
-    Parameters
-    ----------
-    columns : list of lists of arrays
-        Each has an array a chunk, in page-locked memory, or `staged`.
-    staged : bool
-        Whether the host copies chunks to page-locked memory first.
+    `columns` (list of lists of arrays): Each has an array a chunk, in page-locked memory, or `staged`.
+    `staged`: Whether the host copies chunks to page-locked memory first.
     """
 
     def __init__(self, columns: list[list[Any]], *, staged: bool) -> None:
@@ -461,12 +437,8 @@ class _Conveyor:
 class _Buffer:
     """Room for a chunk on the GPU, and page-locked room before it where that is needed.
 
-    Attributes
-    ----------
-    chunk : int or None
-        Which one is here, or on its way.
-    copied, read : events
-        The end of the last copy to it, and of the last kernel that read it.
+    `chunk` (int or None): Which one is here, or on its way.
+    `copied`, `read` (events): The end of the last copy to it, and of the last kernel that read it.
     """
 
     def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
@@ -484,15 +456,10 @@ class _Buffer:
 # --- room ---------------------------------------------------------------------------------------------------------
 
 
-def _bytes_of_pieces(graph: Adjacency | Counts) -> int:
-    """Count what the GPU holds of pieces: whole ones, and the last of each part; and the little that is held beside."""
-    return BESIDE + A_PIECE * (graph.m // packed.PIECE + graph.m // packed.PART + 2)
-
-
 def fitting(problem: Problem) -> int:
     """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
-    beside = footprint(Counts.of(problem.adjacency).in_float64, this_machine(), chunk_bytes=0).device.peak
+    beside = footprint(replace(memory, chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
     taken = beside + 8 * given * problem.adjacency.n
     return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.bytes_free() - taken) // 2))
 

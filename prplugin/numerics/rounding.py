@@ -32,20 +32,12 @@ def compensated_chain(terms: int) -> int:
 class StepChain:
     """The longest chains of roundings in a step, by what is summed. A quotient or a product is one more.
 
-    Attributes
-    ----------
-    row : int
-        Additions that one term of a row sum goes through.
-    edge : int
-        Roundings in a term of a row sum: contribution or share and product, out-weight included.
-    dangling : int
-        Additions that a rank goes through in the sum D over dangling vertices.
-    vectors : int
-        Roundings in an entry of v or w.
-    norm : int
-        Roundings in a term of ||y - x||, and additions it goes through.
-    single : int
-        Roundings to float32 in a term of a row sum.
+    `row`: Additions that one term of a row sum goes through.
+    `edge`: Roundings in a term of a row sum: contribution or share and product, out-weight included.
+    `dangling`: Additions that a rank goes through in the sum D over dangling vertices.
+    `vectors`: Roundings in an entry of v or w.
+    `norm`: Roundings in a term of ||y - x||, and additions it goes through.
+    `single`: Roundings to float32 in a term of a row sum.
     """
 
     row: int

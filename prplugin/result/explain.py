@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from functools import cache
-from itertools import pairwise
 from time import perf_counter
 from typing import IO, Any
 
@@ -19,7 +18,7 @@ from prplugin.types.arrays import Place, settle
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["explain"]
+__all__ = ["console", "explain", "table"]
 
 UNLIMITED = 1 << 16
 """Columns of what is no terminal: nothing is cut or wrapped."""
@@ -30,79 +29,70 @@ NUMBERS = ("seconds", "passes", "error bound")
 COPIED = 1 << 27
 """Bytes of the array whose copy measures the bandwidth: more than caches hold."""
 
-TIMES = 4
-"""Copies, of which the fastest counts: the first finds no page in place."""
-
 
 def explain(
     summary: str, passes: int, history: History, order: Order | None, writing: float | None, file: IO[str] | None
 ) -> None:
-    """Print what was done and what it cost, to a file or to standard output.
-
-    Parameters
-    ----------
-    summary : str
-        The first line.
-    writing : float, optional
-        Seconds that the frame of ranks took, if it was made.
-    """
-    from rich.console import Console
+    """Print `summary`, what was done and what it cost; `writing`: seconds that the frame took, if it was made."""
     from rich.text import Text
 
-    file = sys.stdout if file is None else file
-    console = Console(file=file, width=None if file.isatty() else UNLIMITED, highlight=False)
-    for line in [summary, *_graph(history), *_cost(passes, history), *_certified(order)]:
-        console.print(Text(line))
-    for table in _tables(history, writing):
-        console.print()
-        console.print(table)
-
-
-def _tables(history: History, writing: float | None) -> Iterator[Any]:
+    out = console(sys.stdout if file is None else file)
+    for line in [summary, *_lines(passes, history, order)]:
+        out.print(Text(line))
     stages = [*history.stages, *([] if writing is None else [("frame of ranks written", writing)])]
-    yield _table(["stage", "seconds"], [[name, f"{seconds:.3g}"] for name, seconds in stages])
-    yield _table(["method", "seconds", "why, or why not"], _methods(history))
+    tables = [
+        (["stage", "seconds"], [[name, f"{seconds:.3g}"] for name, seconds in stages]),
+        (["method", "seconds", "why, or why not"], _methods(history)),
+    ]
     if history.bounds:
-        yield _table(["passes", "error bound"], [[str(count), f"{bound:.2e}"] for count, bound in _milestones(history)])
+        milestones = [[str(count), f"{bound:.2e}"] for count, bound in _milestones(history)]
+        tables.append((["passes", "error bound"], milestones))
+    for head, rows in tables:
+        out.print()
+        out.print(table(head, rows, left=[place for place, name in enumerate(head) if name not in NUMBERS]))
 
 
-def _graph(history: History) -> list[str]:
-    kind = "weighted edges" if history.weighted else "edges"
-    return [
-        f"graph: {history.n:,} vertices, {history.m:,} {kind}",
-        f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}",
-    ]
+def console(file: IO[str] | None) -> Any:
+    """Return a rich console on a file, wide enough for any line where that is no terminal."""
+    from rich.console import Console
+
+    terminal = file is not None and file.isatty()
+    return Console(file=file, width=None if terminal else UNLIMITED, highlight=False)
 
 
-def _cost(passes: int, history: History) -> list[str]:
-    """Say what a pass took, and what part of the memory's bandwidth that is."""
+def table(head: list[str], rows: list[list[str]], left: Container[int]) -> Any:
+    """Return a rich table; the columns at the positions in `left` are set to the left, the others to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for position, name in enumerate(head):
+        made.add_column(Text(name), justify="left" if position in left else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
+    return made
+
+
+def _lines(passes: int, history: History, order: Order | None) -> Iterator[str]:
+    yield f"graph: {history.n:,} vertices, {history.m:,} {'weighted edges' if history.weighted else 'edges'}"
+    yield f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
     _, seconds = history.stages[-1]
-    if not passes or not seconds:
-        return []
-    rate = history.bytes_a_pass * passes / seconds
-    lines = [
-        f"a pass over the edges: {1e3 * seconds / passes:.3g} ms on average",
-        f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}",
-        f"bandwidth, by that model: {rate / 1e9:.3g} GB/s",
-    ]
-    if peak := _bandwidth(history.place):
-        lines[-1] += f", {rate / peak:.0%} of the {peak / 1e9:.3g} GB/s that copying here reaches now"
-    return lines
-
-
-def _certified(order: Order | None) -> list[str]:
-    if order is None:
-        return []
-    how, equal = "proved" if order.proved else "not proved", sum(tie.equal for tie in order.ties)
-    return [
-        f"order of the {order.rows.size:,} highest: {how}",
-        f"ties: {equal} of vertices proved equal, {len(order.ties) - equal} of others that cannot be told apart",
-        f"no rank is off by more than {order.margin:.2g}",
-    ]
+    if passes and seconds:
+        rate, peak = history.bytes_a_pass * passes / seconds, _bandwidth(history.place)
+        yield f"a pass over the edges: {1e3 * seconds / passes:.3g} ms on average"
+        yield f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}"
+        part = f", {rate / peak:.0%} of the {peak / 1e9:.3g} GB/s that copying here reaches now" if peak else ""
+        yield f"bandwidth, by that model: {rate / 1e9:.3g} GB/s{part}"
+    if order is not None:
+        equal = sum(tie.equal for tie in order.ties)
+        yield f"order of the {order.rows.size:,} highest: {'proved' if order.proved else 'not proved'}"
+        yield f"ties: {equal} of vertices proved equal, {len(order.ties) - equal} of others that cannot be told apart"
+        yield f"no rank is off by more than {order.margin:.2g}"
 
 
 def _methods(history: History) -> list[list[str]]:
-    """Give the methods, those of which nobody asked how long they take in one line for each reason."""
+    """Return a row per method; those without seconds share one for each reason."""
     rows = [[one.method, f"{one.seconds:.2g}", one.reason] for one in history.considered if one.seconds is not None]
     unasked: dict[str, list[str]] = {}
     for one in history.considered:
@@ -112,66 +102,37 @@ def _methods(history: History) -> list[list[str]]:
 
 
 def _milestones(history: History) -> list[tuple[int, float]]:
-    """Give the first bound of each power of ten, and the last."""
-    kept: list[tuple[int, float]] = []
-    power = math.inf
+    """Return the first bound of each power of ten, and the last."""
+    kept: dict[float, tuple[int, float]] = {}
     for passes, bound in history.bounds:
-        here = math.ceil(math.log10(bound)) if bound > 0 else -math.inf
-        if here < power:
-            power = here
-            kept.append((passes, bound))
-    if kept[-1] != history.bounds[-1]:
-        kept.append(history.bounds[-1])
-    return kept
+        power = math.ceil(math.log10(bound)) if bound > 0 else -math.inf
+        if power < min(kept, default=math.inf):
+            kept[power] = passes, bound
+    return list(dict.fromkeys([*kept.values(), history.bounds[-1]]))
 
 
 @cache
 def _bandwidth(place: Place) -> float | None:
-    """Measure the bytes a second of a copy, in and out, on all threads or on the GPU; None where that has no room."""
+    """Measure the bytes per second of a copy, in and out: the fastest of four; None where the GPU has no room."""
+    xp: Any = np
     if place == "device":
-        return _bandwidth_of_gpu()
-    pieces = 8 * this_machine().threads
-    source = np.ones(COPIED // 8)
-    copy = np.empty_like(source)
-    bounds = np.linspace(0, source.size, pieces + 1).astype(int).tolist()
-    runs = [(slice(*run),) for run in pairwise(bounds)]
-    threads = Threads(this_machine().threads)
+        if runtime.missing() or not runtime.holds(2 * COPIED):
+            return None
+        import cupy  # `runtime.missing` has looked
 
-    def copy_all() -> None:
-        threads.share(runs, lambda run: np.copyto(copy[run], source[run]))
+        xp = cupy
+    threads, step = Threads(this_machine().threads), COPIED >> 9
+    parts = [(slice(first, first + step),) for first in range(0, COPIED // 8, step)]
+    source, copy = xp.ones(COPIED // 8), xp.empty(COPIED // 8)
 
-    return max(_rate(copy_all, "host") for _ in range(TIMES))
+    def rate() -> float:
+        settle(place)
+        began = perf_counter()
+        if place == "device":
+            copy[:] = source
+        else:
+            threads.share(parts, lambda part: np.copyto(copy[part], source[part]))
+        settle(place)
+        return 2 * COPIED / (perf_counter() - began)
 
-
-def _bandwidth_of_gpu() -> float | None:
-    if runtime.missing() or not runtime.holds(2 * COPIED):
-        return None
-    import cupy  # there: `runtime.missing` has looked
-
-    source, copy = cupy.ones(COPIED // 8), cupy.empty(COPIED // 8)
-
-    def copy_all() -> None:
-        copy.data.copy_from_device_async(source.data, COPIED)
-
-    return max(_rate(copy_all, "device") for _ in range(TIMES))
-
-
-def _rate(copy: Callable[[], object], place: Place) -> float:
-    settle(place)
-    began = perf_counter()
-    copy()
-    settle(place)
-    return 2 * COPIED / (perf_counter() - began)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in head:
-        table.add_column(Text(name), justify="right" if name in NUMBERS else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
+    return max(rate() for _ in range(4))

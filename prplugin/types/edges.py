@@ -31,18 +31,11 @@ ANY = 5e-324, sys.float_info.max
 class Edges:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
 
-    Attributes
-    ----------
-    source, destination : arrays of m positions
-        Of type `index_dtype(n)`.
-    weights : array of m float64, or None
-        Finite and at least 0. None: every edge counts 1.
-    n : int
-        How many vertices there are; those that no edge names are isolated.
-    extent : tuple of float
-        No weight above 0 is less than the first, and none greater than the second.
-    spilled : bool
-        Whether they are on the host because the GPU, where their frame lies, had no room for them.
+    `source`, `destination` (arrays of m positions): Of type `index_dtype(n)`.
+    `weights` (array of m float64, or None): Finite and at least 0. None: every edge counts 1.
+    `n`: How many vertices there are; those that no edge names are isolated.
+    `extent` (tuple of float): No weight above 0 is less than the first, and none greater than the second.
+    `spilled`: Whether they are on the host because the GPU, where their frame lies, had no room for them.
     """
 
     source: Integers
@@ -78,22 +71,13 @@ class GroupedEdges:
     They stand in for `Edges`; `source` and `destination` are made when one of them is first asked for. On the GPU they
     come by target, and for each target in the order of the frame.
 
-    Parameters
-    ----------
-    in_edges : tuple of arrays
-        Offsets, sources and weights of the edges by target; None where every edge counts 1.
-    out_weight : array of n float64, or of n counts
-    by_row : function
-        Gives the source and the destination of each row.
-    out_weight_chain : int
-        How many roundings an out-weight carries at most.
-    extent : tuple of float
-        As that of `Edges`.
+    `in_edges` (tuple of arrays): Offsets, sources and weights of the edges by target; None where every edge counts 1.
+    `out_weight`: array of n float64, or of n counts.
+    `by_row`: Gives the source and the destination of each row.
+    `out_weight_chain`: How many roundings an out-weight carries at most.
+    `extent` (tuple of float): As that of `Edges`.
 
-    Attributes
-    ----------
-    spilled : bool
-        As that of `Edges`.
+    `spilled`: As that of `Edges`.
     """
 
     def __init__(

@@ -11,15 +11,7 @@ __all__ = ["Considered", "History"]
 
 
 class Considered(NamedTuple):
-    """A method, and why it was taken or not.
-
-    Attributes
-    ----------
-    method : str
-    seconds : float or None
-        What a ranking by it takes, as estimated or measured, at the least; None where nobody asked.
-    reason : str
-    """
+    """A method, its seconds as estimated or measured (None: not asked), and why it was taken or not."""
 
     method: str
     seconds: float | None
@@ -30,23 +22,8 @@ class Considered(NamedTuple):
 class History:
     """How a ranking came about.
 
-    Attributes
-    ----------
-    n, m : int
-        Vertices and edges.
-    weighted : bool
-        Whether edges have weights.
-    place : {"host", "device"}
-        Where the method worked.
-    alpha, tol : float
-    stop : str
-        As they were asked for.
-    considered : tuple of Considered
-        The method chosen first, then others by their seconds, then those that could not be.
-    stages : tuple of (str, float)
-        What was done, and the seconds that it took.
-    bounds : tuple of (int, float)
-        After so many passes over the edges, this bound on all errors together was proved.
+    `considered` has the method chosen first, then others by their seconds, then those that could not be. `stages` are
+    what was done, with the seconds that it took. `bounds` are passes over the edges, with the error bound proved then.
     """
 
     n: int
@@ -62,11 +39,9 @@ class History:
 
     @property
     def bytes_a_pass(self) -> int:
-        """The bytes that a pass over the edges moves, by a model: what a pull over in-edges reads or writes, once.
+        """The bytes that a pass over in-edges reads or writes, if each value is read or written once.
 
-        An edge is an index, of 4 bytes up to 2**31 vertices, and a share of 8 if it has a weight. A vertex is an
-        offset, the old rank and what it is multiplied by, the new rank, and its contribution, in and out: 8 bytes each.
-        Contributions that are gathered more than once, past what the caches hold, come on top.
+        Per edge an index, and 8 for a weight; per vertex an offset, the old rank and its factor, the new rank, and its
+        contribution in and out, 8 each. Contributions that the caches do not hold come on top.
         """
-        edge = (4 if self.n <= 2**31 else 8) + (8 if self.weighted else 0)
-        return self.m * edge + self.n * 6 * 8
+        return self.m * ((4 if self.n <= 2**31 else 8) + 8 * self.weighted) + self.n * 6 * 8

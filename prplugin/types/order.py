@@ -13,14 +13,9 @@ __all__ = ["Order", "TieRows"]
 class TieRows(NamedTuple):
     """Vertices whose order is not proved, or that are proved equal.
 
-    Attributes
-    ----------
-    first : int
-        How many vertices are proved to be higher than all of them.
-    rows : array of int64
-        Their positions, in the order of the result if they are equal, else as they seem to fall.
-    equal : bool
-        Whether all are proved to be equal.
+    `first`: How many vertices are proved to be higher than all of them.
+    `rows` (array of int64): Their positions, in the order of the result if they are equal, else as they seem to fall.
+    `equal`: Whether all are proved to be equal.
     """
 
     first: int
@@ -32,14 +27,9 @@ class TieRows(NamedTuple):
 class Order:
     """The k highest vertices as far as they are proved.
 
-    Attributes
-    ----------
-    rows : array of k int64
-        Their positions, falling; of equal ones, in the order of the result.
-    ties : tuple of TieRows
-        What is not told apart, from the top down; the last may go on past the k highest.
-    margin : float
-        Proved: no rank is further from the exact one.
+    `rows` (array of k int64): Their positions, falling; of equal ones, in the order of the result.
+    `ties` (tuple of TieRows): What is not told apart, from the top down; the last may go on past the k highest.
+    `margin`: Proved: no rank is further from the exact one.
     """
 
     rows: Integers

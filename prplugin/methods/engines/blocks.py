@@ -30,16 +30,10 @@ STATIC = 8192
 class Blocks:
     """The edges in both orders, and spans of them: see blocks.cuh.
 
-    Attributes
-    ----------
-    pieces : Pieces
-    tile : int
-        Vertices of a tile.
-    bounds : array of spans x 3 int64
-        Tile, first chunk and end of each span, by tile.
-    early : int
-        Spans, the first ones, of tiles that have sources from among the rows alone.
-    locals, goals, begins, spots : arrays
+    `tile`: Vertices of a tile.
+    `bounds` (array of spans x 3 int64): Tile, first chunk and end of each span, by tile.
+    `early`: Spans, the first ones, of tiles that have sources from among the rows alone.
+    `locals`, `goals`, `begins`, `spots`: arrays.
     """
 
     pieces: Pieces
@@ -66,10 +60,7 @@ class Blocks:
 def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None) -> Blocks:
     """Lay out edges that are sorted by row, for a grid of so many blocks at most.
 
-    Parameters
-    ----------
-    columns : int, optional
-        How many vertices there are sources among; as many as there are rows if not given.
+    `columns`: How many vertices there are sources among; as many as there are rows if not given.
     """
     import cupy  # holds the edges
 
@@ -100,10 +91,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
 def spans(chunks: Integers, most: int) -> Integers:
     """Cut the chunks of each tile into spans of about equally many, `most` at most.
 
-    Returns
-    -------
-    array of spans x 3 int64
-        Tile, first chunk and end of each.
+    Returns `array of spans x 3 int64`: Tile, first chunk and end of each.
     """
     parts = -(-chunks // most)
     length = -(-chunks // np.maximum(parts, 1))

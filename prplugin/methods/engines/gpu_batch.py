@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
-from prplugin.graph.memory import Counts
+from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import BatchEnding, BatchState, NarrowingBatch
 from prplugin.methods.engines import gpu_merge, gpu_pull
@@ -57,7 +57,7 @@ class DeviceBatch(NarrowingBatch):
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
-        _, of_graph = gpu_pull.csc_footprint(Counts.of(adjacency).in_float64)
+        of_graph = footprint(Memory(edge=Size(share=1)), Counts.of(adjacency), real=8)
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
         offsets, self._sources, weights = adjacency.csc
         self._shares = gpu_pull.Shares(weights, adjacency, self._sources)

@@ -14,15 +14,15 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint, out_weight
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Ending, LaunchStep, Sums
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.extrapolation import window_bytes
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "THREADS",
+    "VERTEX",
     "MergeStep",
     "Pieces",
     "Plan",
@@ -30,9 +30,7 @@ __all__ = [
     "cut",
     "even_size",
     "first_rows",
-    "leaping",
     "most_blocks_of",
-    "step_footprint",
 ]
 
 THREADS = 256
@@ -42,6 +40,9 @@ MOST_AT_ONCE = 256
 
 EDGES_AT_ONCE = 1 << 32
 """That a launch goes through, about: so that no launch takes longer than a few tenths of a second."""
+
+VERTEX = Size(5 * 8)
+"""Memory of inverse out-weights, contributions twice, and the ranks now and before a launch."""
 
 LONG_ROW = 32
 """Terms that a lane adds up: see merge.cuh."""
@@ -261,22 +262,6 @@ class MergeStep(LaunchStep):
 
     def ranks(self) -> Floats:
         return self._ranks
-
-
-def step_footprint(graph: Counts, there: Counts, so_far: Footprint, pieces: int, *, takes_over: bool) -> Footprint:
-    """Add what a `MergeStep` and the loop hold; `graph` is that of the problem, and `there` is where it is on the GPU.
-
-    That is outflow, contributions twice, and the ranks now and before a launch; and where float64 takes over from
-    float32, the ranks that these came to.
-    """
-    _, so_far = out_weight(there, so_far)
-    so_far = so_far.then("device", 8 * ((5 + takes_over) * there.n + 2 * pieces))
-    return gpu_pull.returned(graph, so_far)
-
-
-def leaping(graph: Counts, so_far: Footprint) -> Footprint:
-    """Add a window of moves, and the ranks that a leap leads to and back from."""
-    return so_far.then("device", window_bytes(graph.n))
 
 
 def blocks_of(plan: Plan, launch: Any, room: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -12,32 +11,28 @@ from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS as EACH_THREADS
 from prplugin.gpu.each import blocks_for_each
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import GpuStep, Sums
-from prplugin.numerics.rounding import StepChain, compensated_chain
+from prplugin.numerics.rounding import StepChain
 from prplugin.options import whole
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
     "ITERATIONS",
+    "MEMORY",
     "DeviceStep",
     "Layout",
     "Pull",
-    "RunsPull",
     "Shares",
     "begin",
     "blocks_option",
     "chain_in",
-    "csc_footprint",
     "csc_layout",
     "outflow",
     "pull_types",
-    "returned",
-    "shares_footprint",
     "step_chain",
-    "step_footprint",
     "unfit",
     "vectors",
 ]
@@ -63,6 +58,13 @@ TOTALS_CHAIN = 12
 
 ROW_CHAIN = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
+
+MEMORY = Memory(
+    edge=Size(share=1),
+    # Inverse out-weights, sums, and the ranks now and before the steps taken at once; contributions.
+    vertex=Size(4 * 8, real=1),
+)
+"""Of a `DeviceStep` that pulls over the in-edges."""
 
 
 class Pull(Protocol):
@@ -264,6 +266,11 @@ class Shares:
             self._held = held
         return self._held
 
+    def take(self, edges: Integers) -> Shares:
+        """Return those of some edges of the layout."""
+        weights = None if self._weights is None else self._weights[edges]
+        return Shares(weights, self._adjacency, self._sources[edges])
+
 
 class Layout(NamedTuple):
     """Runs of in-edges, one a row.
@@ -301,57 +308,6 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
     }
 
 
-class RunsPull:
-    """Sums some of the runs of a layout in one launch: what the kernels of `node`, `warp` and `block` have in common.
-
-    Parameters
-    ----------
-    layout : Layout
-    first, last : int
-        Which runs; up to the end of the layout where `last` is None.
-    threads, threads_a_run : int
-        Threads of a block, and how many of them share a run.
-    blocks : int, optional
-        Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its threads
-        if not given.
-    **macros : int
-        More than `pull_types` for the kernel.
-    """
-
-    kernel: tuple[str, str]
-    """The .cu file and the function in it."""
-
-    def __init__(
-        self,
-        layout: Layout,
-        first: int,
-        last: int | None,
-        threads: int,
-        threads_a_run: int,
-        blocks: int | None,
-        **macros: int,
-    ) -> None:
-        self._layout, self._macros = layout, macros
-        self.chain = compensated_chain(layout.sources.size)
-        self._first, self._last = first, layout.begins.size if last is None else last
-        self.threads = threads
-        self.blocks = blocks_option(blocks, (self._last - first) * threads_a_run, threads)
-
-    def __call__(self, contributions: Floats, pulled: Any) -> None:
-        if self._first == self._last:
-            return
-        layout = self._layout
-        launch = runtime.kernel(*self.kernel, **pull_types(layout, contributions.dtype), **self._macros)
-        launch(
-            (self.blocks,),
-            (self.threads,),
-            (
-                self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.shares.of(contributions.dtype), contributions, pulled,
-            ),
-        )  # fmt: skip
-
-
 def blocks_option(blocks: int | None, threads: int, block: int) -> int:
     """Take the blocks of a grid that a user gave, or as many as so many threads need."""
     return runtime.blocks_for(threads, block) if blocks is None else whole("blocks", blocks, at_most=MOST_BLOCKS)
@@ -361,52 +317,16 @@ def blocks_option(blocks: int | None, threads: int, block: int) -> int:
 
 
 def unfit(
-    adjacency: Adjacency | Counts | None,
-    machine: Machine,
-    footprint: Callable[[Counts, Machine], Footprint],
-    remedy: str = runtime.REMEDY,
+    memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.REMEDY
 ) -> str | None:
     """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
     if reason := runtime.missing():
         return reason
     if adjacency is None:
         return None
-    needed = footprint(Counts.of(adjacency).in_float64, machine).device.peak  # should it take over
+    needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # should float64 take over
     if runtime.holds(needed):
         return None
     return (
         f"it needs about {needed:,} bytes of GPU memory for this graph, and {runtime.bytes_free():,} are free. {remedy}"
     )
-
-
-def csc_footprint(graph: Counts) -> tuple[Counts, Footprint]:
-    """Count the bytes of a graph on the GPU, its in-edges by target, and their shares."""
-    there, so_far = brought(graph, "device", NOTHING)
-    there, so_far = csc(there, so_far)
-    return there, shares_footprint(there, so_far)
-
-
-def shares_footprint(there: Counts, so_far: Footprint) -> Footprint:
-    """Add the shares of a graph's edges, and what they are made of."""
-    if not there.weighted:
-        return so_far
-    _, so_far = out_weight(there, so_far)
-    return so_far.then("device", there.m * there.share)
-
-
-def step_footprint(graph: Counts, so_far: Footprint, *, at_once: int = AT_ONCE) -> Footprint:
-    """Add what a `DeviceStep` and the loop hold; `graph` is that of the problem, on whichever side.
-
-    That is outflow, sums, contributions and ranks; where steps are taken at once, the ranks before them; and where
-    float64 takes over, the ranks that it begins from.
-    """
-    _, so_far = out_weight(graph, so_far)
-    vector = 8 * graph.n
-    so_far = so_far.then("device", vector, vector * (graph.place == "host"))
-    vectors = 2 + (at_once > 1) + (graph.real == 8)
-    return returned(graph, so_far.then("device", vectors * vector + graph.real * graph.n))
-
-
-def returned(graph: Counts, so_far: Footprint) -> Footprint:
-    """Add the ranks that go back to where the edges lie."""
-    return so_far if graph.place == "device" else so_far.then("host", 8 * graph.n)

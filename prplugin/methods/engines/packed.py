@@ -33,14 +33,9 @@ SAMPLED, SAMPLES = 1 << 14, 64
 class Rows(NamedTuple):
     """In-edges by target, and in what order vertices are numbered.
 
-    Attributes
-    ----------
-    offsets, sources, weights : arrays
-        As those of `Compressed`, on the host.
-    order : array of positions, or None
-        The vertex of each number; None: vertices keep their positions.
-    position : array of positions, or None
-        The number of each vertex.
+    `offsets`, `sources`, `weights` (arrays): As those of `Compressed`, on the host.
+    `order` (array of positions, or None): The vertex of each number; None: vertices keep their positions.
+    `position` (array of positions, or None): The number of each vertex.
     """
 
     offsets: Integers
@@ -70,17 +65,11 @@ class Rows(NamedTuple):
 class Packed(NamedTuple):
     """Pieces one after the other.
 
-    Attributes
-    ----------
-    data : array of uint8
-    begins : array of int64
-        Where each piece begins in `data`, and where the last one ends.
-    rows : array of int64
-        The row of each one's first edge.
-    goes_on : array of bool
-        Whether that row began in an earlier piece.
-    edges : array of int64
-        How many each piece has.
+    `data`: array of uint8.
+    `begins` (array of int64): Where each piece begins in `data`, and where the last one ends.
+    `rows` (array of int64): The row of each one's first edge.
+    `goes_on` (array of bool): Whether that row began in an earlier piece.
+    `edges` (array of int64): How many each piece has.
     """
 
     data: Any

@@ -26,16 +26,11 @@ COLLECTORS = 128
 class Pieces:
     """Runs of edges, one a row that has any, and where the cuts fall among them: see pieces.cuh.
 
-    Attributes
-    ----------
-    size : int
-        Edges a piece; the last may have fewer.
-    rows : array of positions
-        The row of each run.
-    starts : array of offsets
-        Where each run begins, and twice where the last one ends: once more for an empty run past all.
-    heads : array of int64
-        The run that the first edge of each piece belongs to, and the empty run.
+    `size`: Edges a piece; the last may have fewer.
+    `rows` (array of positions): The row of each run.
+    `starts` (array of offsets): Where each run begins, and twice where the last one ends: once more for an empty run
+    past all.
+    `heads` (array of int64): The run that the first edge of each piece belongs to, and the empty run.
     """
 
     size: int

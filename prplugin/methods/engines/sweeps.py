@@ -34,12 +34,11 @@ import numpy as np
 from prplugin.cpu.crew import Crew, Piece
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts
 from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import leap_weights
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Sweeps", "sweeps_bytes", "worth_from"]
+__all__ = ["Sweeps", "worth_from"]
 
 STREAMS = 4
 TURNS = 8
@@ -248,13 +247,6 @@ def worth_from(adjacency: Adjacency) -> float:
     """
     size = adjacency.m + adjacency.n
     return 12 + min(1e7 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
-
-
-def sweeps_bytes(graph: Counts) -> tuple[int, int]:
-    """Count the bytes of the layout, and of solving: as if no vertex dangled, and groups were filled up by half."""
-    places = graph.m + 3 * graph.n // 2  # see `_laid_out`
-    of_rows = 6 * 4  # live, ends, out, lost, loops, and the scale
-    return 4 * places * (1 + graph.weighted) + of_rows * graph.n, 4 * (1 + WINDOW + 1) * graph.n
 
 
 def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:

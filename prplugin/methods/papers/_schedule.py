@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from prplugin.errors import InvalidOptionError, listed
-from prplugin.methods.engines.gpu_pull import MOST_BLOCKS
-from prplugin.methods.papers.warp import LANES
+from prplugin.methods.papers._rows import check_launch
 from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers
@@ -24,18 +22,12 @@ __all__ = ["Schedule", "Segment", "cut", "for_the_host"]
 class Segment:
     """What runs one segment.
 
-    Attributes
-    ----------
-    method : {"node", "warp", "block", "host"}
-        A thread, lanes of a warp or a block of the GPU a row; or threads of the host.
-    threads : int
-        Threads of a block; of the host, all that share its segments.
-    lanes : int, optional
-        Of a warp, for "warp" alone.
-    blocks : int, optional
-        Of the grid; as many as give each row its threads if not given.
-    ms : float, default 0
-        What it took when it was measured; of the host with its sums' way up.
+    `method` ({"node", "warp", "block", "host"}): A thread, lanes of a warp or a block of the GPU per row; or threads of
+    the host.
+    `threads`: Per block; of the host, all that share its segments.
+    `lanes`: Of a warp, for "warp" alone.
+    `blocks`: Of the grid; as many as give each row its threads if not given.
+    `ms` (float, default 0): What it took when it was measured; of the host with its sums' way up.
     """
 
     method: str
@@ -47,22 +39,11 @@ class Segment:
     def __post_init__(self) -> None:
         if self.method not in ("node", "warp", "block", "host"):
             raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
-        if self.method == "host":
-            whole("threads", self.threads)
-        else:
-            whole("threads", self.threads, multiple_of=1 if self.method == "node" else 32, at_most=1024)
-        if self.blocks is not None:
-            whole("blocks", self.blocks, at_most=MOST_BLOCKS)
-        if self.method == "warp":
-            lanes_fit = isinstance(self.lanes, Integral) and self.lanes in LANES
-        else:
-            lanes_fit = self.lanes is None
-        if not lanes_fit:
-            raise InvalidOptionError(
-                f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {self.lanes!r}."
-            )
-        if not _is_duration(self.ms):
-            raise InvalidOptionError(f"ms must be a number of at least 0, not {self.ms!r}.")
+        if self.method != "host":
+            check_launch(self.method, self.threads, self.lanes, self.blocks)
+        elif whole("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
+            raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
+        _check_ms("ms", self.ms)
 
     @property
     def threads_a_row(self) -> int:
@@ -74,16 +55,11 @@ class Segment:
 class Schedule:
     """What runs each segment of a graph.
 
-    Attributes
-    ----------
-    n, m : int
-        Vertices and edges of the graph.
-    segments : tuple of Segment
-        In falling order of in-degree.
-    device : str
-        The GPU on which it was measured.
-    copy_ms : float, default 0
-        What the contributions' way down to the host took, once an iteration where the host has segments.
+    `n`, `m`: Vertices and edges of the graph.
+    `segments` (tuple of Segment): In falling order of in-degree.
+    `device`: The GPU on which it was measured.
+    `copy_ms` (float, default 0): What the contributions' way down to the host took, once an iteration where the host
+    has segments.
     """
 
     n: int
@@ -95,11 +71,9 @@ class Schedule:
     def __post_init__(self) -> None:
         if not isinstance(self.segments, tuple) or not all(isinstance(segment, Segment) for segment in self.segments):
             raise InvalidOptionError(f"segments must be a tuple of Segment, not {self.segments!r}.")
-        for what, value in (("n", self.n), ("m", self.m)):
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-                raise InvalidOptionError(f"{what} must be a whole number of at least 0, not {value!r}.")
-        if not _is_duration(self.copy_ms):
-            raise InvalidOptionError(f"copy_ms must be a number of at least 0, not {self.copy_ms!r}.")
+        whole("n", self.n, least=0)
+        whole("m", self.m, least=0)
+        _check_ms("copy_ms", self.copy_ms)
         if not isinstance(self.device, str):
             raise InvalidOptionError(f"device must be a string, not {self.device!r}.")
 
@@ -108,18 +82,6 @@ class Schedule:
         """The segments that run on the host."""
         return [k for k, segment in enumerate(self.segments) if segment.method == "host"]
 
-    @property
-    def gpu_ms(self) -> float:
-        """What the GPU takes for its segments, one after the other."""
-        return sum(segment.ms for segment in self.segments if segment.method != "host")
-
-    @property
-    def host_ms(self) -> float:
-        """What the host takes for its segments and for the copies; 0 if it has none."""
-        if not self.host_segments:
-            return 0.0
-        return self.copy_ms + sum(self.segments[k].ms for k in self.host_segments)
-
     def __str__(self) -> str:
         """Print it as the paper does: a line a segment, and the time of each device, which work at once."""
         lines = ["segment  method   blocks  threads         ms"]
@@ -127,20 +89,16 @@ class Schedule:
             method = segment.method if segment.lanes is None else f"{segment.method}/{segment.lanes}"
             blocks = "-" if segment.blocks is None else segment.blocks
             lines.append(f"{k:7}  {method:7} {blocks:>7}  {segment.threads:7}  {segment.ms:9.4f}")
-        lines.append(f"{self.device} [{self.gpu_ms:.4f} ms]")
+        gpu = sum(segment.ms for segment in self.segments if segment.method != "host")
+        host = self.copy_ms + sum(segment.ms for segment in self.segments if segment.method == "host")
+        lines.append(f"{self.device} [{gpu:.4f} ms]")
         if self.host_segments:
-            lines.append(f"host [{self.host_ms:.4f} ms, of which {self.copy_ms:.4f} ms copy the contributions]")
-        lines.append(f"longest device time {max(self.gpu_ms, self.host_ms):.4f} ms")
+            lines.append(f"host [{host:.4f} ms, of which {self.copy_ms:.4f} ms copy the contributions]")
+        lines.append(f"longest device time {max(gpu, host if self.host_segments else 0.0):.4f} ms")
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it as JSON.
-
-        Raises
-        ------
-        InvalidOptionError
-            If nothing can be written there.
-        """
+        """Write it as JSON; raise InvalidOptionError if nothing can be written there."""
         try:
             text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
             Path(path).write_text(text + "\n", encoding="utf-8")
@@ -149,13 +107,7 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schedule:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        InvalidOptionError
-            If there is no such file, or no schedule in it.
-        """
+        """Read what `save` wrote; raise InvalidOptionError if there is no such file, or no schedule in it."""
         try:
             fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
             segments = tuple(Segment(**segment) for segment in fields.pop("segments"))
@@ -181,28 +133,17 @@ class Schedule:
             )
 
 
-def _is_duration(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+def _check_ms(name: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise InvalidOptionError(f"{name} must be a number of at least 0, not {value!r}.")
 
 
 def cut(offsets: Integers, segments: int) -> list[int]:
-    """Cut rows into consecutive segments of about as many edges each.
+    """Return where each of at most so many segments of about equally many edges begins, and n.
 
     Every segment gets its part of the edges that are left, so that a hub of more than a segment's share does not leave
-    others empty. Each has a row with edges, as far as there are as many; rows without are all in the last, which is
-    where falling order puts them.
-
-    Parameters
-    ----------
-    offsets : array of n + 1
-        Where each row's edges begin, and where the last one's end; rows with edges come first.
-    segments : int
-        How many, at most.
-
-    Returns
-    -------
-    list of int
-        Where each segment begins, and n.
+    others empty. Each has a row with edges, as far as there are as many; rows without come last in falling order, and
+    are all in the last segment.
     """
     n, m = offsets.size - 1, int(offsets[-1])
     filled = _reached(offsets, m)  # rows that have edges
@@ -216,23 +157,16 @@ def cut(offsets: Integers, segments: int) -> list[int]:
 
 
 def _reached(offsets: Integers, edges: int) -> int:
-    """Give the first row before which there are so many edges."""
+    """Return the first row before which there are so many edges."""
     xp = namespace(offsets)
     return int(xp.searchsorted(offsets, xp.asarray([edges]))[0])
 
 
 def for_the_host(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> list[int]:
-    """Choose the segments that the host takes, so that the longer of the two times becomes less.
+    """Return the segments that the host takes, by what each takes on either side and what the host's first copy takes.
 
     Greedy: the segments at which the host is least behind the GPU come first, and each is taken over if that lowers
     max(GPU, copy + host).
-
-    Parameters
-    ----------
-    gpu_ms, host_ms : lists of float
-        What each segment takes on each side.
-    copy_ms : float
-        What the host needs once, for the first segment.
     """
     chosen: list[int] = []
     gpu, host = sum(gpu_ms), copy_ms

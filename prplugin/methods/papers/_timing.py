@@ -1,37 +1,30 @@
-"""How long things take, in seconds, for methods that choose by what they measure."""
+"""Timing for methods that choose by measurement."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
-__all__ = ["best_seconds", "gpu_seconds"]
+__all__ = ["best_seconds"]
+
+LIMIT = 0.1
+"""Seconds after which nothing is timed once more."""
 
 
-def gpu_seconds(launch: Callable[[], object], times: int = 1) -> float:
-    """Time what is launched on the current stream, so many times in a row, as the GPU sees it: seconds each time.
+def best_seconds(work: Callable[[], object], times: int = 3) -> float:
+    """Return the least seconds of several runs, on the GPU or here, after one that compiles and warms the caches."""
+    import cupy  # lazy import: callers run on the GPU
 
-    Whoever asks has launched it before, lest compiling be timed.
-    """
-    import cupy  # whoever launches has it
+    wait = cupy.cuda.get_current_stream().synchronize
 
-    stream = cupy.cuda.get_current_stream()
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    begin.record(stream)
-    for _ in range(times):
-        launch()
-    end.record(stream)
-    end.synchronize()
-    return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3 / times
-
-
-def best_seconds(work: Callable[[], object], times: int = 5) -> float:
-    """Time something here, after once that is not counted: it compiles, and warms the caches."""
-    work()
-    best = math.inf
-    for _ in range(times):
+    def run() -> float:
         began = time.perf_counter()
         work()
-        best = min(best, time.perf_counter() - began)
-    return best
+        wait()
+        return time.perf_counter() - began
+
+    run()
+    taken = [run()]
+    while len(taken) < times and sum(taken) < LIMIT:
+        taken.append(run())
+    return min(taken)

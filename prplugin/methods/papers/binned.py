@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from numbers import Integral
 
@@ -10,32 +12,19 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers.node import NodePull
-from prplugin.methods.papers.warp import WarpPull
+from prplugin.methods.papers._rows import RowsPull
 from prplugin.numerics.rounding import compensated_chain
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
 name = "binned"
 runs_on = "gpu"
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges and the bins."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of every row's begin, end and index, and of the vectors."""
-    there, so_far = gpu_pull.csc_footprint(graph)
-    binning = there.offset + 8 + 8  # in-degrees, the positions in a bin, and those put together
-    so_far = so_far.then("device", (there.index + 2 * there.offset) * there.n, binning * there.n)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = replace(gpu_pull.MEMORY, vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -80,9 +69,9 @@ class BinnedPull:
         bounds = np.cumsum([0, *self.sizes]).tolist()
         tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
         self._pulls = (
-            NodePull(self.layout, **tiny),
-            WarpPull(self.layout, lanes=16, **small),
-            WarpPull(self.layout, lanes=32, **normal),
+            RowsPull(self.layout, "node", **tiny),
+            RowsPull(self.layout, "warp", lanes=16, **small),
+            RowsPull(self.layout, "warp", lanes=32, **normal),
         )
         matrix = sources.nbytes + (0 if weights is None else weights.nbytes)
         self.csr_nbytes = offsets.nbytes + matrix

@@ -1,28 +1,20 @@
-"""A GPU block a vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
+"""A GPU block per vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import whole
+from prplugin.methods.papers._rows import step
 
 name = "block"
 runs_on = "gpu"
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges and of the vectors."""
-    _, so_far = gpu_pull.csc_footprint(graph)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = gpu_pull.MEMORY
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -36,27 +28,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; one a vertex if not given.
+        Blocks of the grid; one per vertex if not given.
     """
-    layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
-    return gpu_pull.DeviceStep(problem, BlockPull(layout, threads=threads, blocks=blocks))
-
-
-class BlockPull(gpu_pull.RunsPull):
-    """Sums runs of a layout, or some of them, with a block each."""
-
-    kernel = ("methods/papers/block.cu", "block_pull")
-
-    def __init__(
-        self,
-        layout: gpu_pull.Layout,
-        *,
-        first: int = 0,
-        last: int | None = None,
-        threads: int = 256,
-        blocks: int | None = None,
-    ) -> None:
-        threads = whole("threads", threads, multiple_of=32, at_most=1024)
-        super().__init__(layout, first, last, threads, threads, blocks)
+    return step(problem, name, threads=threads, blocks=blocks)

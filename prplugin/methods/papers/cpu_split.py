@@ -1,4 +1,4 @@
-"""GPU and processor at once: the first N in-edges on one, the rest on the other (Kumar 2012); `split=`, `threads=`.
+"""GPU and host at once: the first N in-edges on one, the rest on the other (Kumar 2012); `split=`, `threads=`.
 
 Design 2 of Kumar, Sondhi and Mittal for CUDA. The head of a vertex is its first N in-edges, its tail the others. An
 iteration goes
@@ -7,61 +7,57 @@ iteration goes
     copy                                           | down |                            | up |
     host                                                  | sum the tails .............|
 
-where `copy` is a stream of its own, so that neither the copies nor the processor wait for the heads.
+where `copy` is a stream of its own, so that neither the copies nor the host wait for the heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, csc, out_weight
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._heads import Heads, N, falling, head_bytes, head_counts
-from prplugin.methods.papers._split_choice import measured_split, measuring_bytes
-from prplugin.methods.papers._split_kernels import types
-from prplugin.methods.papers._tail_lane import TailLane
-from prplugin.methods.papers._tails import cut_tails
-from prplugin.methods.papers._timeline import Recorder, Span, Timeline, unrecorded
+from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
+from prplugin.methods.papers._rows import RowsPull
+from prplugin.methods.papers._timing import best_seconds
 from prplugin.options import whole
+from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+__all__ = ["N", "Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+
+logger = logging.getLogger(__name__)
 
 name = "cpu-split"
 runs_on = "gpu"
 varies = True
 """With ``split="auto"`` N comes from measurements, and the last bits of a sum depend on N."""
 
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges twice."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
+N: TypeAlias = int | Literal["all"]
+"""In-edges per vertex that the GPU sums, at most."""
 
 
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges by target, of all of them once more as heads, and of the vectors.
-
-    What N leaves to the processor is known once it has been measured: that is no longer on the GPU, and on the host
-    instead. What pads the slices of heads depends on N too: `Heads` checks for that.
-    """
-    there, so_far = csc(*brought(graph, "device", NOTHING))
-    if there.weighted:
-        there, so_far = out_weight(there, so_far)
-    n = there.n
-    so_far = so_far.then("device", (8 + there.offset) * n, 2 * there.offset * n)  # positions and in-degrees
-    # Of each N that is looked at, and of heads and tails on which rates are measured.
-    so_far = so_far.then("device", passes=8 * 8 * n).then("device", passes=measuring_bytes(there))
-    counts = (there.index + 2 * there.offset) * n  # of heads, their lengths, and those of tails
-    return gpu_pull.step_footprint(graph, so_far.then("device", counts + head_bytes(there, there.m, there.real)))
+memory = replace(
+    gpu_pull.MEMORY,
+    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
+    preparing_vertex=Size(64, index=1, offset=2),  # the order of the vertices
+    preparing_bytes=32 * CHUNK,  # tails on their way to the host, to be timed
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -77,31 +73,33 @@ def prepare(
     Parameters
     ----------
     split : int, "all", list of these, or "auto"
-        N: the GPU sums the first N in-edges of each vertex, the processor the others; 0 leaves all to the processor,
-        "all" none. A list gives each of as many equal blocks of vertices, in falling in-degree order, an N of its own.
-        "auto" takes the one N that this GPU and this processor, as measured on this graph, should be fastest with.
+        N: the GPU sums the first N in-edges of each vertex, the host the others; 0 leaves all to the host, "all" none.
+        A list gives each of as many equal blocks of vertices, in falling in-degree order, an N of its own. "auto" times
+        a few iterations with each of some N, "all" among them, and takes the fastest.
     threads : int, optional
-        Of the processor; all that this process may use if not given. Any number gives the same bits.
+        Of the host; all that this process may use if not given. Any number gives the same bits.
     """
     chosen = split_option(split)
     threads = machine.threads if threads is None else whole("threads", threads)
     adjacency = problem.adjacency.on("device")
-    order, degrees = falling(adjacency.csc.offsets)
-    estimates = None
+    layout = gpu_pull.csc_layout(adjacency)
+    seconds = None
     if chosen is None:
-        best, estimates = measured_split(adjacency, order, degrees, threads)
+        seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads)
+        best = min(seconds, key=seconds.__getitem__)
+        logger.info(
+            "cpu-split: %s for %d vertices and %d edges; ms an iteration by N: %s",
+            "everything on the GPU (split='all')" if best == "all" else f"split={best}", adjacency.n, adjacency.m,
+            ", ".join(f"{n} {taken * 1e3:.3g}" for n, taken in seconds.items()),
+        )  # fmt: skip
         chosen = [best]
-    pull = SplitPull(adjacency, order, degrees, head_counts(degrees, chosen), threads)
-    return SplitStep(problem, pull, chosen, estimates)
+    return SplitStep(problem, SplitPull(layout, adjacency.n, chosen, threads), chosen, seconds)
 
 
 def split_option(split: object) -> list[N] | None:
-    """Take the N of each block of vertices; None stands for "auto".
+    """Return the N of each block of vertices; None stands for "auto".
 
-    Raises
-    ------
-    InvalidOptionError
-        If it is something else.
+    Raises InvalidOptionError: if it is something else.
     """
     if isinstance(split, str) and split == "auto":
         return None
@@ -120,21 +118,50 @@ def _is_n(block: Any) -> bool:
     return isinstance(block, Integral) and not isinstance(block, (bool, np.bool_)) and int(block) >= 0
 
 
+# --- choosing N ---------------------------------------------------------------------------------------------------
+
+
+def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[N, float]:
+    """Time iterations on this graph; only one split is held at a time."""
+    import cupy  # lazy import: availability was checked by `unfit`
+
+    contributions, pulled = cupy.full(n, 1 / n), cupy.empty(n)
+
+    def seconds(split: N) -> float:
+        pull = SplitPull(layout, n, [split], threads)
+        return best_seconds(lambda: pull(contributions, pulled))
+
+    return search(seconds, longest)
+
+
+def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
+    """Return the seconds of each N that is worth timing, where the longest row has so many edges.
+
+    As N falls, the GPU takes less time and the host more. So N goes from "all" through the powers of 4 down to 0, until
+    two in a row are slower than the best so far; then come half of the best and twice as much.
+    """
+    found: dict[N, float] = {"all": seconds("all")}
+
+    def best() -> N:
+        return min(found, key=found.__getitem__)
+
+    slower = 0
+    for n in [*(4**k for k in range(longest.bit_length(), -1, -1)), 0]:
+        if n < longest and slower < 2:
+            found[n] = seconds(n)
+            slower = 0 if best() == n else slower + 1
+    if (near := best()) != "all":
+        for n in (near // 2, 2 * near):
+            if n not in found and n < longest:
+                found[n] = seconds(n)
+    return found
+
+
 # --- the step -----------------------------------------------------------------------------------------------------
 
 
 class Tally(NamedTuple):
-    """What the processor has to do in an iteration, and what is moved for it.
-
-    Attributes
-    ----------
-    vertices, edges : int
-        Vertices with tails, and the edges in those.
-    sources : int
-        Distinct vertices that tails read.
-    bytes_down, bytes_up : int
-        Contributions of those sources, from the GPU; sums of the tails, to it.
-    """
+    """What the host does in an iteration: vertices with tails, their edges, distinct sources of those, and copies."""
 
     vertices: int
     edges: int
@@ -144,27 +171,24 @@ class Tally(NamedTuple):
 
 
 class SplitStep(gpu_pull.DeviceStep):
-    """A step whose row sums are shared between GPU and processor.
+    """A step whose row sums are shared between GPU and host.
 
-    Attributes
-    ----------
-    split : list of N
-        For each block of vertices.
-    estimates : dict or None
-        Where N was measured: seconds an iteration of GPU and of host, for every N that was looked at.
+    `split` (list of N): For each block of vertices.
+    `seconds` (dict or None): Where N was found by timing: seconds per iteration for every N that was timed.
     """
 
-    def __init__(
-        self, problem: Problem, pull: SplitPull, split: list[N], estimates: dict[N, tuple[float, float]] | None
-    ) -> None:
+    def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[N, float] | None) -> None:
         super().__init__(problem, pull)
-        self.split, self.estimates = split, estimates
+        self.split, self.seconds = split, seconds
         self._shared = pull
 
     @property
     def tally(self) -> Tally:
         """What is shared, with contributions held as they are."""
-        return self._shared.tally(self._contributions.dtype.itemsize)
+        if (tails := self._shared.tails) is None:
+            return Tally(0, 0, 0, 0, 0)
+        down = tails.sources * self._contributions.dtype.itemsize
+        return Tally(tails.vertices, tails.edges, tails.sources, down, tails.vertices * 8)
 
     @contextmanager
     def record(self) -> Iterator[list[Span]]:
@@ -179,44 +203,107 @@ class SplitStep(gpu_pull.DeviceStep):
             spans.extend(timeline.spans())
 
 
-# --- both at once -------------------------------------------------------------------------------------------------
-
-
 class SplitPull:
-    """Sums the heads of rows on the GPU while the processor sums their tails."""
+    """Sums the heads of rows on the GPU while the host sums their tails."""
 
-    def __init__(
-        self, adjacency: Adjacency, order: Integers, degrees: Integers, counts: Integers, threads: int
-    ) -> None:
-        import cupy
-
-        self._current_stream = cupy.cuda.get_current_stream
+    def __init__(self, layout: gpu_pull.Layout, n: int, split: list[N], threads: int) -> None:
         self.span: Recorder = unrecorded
-        self._heads = Heads(adjacency, order, counts)
-        lengths = degrees - counts
-        long = cupy.flatnonzero(lengths)
-        longest = int(cupy.maximum(counts, lengths).max())
-        # A compensated sum of k terms, on either side: see graph/sums.cuh, and `sum_chain` for k past 2**26.
-        self.chain = gpu_pull.ROW_CHAIN + (longest >> 26) ** 2
-        self._tails: TailLane | None = None
-        self._sizes = (0, 0, 0)
+        xp = namespace(layout.begins)
+        rows = xp.argsort(layout.begins - layout.ends, kind="stable").astype(layout.sources.dtype)
+        begins, ends = layout.begins[rows], layout.ends[rows]
+        cuts = begins + head_lengths(ends - begins, split)
+        long = xp.flatnonzero(cuts < ends)
+        self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node")
+        self.chain = self._heads.chain + bool(long.size)  # head and tail are added
+        self.tails: HostPull | None = None
         if long.size:
-            tails = cut_tails(adjacency, order[long], lengths[long])
-            self._sizes = tails.rows.size, tails.places.size, tails.sources.size
-            self._tails = TailLane(tails, threads, types(adjacency))
-            self.chain += 1  # head and tail are added
+            tails = layout._replace(rows=rows[long], begins=cuts[long], ends=ends[long])
+            self.tails = HostPull(tails, n, threads)
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        main = self._current_stream()
-        # The heads are launched before the host waits for anything, and after all that the tails begin with.
-        if self._tails is not None:
-            self._tails.send_down(contributions, main, self.span)
-        with self.span("heads", "GPU", main):
-            self._heads(contributions, pulled)
-        if self._tails is not None:
-            self._tails.add_to(pulled, main, self.span)
+        import cupy  # lazy import: availability was checked by `unfit`
 
-    def tally(self, itemsize: int) -> Tally:
-        """Count what is shared, with contributions of so many bytes."""
-        vertices, edges, sources = self._sizes
-        return Tally(vertices, edges, sources, sources * itemsize, vertices * 8)
+        # The heads are launched before the host waits for anything, and after all that the tails begin with.
+        if self.tails is not None:
+            self.tails.begin(contributions, self.span)
+        with self.span("heads", "GPU", cupy.cuda.get_current_stream()):
+            self._heads(contributions, pulled)
+        if self.tails is not None:
+            self.tails.add_to(pulled, self.span)
+
+
+def head_lengths(degrees: Integers, split: list[N]) -> Integers:
+    """Return how many in-edges of each row the GPU sums; rows are in falling order, in equal blocks, one for each N."""
+    xp = namespace(degrees)
+    longest = int(degrees[0])
+    limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
+    block = xp.arange(degrees.size) * len(split) // degrees.size
+    lengths: Integers = xp.minimum(degrees, limits[block])
+    return lengths
+
+
+# --- the timeline -------------------------------------------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """Something that took place in an iteration, in seconds on the clock of `time.perf_counter`.
+
+    `what` is "gather", "heads", "add", "down", "up" or "tails"; `lane` is "GPU", "copy" or "host".
+    """
+
+    iteration: int
+    what: str
+    lane: str
+    begin: float
+    end: float
+
+
+class Timeline:
+    """Brings the times of GPU and host to one clock.
+
+    CUDA tells the time between two events. One event is awaited on an idle GPU, next to two readings of the host's
+    clock: it took place between them. The closest of several such pairs, a few microseconds apart, is the reference.
+    """
+
+    def __init__(self) -> None:
+        import cupy  # lazy import: availability was checked by `unfit`
+
+        self._cuda = cupy.cuda
+        self._cuda.Device().synchronize()
+        self._marks: list[tuple[str, str, Any, Any]] = []
+        nearest = math.inf
+        for _ in range(10):
+            before, event = time.perf_counter(), self._mark(self._cuda.get_current_stream())
+            event.synchronize()
+            after = time.perf_counter()
+            if after - before < nearest:
+                nearest, self._zero, self._reference = after - before, (before + after) / 2, event
+
+    @contextmanager
+    def span(self, what: str, lane: str, stream: Any) -> Iterator[None]:
+        """Mark begin and end of what is put on a stream within, or of what the host does within."""
+        begin = self._mark(stream)
+        yield
+        self._marks.append((what, lane, begin, self._mark(stream)))
+
+    def _mark(self, stream: Any) -> Any:
+        if stream is None:
+            return time.perf_counter()
+        event = self._cuda.Event()
+        event.record(stream)
+        return event
+
+    def spans(self) -> list[Span]:
+        """Wait for all that was marked, and return it."""
+        self._cuda.Device().synchronize()
+        seen: Counter[str] = Counter()  # each takes place once per iteration
+        spans = []
+        for what, lane, begin, end in self._marks:
+            spans.append(Span(seen[what], what, lane, self._seconds(begin), self._seconds(end)))
+            seen[what] += 1
+        return spans
+
+    def _seconds(self, mark: Any) -> float:
+        if isinstance(mark, float):
+            return mark
+        return self._zero + float(self._cuda.get_elapsed_time(self._reference, mark)) / 1e3

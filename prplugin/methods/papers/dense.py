@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import NOTHING, Counts, Footprint, brought, out_weight, rows
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -17,25 +19,14 @@ from prplugin.types.edges import Floats
 
 name = "dense"
 runs_on = "gpu"
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for n * n entries."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the matrix, of contributions' type where edges have weights, else of int32; and of sorting.
-
-    The matrix is there while the pairs, their order and their entries are made, 8 bytes each, with room to sort in.
-    """
-    there, so_far = brought(graph, "device", NOTHING)
-    there, so_far = rows(there, so_far)
-    so_far = gpu_pull.step_footprint(graph, so_far)
-    if there.weighted:
-        _, so_far = out_weight(there, so_far)
-    entry = there.real if there.weighted else 4
-    return so_far.then("device", entry * there.n**2, (40 + there.weight) * there.m)
+memory = replace(
+    gpu_pull.MEMORY,
+    arrays=("rows", "out_weight"),
+    edge=Size(),
+    preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with room to sort in
+    pair=Size(4, share=1, weight=-0.5),  # an int32, or a normalized weight
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint, rows
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -17,18 +19,8 @@ from prplugin.types.edges import Floats
 name = "edge"
 runs_on = "gpu"
 varies = True  # atomic additions come in any order
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges, of which the longest row bounds the roundings."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the edges by row as well as by target, and of the vectors."""
-    there, so_far = gpu_pull.csc_footprint(graph)
-    _, so_far = rows(there, so_far)
-    return gpu_pull.step_footprint(graph, so_far, at_once=1)
+memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

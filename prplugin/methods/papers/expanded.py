@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
+from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -26,19 +28,12 @@ LEAST = 32 * TERM
 MOST = 32_768
 """Every GPU gives a block 48 KB of shared memory unasked."""
 
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges and as many contributions."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges, of a contribution for each, of their runs, and of the vectors."""
-    there, so_far = gpu_pull.csc_footprint(graph)
-    n, m = there.n, there.m
-    so_far = so_far.then("device", (there.index + there.offset) * n, 8 * n)
-    so_far = so_far.then("device", pieces.BYTES * (m // pieces.SIZE + 1) + there.real * m)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = replace(
+    gpu_pull.MEMORY,
+    edge=Size(pieces.BYTES / pieces.SIZE, real=1, share=1),
+    vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
+)
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

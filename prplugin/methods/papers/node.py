@@ -1,28 +1,20 @@
-"""Node-centric pull: one GPU thread a vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
+"""Node-centric pull: one GPU thread per vertex (Kim 2013, Algorithm 3; 1T1R in Wu 2010); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import whole
+from prplugin.methods.papers._rows import step
 
 name = "node"
 runs_on = "gpu"
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges and of the vectors."""
-    _, so_far = gpu_pull.csc_footprint(graph)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = gpu_pull.MEMORY
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -37,27 +29,8 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, 1024 at most.
+        Threads per block, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each vertex a thread if not given. Kim's are 1000 of 1000 threads.
     """
-    layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
-    return gpu_pull.DeviceStep(problem, NodePull(layout, threads=threads, blocks=blocks))
-
-
-class NodePull(gpu_pull.RunsPull):
-    """Sums runs of a layout, or some of them, with a thread each."""
-
-    kernel = ("methods/papers/node.cu", "node_pull")
-
-    def __init__(
-        self,
-        layout: gpu_pull.Layout,
-        *,
-        first: int = 0,
-        last: int | None = None,
-        threads: int = 256,
-        blocks: int | None = None,
-    ) -> None:
-        threads = whole("threads", threads, at_most=1024)
-        super().__init__(layout, first, last, threads, 1, blocks)
+    return step(problem, name, threads=threads, blocks=blocks)

@@ -1,33 +1,20 @@
-"""Lanes of a GPU warp a vertex (warp sum in Bowen 2022; 16T1R and 1W1R in Wu 2010); `lanes=`, `threads=`, `blocks=`."""
+"""Lanes of a warp per vertex (Bowen 2022: warp sum; Wu 2010: 16T1R and 1W1R); `lanes=`, `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
-from numbers import Integral
+from functools import partial
 
-from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Counts, Footprint
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import whole
+from prplugin.methods.papers._rows import step
 
 name = "warp"
 runs_on = "gpu"
-
-LANES = (4, 8, 16, 32)
-
-
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges."""
-    return gpu_pull.unfit(adjacency, machine, footprint)
-
-
-def footprint(graph: Counts, machine: Machine) -> Footprint:
-    """Count the bytes of the in-edges and of the vectors."""
-    _, so_far = gpu_pull.csc_footprint(graph)
-    return gpu_pull.step_footprint(graph, so_far)
+memory = gpu_pull.MEMORY
+unfit = partial(gpu_pull.unfit, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -43,33 +30,10 @@ def prepare(
     Parameters
     ----------
     lanes : {32, 16, 8, 4}
-        Threads a vertex. Wu's 16T1R has 16, their 1W1R a warp.
+        Threads per vertex. Wu's 16T1R has 16, their 1W1R a warp.
     threads : int, default 256
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     blocks : int, optional
         Blocks of the grid; as many as give each vertex its lanes if not given.
     """
-    layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
-    return gpu_pull.DeviceStep(problem, WarpPull(layout, lanes=lanes, threads=threads, blocks=blocks))
-
-
-class WarpPull(gpu_pull.RunsPull):
-    """Sums runs of a layout, or some of them, with `lanes` threads each."""
-
-    kernel = ("methods/papers/warp.cu", "warp_pull")
-
-    def __init__(
-        self,
-        layout: gpu_pull.Layout,
-        *,
-        first: int = 0,
-        last: int | None = None,
-        lanes: int = 32,
-        threads: int = 256,
-        blocks: int | None = None,
-    ) -> None:
-        if not isinstance(lanes, Integral) or lanes not in LANES:
-            raise InvalidOptionError(f"lanes must be one of {', '.join(map(str, LANES))}, not {lanes!r}.")
-        self.lanes = int(lanes)
-        threads = whole("threads", threads, multiple_of=32, at_most=1024)
-        super().__init__(layout, first, last, threads, self.lanes, blocks, LANES=self.lanes)
+    return step(problem, name, lanes=lanes, threads=threads, blocks=blocks)

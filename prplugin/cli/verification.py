@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,39 +37,27 @@ ROUNDING = 1e-12
 """Relative, far above what the sum of a measured distance can be off by."""
 
 
-class Check(NamedTuple):
-    """One way to rank the graph, and how its ranks compare.
-
-    Attributes
-    ----------
-    name : str
-    iterations : int or None
-        None where it does not say.
-    seconds, error_bound : float
-    distance : float
-        L1, to the reference.
-    agrees : bool or None
-        Whether the distance is at most the sum of the two bounds; None if it did not run.
-    note : str
-        Why it did not run, else empty.
-    """
-
-    name: str
-    iterations: int | None = None
-    seconds: float = np.nan
-    error_bound: float = np.nan
-    distance: float = np.nan
-    agrees: bool | None = None
-    note: str = ""
-
-
 class _Ranks(NamedTuple):
-    """Ranks from anywhere, in the order of the result."""
+    """Ranks from anywhere, in the order of the result; None: iterations that are not told."""
 
     ranks: Floats
     iterations: int | None
     seconds: float
     error_bound: float
+
+
+class Check(NamedTuple):
+    """One way to rank the graph, and how its ranks compare.
+
+    `distance` is the L1 distance to the reference, and `agrees` whether that is at most the sum of the two bounds. A
+    way that did not run has neither ranks nor `agrees`, and a `note` that says why.
+    """
+
+    name: str
+    found: _Ranks | None = None
+    distance: float = np.nan
+    agrees: bool | None = None
+    note: str = ""
 
 
 class _CannotRunError(Exception):
@@ -85,46 +74,36 @@ def checks_of(
     *,
     progress: bool = False,
 ) -> list[Check]:
-    """Rank a graph in every way there is here, each compared with the ranking of the tightest bound.
-
-    Parameters
-    ----------
-    graph : Graph
-        Made of `edges`.
-    edges : EdgeFile
-    directed, duplicates, alpha, tol, progress
-        As for `prplugin.pagerank`.
-    """
+    """Rank a graph made of `edges` in every way there is here, each compared with the ranking of the tightest bound."""
     if graph.number_of_vertices == 0:
         return []
-    reference = _tightest(graph, alpha, progress)
-    rows = _Rows(edges, reference.frame.drop(columns="pagerank"), directed and edges.directed, duplicates, alpha)
+    tightest = _tightest(graph, alpha, progress)
+    rows = _Rows(edges, tightest.frame.drop(columns="pagerank"), directed and edges.directed, duplicates, alpha)
     ways: dict[str, Callable[[], _Ranks]] = {
         name: lambda name=name: _of(graph.rank(alpha=alpha, tol=tol, method=name, progress=progress))  # type: ignore[misc]
         for name in methods()
     }
+    reference = _of(tightest)
     ways |= {
-        "plain sums over the rows": lambda: rows.ranked(tol),
-        "networkx": lambda: _by_networkx(rows, alpha, tol),
-        "cugraph": lambda: _by_cugraph(rows, alpha, tol),
+        "plain sums over the rows": partial(rows.ranked, tol),
+        "networkx": partial(_by_networkx, rows, alpha, tol),
+        "cugraph": partial(_by_cugraph, rows, alpha, tol),
     }
-    checks = [_check("reference", _of(reference), _of(reference))]
+    checks = [Check("reference", reference, 0.0, True)]
     for name, ranked in ways.items():
         try:
-            checks.append(_check(name, ranked(), _of(reference)))
+            found = ranked()
         except (_CannotRunError, MethodUnavailableError) as reason:
             checks.append(Check(name, note=str(reason)))
         except InvalidOptionError as reason:  # plain sums prove less than compensated ones
             if not getattr(methods().get(name), "varies", False):
                 raise
             checks.append(Check(name, note=str(reason)))
+        else:
+            distance = total(np.abs(found.ranks - reference.ranks))
+            agrees = distance * (1 - ROUNDING) <= found.error_bound + reference.error_bound
+            checks.append(Check(name, found, distance, agrees))
     return checks
-
-
-def _check(name: str, found: _Ranks, reference: _Ranks) -> Check:
-    distance = total(np.abs(found.ranks - reference.ranks))
-    agrees = distance * (1 - ROUNDING) <= found.error_bound + reference.error_bound
-    return Check(name, found.iterations, found.seconds, found.error_bound, distance, agrees)
 
 
 def _of(ranking: Ranking) -> _Ranks:
@@ -133,18 +112,16 @@ def _of(ranking: Ranking) -> _Ranks:
 
 def _tightest(graph: prplugin.Graph, alpha: float, progress: bool) -> Ranking:
     """Rank to the least power of ten that can be proved."""
-    refusal: PageRankError | None = None
-    for exponent in range(14, 0, -1):
+    for exponent in range(14, 1, -1):
         try:
             return graph.rank(alpha=alpha, tol=10.0**-exponent, progress=progress)
-        except (InvalidOptionError, NotConvergedError) as error:
-            refusal = error
-    assert refusal is not None
-    raise refusal
+        except (InvalidOptionError, NotConvergedError):
+            continue
+    return graph.rank(alpha=alpha, tol=0.1, progress=progress)
 
 
 class _Rows:
-    """The rows of the file once more, without prplugin's renumbering, graph and kernels: by pandas and `bincount`."""
+    """The rows of the file once more, without prplugin's factorization, graph and kernels: by pandas and `bincount`."""
 
     def __init__(
         self, edges: EdgeFile, vertices: pd.DataFrame, directed: bool, duplicates: Duplicates, alpha: float
@@ -153,9 +130,7 @@ class _Rows:
 
         self.n, self.alpha = len(vertices), alpha
         ends = [_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination)]
-        weight = np.ones(len(edges.frame))
-        if edges.weight is not None:
-            weight = edges.frame[edges.weight].to_numpy(np.float64)
+        weight = 1.0 if edges.weight is None else edges.frame[edges.weight].to_numpy(np.float64)
         rows = pd.DataFrame({"source": ends[0], "target": ends[1], "weight": weight})
         if duplicates in ("first", "last"):
             pair = rows[["source", "target"]] if directed else pd.DataFrame(np.sort(rows[["source", "target"]]))
@@ -163,30 +138,19 @@ class _Rows:
         if not directed:
             back = rows[rows["source"] != rows["target"]].rename(columns={"source": "target", "target": "source"})
             rows = pd.concat([rows, back], ignore_index=True)
-        self.source: Integers = rows["source"].to_numpy()
-        self.target: Integers = rows["target"].to_numpy()
-        self.weight: Floats = rows["weight"].to_numpy()
-        self._out_weight = np.bincount(self.source, self.weight, minlength=self.n)
-        flowing = self._out_weight > 0
-        self._dangling = np.flatnonzero(~flowing)
-        self._share = self.weight / np.where(flowing, self._out_weight, 1.0)[self.source]
-        self.certificate = Certificate(
-            alpha,
-            self.n,
-            self.source.size,
-            StepChain(
-                row=int(np.bincount(self.target, minlength=self.n).max()),
-                edge=int(np.bincount(self.source, minlength=self.n).max()) + 4,
-                dangling=chain(self.n),
-                vectors=1,
-                norm=chain(self.n) + 1,
-            ),
-            "float64",
-            1,
+        self.rows = rows
+        self.source, self.target = rows["source"].to_numpy(), rows["target"].to_numpy()
+        out_weight = np.bincount(self.source, rows["weight"], minlength=self.n)
+        self._dangling = np.flatnonzero(out_weight == 0)
+        self._share = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
+        in_degree, out_degree = (int(np.bincount(ends, minlength=1).max()) for ends in (self.target, self.source))
+        rounds = StepChain(
+            row=in_degree, edge=out_degree + 4, dangling=chain(self.n), vectors=1, norm=chain(self.n) + 1
         )
+        self.certificate = Certificate(alpha, self.n, len(rows), rounds, "float64", 1)
 
     def step(self, x: Floats) -> Floats:
-        """Give G x."""
+        """Return G x."""
         pulled = np.bincount(self.target, x[self.source] * self._share, minlength=self.n)
         spread = (self.alpha * total(x[self._dangling]) + (1 - self.alpha)) * (1 / self.n)
         return self.alpha * pulled.astype(np.float64, copy=False) + spread
@@ -204,25 +168,23 @@ class _Rows:
             iterations += 1
         return _Ranks(x, iterations, time.perf_counter() - began, bound)
 
-    def bound(self, x: Floats) -> float:
-        """Bound the error of any ranks."""
-        return self.certificate.of_start(total(np.abs(self.step(x) - x)))
+    def measured(self, x: Floats, seconds: float) -> _Ranks:
+        """Bound the error of any ranks by their residual."""
+        return _Ranks(x, None, seconds, self.certificate.of_start(total(np.abs(self.step(x) - x))))
 
     def summed(self) -> pd.DataFrame:
-        """Give one row a pair, with the weights added: what a graph without parallel edges can hold."""
-        import pandas as pd
-
-        rows = pd.DataFrame({"source": self.source, "target": self.target, "weight": self.weight})
-        return rows.groupby(["source", "target"], as_index=False, sort=False)["weight"].sum()
+        """Return one row per pair, with the weights added: what a graph without parallel edges can hold."""
+        return self.rows.groupby(["source", "target"], as_index=False, sort=False)["weight"].sum()
 
 
 def _positions(ids: pd.DataFrame, vertices: pd.DataFrame) -> Integers:
     import pandas as pd
 
-    if vertices.shape[1] == 1:
-        found: Integers = pd.Index(vertices.iloc[:, 0]).get_indexer(pd.Index(ids.iloc[:, 0]))
-    else:
-        found = pd.MultiIndex.from_frame(vertices).get_indexer(pd.MultiIndex.from_frame(ids))
+    one = vertices.shape[1] == 1
+    known, wanted = (
+        pd.Index(frame.iloc[:, 0]) if one else pd.MultiIndex.from_frame(frame) for frame in (vertices, ids)
+    )
+    found: Integers = known.get_indexer(wanted)
     if (found < 0).any():
         lost = ids.iloc[int(np.flatnonzero(found < 0)[0])].tolist()
         raise PageRankError(
@@ -247,8 +209,7 @@ def _by_networkx(rows: _Rows, alpha: float, tol: float) -> _Ranks:
     except networkx.PowerIterationFailedConvergence as error:
         raise _CannotRunError(str(error)) from error
     seconds = time.perf_counter() - began
-    x = np.fromiter((ranks[vertex] for vertex in range(rows.n)), np.float64, rows.n)
-    return _Ranks(x, None, seconds, rows.bound(x))
+    return rows.measured(np.array([ranks[vertex] for vertex in range(rows.n)]), seconds)
 
 
 def _by_cugraph(rows: _Rows, alpha: float, tol: float) -> _Ranks:
@@ -266,7 +227,7 @@ def _by_cugraph(rows: _Rows, alpha: float, tol: float) -> _Ranks:
         raise _CannotRunError(f"{type(error).__name__}: {error}") from error
     x = np.zeros(rows.n)
     x[ranks["vertex"].to_numpy()] = ranks["pagerank"].to_numpy()
-    return _Ranks(x, None, seconds, rows.bound(x))
+    return rows.measured(x, seconds)
 
 
 def _imported(name: str) -> Any:

@@ -1,8 +1,7 @@
 """A real graph that every machine has: which module of the installed Python packages imports which.
 
-Parsing all source takes a minute; its import statements are a thousandth of it. So strings and comments, which may hold
-what only looks like one, are cut out first; the lines that then begin like an import are parsed; and if those make no
-sense on their own, the whole file is.
+Parsing all source takes a minute. So strings and comments, which may hold what only looks like an import, are cut out,
+and the lines that then begin like one are parsed; if those make no sense on their own, the whole file is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,16 +39,8 @@ TESTS = {"test", "tests", "idle_test"}
 class Imports(NamedTuple):
     """The import graph.
 
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        A row for each name that an import statement imports; columns `source`, the importing module, and `destination`.
-    files : int
-        How many files were read.
-    unreadable : int
-        How many files cannot be opened, or have imports that this interpreter cannot parse.
-    unresolved : int
-        How many relative imports reach above their package.
+    `frame` has a row for each name that an import statement imports: `source`, the importing module, and `destination`.
+    `unreadable` files cannot be opened or parsed; `unresolved` relative imports reach above their package.
     """
 
     frame: pd.DataFrame
@@ -58,18 +50,11 @@ class Imports(NamedTuple):
 
 
 def installed_imports(roots: Iterable[str] | None = None) -> Imports:
-    """Read the import statements of installed packages.
-
-    Parameters
-    ----------
-    roots : folders, optional
-        Where packages lie. Not given: the standard library and the site-packages of this interpreter.
-    """
+    """Read the import statements of the packages in `roots`, or of the standard library and of site-packages."""
     import pandas as pd
 
     files, known = _modules(_installed() if roots is None else list(roots))
-    sources: list[str] = []
-    destinations: list[str] = []
+    rows: list[tuple[str, str]] = []
     unreadable = unresolved = 0
     for module, path in files:
         try:
@@ -81,18 +66,16 @@ def installed_imports(roots: Iterable[str] | None = None) -> Imports:
         for statement in statements:
             targets = _targets(statement, package, known)
             unresolved += targets is None
-            sources += [module] * len(targets or ())
-            destinations += targets or ()
-    frame = pd.DataFrame({"source": sources, "destination": destinations}, dtype="str")
+            rows += [(module, target) for target in targets or ()]
+    frame = pd.DataFrame(rows, columns=["source", "destination"], dtype="str")
     return Imports(frame, len(files) - unreadable, unreadable, unresolved)
 
 
 def _installed() -> list[str]:
     paths = sysconfig.get_paths()
     folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")] + site.getsitepackages()
-    if site.ENABLE_USER_SITE:
-        folders.append(site.getusersitepackages())
-    return list(dict.fromkeys(os.path.realpath(folder) for folder in folders))
+    folders += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return list(dict.fromkeys(map(os.path.realpath, folders)))
 
 
 def _modules(roots: list[str]) -> tuple[list[tuple[str, Path]], set[str]]:
@@ -107,23 +90,15 @@ def _modules(roots: list[str]) -> tuple[list[tuple[str, Path]], set[str]]:
                 for name in folders
                 if name.isidentifier() and name not in TESTS | {"__pycache__"} and str(here / name) not in roots
             )
-            parts = here.relative_to(root).parts
             for name in sorted(names):
                 stem, _, suffix = name.partition(".")
-                if not stem.isidentifier() or not suffix.endswith(("py", "so", "pyd")):
+                parts = here.relative_to(root).parts + (() if stem == "__init__" else (stem,))
+                if not (parts and stem.isidentifier() and suffix.endswith(("py", "so", "pyd"))):
                     continue
-                module = ".".join(parts if stem == "__init__" else (*parts, stem))
-                if module:
-                    known.update(_with_parents(module))
-                if module and suffix == "py":
-                    files.setdefault(module, here / name)
+                known.update(accumulate(parts, "{}.{}".format))
+                if suffix == "py":
+                    files.setdefault(".".join(parts), here / name)
     return list(files.items()), known
-
-
-def _with_parents(module: str) -> Iterator[str]:
-    while module:
-        yield module
-        module = module.rpartition(".")[0]
 
 
 def _import_statements(source: bytes) -> list[ast.Import | ast.ImportFrom]:
@@ -138,7 +113,7 @@ def _import_statements(source: bytes) -> list[ast.Import | ast.ImportFrom]:
 
 
 def _targets(statement: ast.Import | ast.ImportFrom, package: str, known: set[str]) -> list[str] | None:
-    """Give what a statement imports, a module for each name; None if it reaches above its package."""
+    """Return what a statement imports, a module for each name; None if it reaches above its package."""
     if isinstance(statement, ast.Import):
         return [alias.name for alias in statement.names]
     base = statement.module or ""

@@ -1,0 +1,122 @@
+"""Frames of everyday size, from 78 edges to 3 million, beside the loop by hand on a SciPy matrix.
+
+``python -m benchmarks everyday``. Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits.
+SciPy is the loop that one writes by hand, as in `peers`: `pandas.factorize`, a compressed matrix, and iterations until
+alpha / (1 - alpha) times a step's change is at most 1e-6; prplugin proves an error of 1e-6, rounding included. "Frame
+to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size. "Kernels" says whether the
+process has worked on so many edges before that Numba's kernels are in use below a million edges, too; "no" keeps the
+process from it. "First call" is of fresh processes with no kernels on disk, imports after pandas included.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import in_a_process
+
+__all__ = ["COLUMNS", "KEYS", "rows"]
+
+KEYS = ("edges", "kernels")
+
+COLUMNS = (
+    "edges", "kernels", "SciPy ms", "prplugin ms", "SciPy / prplugin", "SciPy least", "prplugin least",
+    "SciPy / prplugin, least", "prepared SciPy ms", "prepared ms", "SciPy first call s", "first call s",
+    "SciPy / prplugin, first",
+)  # fmt: skip
+
+SIZES = 78, 2_000, 10_000, 100_000, 500_000, 1_000_000, 3_000_000
+
+COMPILED_FROM = 1 << 20
+
+FRAME = """
+import json, sys, time
+import numpy as np
+import pandas as pd
+def frame(m):
+    random, n = np.random.default_rng(0), max(34, m // 5)
+    ids = random.integers(-2**61, 2**61, n)
+    sources = (n * random.random(m) ** 3).astype(np.int64)
+    return pd.DataFrame({"src": ids[sources], "dst": ids[random.integers(0, n, m)]})
+edges = frame(int(sys.argv[1]))
+"""
+
+WARM = (
+    FRAME
+    + """
+import prplugin
+from benchmarks.measure import alternately
+from benchmarks.peers.scipy_by_hand import build, rank
+def scipy():
+    ids, matrix = build(edges)
+    return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
+from prplugin import machine
+if sys.argv[2] == "yes":
+    for _ in range(4):
+        prplugin.Graph(frame(1 << 20))
+else:
+    machine.COMPILED_AFTER = 10**12
+runs = int(sys.argv[3])
+matrix, graph = build(edges)[1], prplugin.Graph(edges)
+whole = alternately(scipy, edges.pagerank, runs=runs)
+prepared = alternately(lambda: rank(matrix, 0.85, 1e-6), graph.rank, runs=runs)
+print(json.dumps([one.seconds for one in (*whole, *prepared)]))
+"""
+)
+
+FIRST = (
+    FRAME
+    + """
+began = time.perf_counter()
+if sys.argv[2] == "ours":
+    import prplugin
+    edges.pagerank()
+else:
+    import scipy.sparse
+    from benchmarks.peers.scipy_by_hand import build, rank
+    ids, matrix = build(edges)
+    pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
+print(json.dumps([time.perf_counter() - began]))
+"""
+)
+
+
+def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
+    """Measure each size in processes of its own."""
+    for m in SIZES[:4] if quick else SIZES:
+        first: dict[str, list[float]] = {"SciPy": [], "ours": []}
+        for _ in range(1 if quick else 5):
+            for side in first:
+                with tempfile.TemporaryDirectory() as cache:
+                    first[side] += in_a_process(FIRST, str(m), side, NUMBA_CACHE_DIR=cache)
+        runs = 200 if m <= 2_000 else 100 if m <= 10_000 else 15 if m <= 100_000 else 9
+        for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
+            samples = _warm(m, kernels, runs)
+            theirs, ours, prepared_theirs, prepared = samples
+            yield {
+                "edges": m,
+                "kernels": kernels,
+                "SciPy ms": 1e3 * statistics.median(theirs),
+                "prplugin ms": 1e3 * statistics.median(ours),
+                "SciPy / prplugin": statistics.median(theirs) / statistics.median(ours),
+                "SciPy least": 1e3 * min(theirs),
+                "prplugin least": 1e3 * min(ours),
+                "SciPy / prplugin, least": min(theirs) / min(ours),
+                "prepared SciPy ms": 1e3 * statistics.median(prepared_theirs),
+                "prepared ms": 1e3 * statistics.median(prepared),
+                "SciPy first call s": statistics.median(first["SciPy"]),
+                "first call s": statistics.median(first["ours"]),
+                "SciPy / prplugin, first": statistics.median(first["SciPy"]) / statistics.median(first["ours"]),
+                "samples": {
+                    "SciPy": theirs, "ours": ours, "prepared SciPy": prepared_theirs, "prepared": prepared,
+                    "first": first,
+                },
+            }  # fmt: skip
+
+
+def _warm(m: int, kernels: str, runs: int) -> list[list[float]]:
+    samples: Any = in_a_process(WARM, str(m), kernels, str(runs))
+    return samples
