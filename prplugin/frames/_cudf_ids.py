@@ -19,12 +19,19 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
-from prplugin.frames._cudf_arrays import as_array, as_series, as_string_series, as_strings
+from prplugin.frames._cudf_arrays import (
+    DECIMALS,
+    as_array,
+    as_series,
+    as_string_series,
+    as_strings,
+    is_decimal,
+    missing_rows,
+)
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.gpu.strings import number_strings
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
@@ -99,20 +106,6 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
 def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
     """Copy some rows of a column, in its type."""
     return column.take(rows).reset_index(drop=True)
-
-
-def missing_rows(column: cudf.Series) -> Integers:
-    """Return the rows of nulls, and of NaN among floats, which cuDF tells apart."""
-    missing = as_array(column.isna())
-    if column.dtype.kind == "f":
-        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
-    return cupy.flatnonzero(missing)
-
-
-def is_decimal(dtype: Any) -> bool:
-    """Return whether a column of this type holds decimals."""
-    arrow = getattr(dtype, "pyarrow_dtype", None)
-    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
 
 
 # --- kinds --------------------------------------------------------------------------------------------------------

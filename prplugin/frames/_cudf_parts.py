@@ -15,8 +15,7 @@ import pandas as pd
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
-from prplugin.frames._cudf_arrays import as_frame, as_series
-from prplugin.frames._cudf_numbers import numbers
+from prplugin.frames._cudf_arrays import as_frame, as_series, numbers
 from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
     distinct,
     given_integers,

@@ -18,21 +18,6 @@ from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = [
-    "arrow_plainly",
-    "check_kind",
-    "common_kind",
-    "encode",
-    "in_one_type",
-    "integers",
-    "integers_like",
-    "kind_of",
-    "located",
-    "plain_value",
-    "stored_plainly",
-]
-
-
 ARROW_FROM = 1 << 16
 """Rows from which Arrow factorizes integers faster than pandas."""
 

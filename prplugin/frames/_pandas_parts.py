@@ -14,7 +14,7 @@ from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
 from prplugin.frames.base import described
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Facts, Shared, Typed, called
+from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.types.edges import Floats, Integers
 
 place = "host"
@@ -67,7 +67,7 @@ def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[A
     """
     named = [(fact, label) for end, label in zip(ends, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
-    spoken = [called(fact, label) for fact, label in filled]
+    spoken = [fact.called(label) for fact, label in filled]
     kind = ids.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
     samples = [fact.sample for fact, _ in filled]
     if kind == "integer":

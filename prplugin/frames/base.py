@@ -38,15 +38,7 @@ SEED = "seed"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Names of the seeds in the result.
-
-    Attributes
-    ----------
-    rows : array of k positions, or None
-        Seeds that are vertices.
-    column : column of k labels, or None
-        Other seeds, as the adapter holds columns.
-    """
+    """Names of the seeds in the result: positions of k vertices, or a column of k labels."""
 
     rows: Integers | None = None
     column: Any = None
@@ -111,7 +103,8 @@ class FrameAdapter(Protocol):
 class Vertices(Protocol):
     """The vertices in the order of the result: reads what is given by vertex, and writes ranks to frames.
 
-    `what` names the argument in messages.
+    `what` names the argument in messages. `InvalidOptionError` is raised for vertices that are unknown, repeated or of
+    another kind, and for values that are not finite and non-negative.
     """
 
     def __len__(self) -> int:
@@ -266,12 +259,6 @@ class ColumnVertices(Vertices, Protocol):
         given : dict, Series indexed by vertex, or frame; list, set, tuple or index of vertices; array of n numbers
             A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`. Vertices alone
             have equal values. An array holds a value per vertex, in the order of the result.
-
-        Raises
-        ------
-        InvalidOptionError
-            If a vertex is unknown, repeated or of another kind, if a value is not a finite non-negative number, or if
-            an array does not have n values.
         """
         n = len(self)
         if _is_array(given):
@@ -300,11 +287,6 @@ class ColumnVertices(Vertices, Protocol):
         given : list of vertices, each a seed; list of what `read_values` takes; k x n array; or frame
             A frame has the columns `seed`, `vertex` (for vertices of several columns: theirs) and, unless all are 1,
             `values`.
-
-        Raises
-        ------
-        InvalidOptionError
-            As `read_values`; also for no seeds at all, and for lists of vertices and distributions together.
         """
         xp, n = self.xp, len(self)
         if _is_array(given) and given.ndim != 1:
@@ -358,13 +340,7 @@ class ColumnVertices(Vertices, Protocol):
         return self._seed_values(sizes, rows, values, Labels(column=self.taken(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of vertices, each named once, in the order given.
-
-        Raises
-        ------
-        InvalidOptionError
-            If there are none, or a vertex is unknown, repeated or of another kind.
-        """
+        """Return the positions of vertices, each named once, in the order given."""
         if isinstance(given, Mapping):
             raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
         columns = self.id_columns(given, what)
@@ -457,13 +433,7 @@ class ColumnVertices(Vertices, Protocol):
         return rows
 
     def seed_names(self, labels: Labels) -> list[Hashable]:
-        """Return the names of the seed columns in the result: `seed`, or the vertex columns' names after "seed_".
-
-        Raises
-        ------
-        InvalidOptionError
-            If the vertices have columns of such names.
-        """
+        """Return the names of the seed columns in the result: `seed`, or the vertex columns' names after "seed_"."""
         names: list[Hashable] = [SEED]
         if labels.rows is not None and len(self.names) > 1:
             names = [f"{SEED}_{name}" for name in self.names]

@@ -16,16 +16,7 @@ KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Positions of the columns in the frame, and their names.
-
-    Attributes
-    ----------
-    source, destination : lists of int
-        Of the same length; more than one where a vertex has several columns.
-    weight : int or None
-    source_names, destination_names : lists of column labels
-    weight_name : column label, or None
-    """
+    """Positions of the columns in the frame, and their names; several where a vertex has several columns."""
 
     source: list[int]
     destination: list[int]
@@ -63,7 +54,7 @@ class Columns:
             self,
             source=[_position(labels, name, where) for name in self.source_names],
             destination=[_position(labels, name, where) for name in self.destination_names],
-            weight=None if self.weight is None else _position(labels, self.weight_name, where),
+            weight=None if self.weight_name is None else _position(labels, self.weight_name, where),
         )
 
 
@@ -98,14 +89,7 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    return Columns(
-        [_position(labels, name) for name in sources],
-        [_position(labels, name) for name in destinations],
-        None if weight is None else _position(labels, weight),
-        sources,
-        destinations,
-        weight,
-    )
+    return Columns([], [], None, sources, destinations, weight).within(labels, "the frame")
 
 
 def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
@@ -147,7 +131,7 @@ def _same(label: Hashable, name: Hashable) -> bool:
         return False
 
 
-def _position(labels: Sequence[Hashable], name: Hashable, where: str = "the frame") -> int:
+def _position(labels: Sequence[Hashable], name: Hashable, where: str) -> int:
     found = positions(labels, name)
     if not found:
         raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}")

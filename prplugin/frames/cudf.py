@@ -117,7 +117,7 @@ class Vertices(ColumnVertices):
         return _columns_of(frame, names, what)
 
     def numbers(self, column: Any, what: str) -> Floats:
-        from prplugin.frames._cudf_numbers import numbers  # imports cuDF
+        from prplugin.frames._cudf_arrays import numbers  # imports cuDF
 
         return numbers(column, what, "entry", InvalidOptionError)
 
@@ -134,7 +134,9 @@ class Vertices(ColumnVertices):
         return _ids().taken(column, rows)
 
     def missing_rows(self, column: Any) -> Integers:
-        return _ids().missing_rows(column)
+        from prplugin.frames._cudf_arrays import missing_rows  # imports cuDF
+
+        return missing_rows(column)
 
     def factorized(self, column: Any) -> tuple[Integers, Integers]:
         return _ids().numbered_rows([column])
@@ -249,7 +251,7 @@ def _ids() -> Any:
 def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
     if columns.weight is None:
         return None
-    from prplugin.frames._cudf_numbers import unchecked  # imports cuDF
+    from prplugin.frames._cudf_arrays import unchecked  # imports cuDF
 
     return unchecked(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 

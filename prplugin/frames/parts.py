@@ -18,11 +18,9 @@ __all__ = [
     "Facts",
     "Shared",
     "Typed",
-    "called",
     "ends_of_partitions",
     "facts_of_partitions",
     "joined_ends",
-    "of_each",
     "weights_of_partitions",
 ]
 
@@ -56,6 +54,10 @@ class Facts:
     sample: Any
     where: str = ""
 
+    def called(self, label: str) -> str:
+        """Return the name of the column, with its type in this part, for messages."""
+        return f"{label} of {self.where} ({self.like.dtype})" if self.where else label
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -75,12 +77,7 @@ class Shared:
     likes: list[Any]
 
 
-def called(fact: Facts, label: str) -> str:
-    """Return the name of a column in one part of a frame, with its type there, for messages."""
-    return f"{label} of {fact.where} ({fact.like.dtype})" if fact.where else label
-
-
-def of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
+def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
     """Call a function with an item per partition; its errors then name the partition, or rows of the frame.
 
     Partitions begin at the rows `starts` of the frame. The first error is raised; one of rows, for those of all
@@ -117,7 +114,7 @@ def facts_of_partitions(
     parts: Any, ends: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[Facts]]]:
     """Return the facts about the columns of ids in each partition."""
-    found = of_each(
+    found = _of_each(
         lambda pair: [
             [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # more vertices are in no partition
@@ -150,6 +147,6 @@ def weights_of_partitions(
     if placed[0].weight is None:
         return None
     pairs = list(zip(frames, placed, strict=True))
-    each: list[Floats] = of_each(lambda pair: parts.read_weights(*pair), pairs, partitions, starts)
+    each: list[Floats] = _of_each(lambda pair: parts.read_weights(*pair), pairs, partitions, starts)
     joined: Floats = each[0] if len(each) == 1 else namespace(each[0]).concatenate(each)
     return joined
