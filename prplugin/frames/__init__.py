@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any
-
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
-from prplugin.frames.base import full_name
+from prplugin.frames.base import FrameAdapter, full_name
 
 __all__ = ["adapter_for"]
 
-ADAPTERS: tuple[ModuleType, ...] = (proxies, cudf, pandas, parquet, narwhals)
+ADAPTERS: tuple[FrameAdapter, ...] = (proxies, cudf, pandas, parquet, narwhals)
 """In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
 
 
-def adapter_for(frame: object) -> Any:
+def adapter_for(frame: object) -> FrameAdapter:
     """Return the adapter of a frame: a module, or for a frame of Dask, an object.
 
     Raises

@@ -97,7 +97,8 @@ def by_first_appearance(
     size = len(factorized[0][1])
     for part_codes, values, _ in factorized[1:]:
         if size * len(values) > np.iinfo(np.int64).max:
-            keys, size = _compacted(keys)
+            keys, distinct = _dictionary(keys)  # a further factor fits in 64 bits again
+            size = distinct.size
         keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
         size *= max(len(values), 1)
     codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices", strings=False)
@@ -503,9 +504,3 @@ def like_categories(values: Any, columns: list[pd.Series]) -> Any:
     like = columns[0].dtype
     same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
     return pd.Categorical(values, dtype=like) if same else values
-
-
-def _compacted(keys: list[Integers]) -> tuple[list[Integers], int]:
-    """Factorize keys, so that a further factor fits in 64 bits again."""
-    codes, values = pd.factorize(np.concatenate(keys))
-    return np.split(codes, np.cumsum([key.size for key in keys])[:-1]), len(values)

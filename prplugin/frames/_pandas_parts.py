@@ -205,7 +205,7 @@ def _hashes(array: Any, kind: str) -> Any:
             return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
         except UnicodeError:  # half of a surrogate pair, which UTF-8 does not have: such strings have one hash
             hashes = np.zeros(len(series), np.uint64)
-            valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy()
+            valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
             hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
             return hashes
     if kind in NUMBERS:

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
-from prplugin.frames import narwhals, pandas
-from prplugin.frames.base import (
-    ColumnVertices,
-    GivenTypes,
-    Labels,
-    SeedValues,
-    WrappedVertices,
-    described,
-    is_a,
-    opened,
-    rows_of_seeds,
-)
+from prplugin.frames import base, narwhals, pandas
 from prplugin.frames.columns import Columns
 from prplugin.gpu import runtime
-from prplugin.types.arrays import copied, moved, namespace
+from prplugin.types.arrays import Place, copied, moved, namespace
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -34,9 +23,11 @@ if TYPE_CHECKING:
 
     from prplugin.gpu.edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "column_of", "on_cudf_stream", "opened", "read"]
+__all__ = ["Vertices", "accepts", "column_of", "on_cudf_stream", "opened", "place", "read"]
 
-place = "device"
+place: Place = "device"
+
+opened = base.opened
 
 
 @contextmanager
@@ -60,7 +51,7 @@ def on_cudf_stream() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Vertices(ColumnVertices):
+class Vertices(base.ColumnVertices):
     """The vertices: ids as cuDF Series, or as a CuPy array of plain integers; and their kinds, such as "integer"."""
 
     names: list[Hashable]
@@ -84,23 +75,23 @@ class Vertices(ColumnVertices):
         return cupy
 
     @property
-    def types(self) -> GivenTypes:
+    def types(self) -> base.GivenTypes:
         import cudf
         import pandas as pd
 
         indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
-        return GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
+        return base.GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
 
     @on_cudf_stream()
     def described(self, rows: Integers) -> list[str]:
-        return described(self.columns, rows)
+        return base.described(self.columns, rows)
 
     @on_cudf_stream()
     def read_values(self, given: Any, what: str) -> Floats:
         return super().read_values(given, what)
 
     @on_cudf_stream()
-    def read_seeds(self, given: Any, what: str) -> SeedValues:
+    def read_seeds(self, given: Any, what: str) -> base.SeedValues:
         import cudf
         import pandas as pd
 
@@ -147,7 +138,7 @@ class Vertices(ColumnVertices):
         return cudf.Series(self.xp.arange(count))
 
     @on_cudf_stream()
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> cudf.DataFrame:
+    def write(self, ranks: Any, rows: Integers | None, labels: base.Labels | None = None) -> cudf.DataFrame:
         import cudf
 
         from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
@@ -158,7 +149,7 @@ class Vertices(ColumnVertices):
         ids = self.ids
         on_device = namespace(ids[0]) is not np
         if labels is not None:
-            each, rows = rows_of_seeds(ranks, rows)
+            each, rows = base.rows_of_seeds(ranks, rows)
             names = [*self.seed_names(labels), *names]
             if labels.rows is None:
                 on_device, of_seeds = False, [self.taken(labels.column, each)]
@@ -186,7 +177,7 @@ class Vertices(ColumnVertices):
 
 
 @dataclass(frozen=True)
-class SpilledVertices(WrappedVertices):
+class SpilledVertices(base.WrappedVertices):
     """Vertices of a cuDF frame whose edges do not fit in the memory of the GPU."""
 
     inner: narwhals.Vertices
@@ -197,7 +188,7 @@ class SpilledVertices(WrappedVertices):
 
 def accepts(frame: object) -> bool:
     """Return whether this is a cuDF frame."""
-    return is_a(frame, "cudf", "DataFrame")
+    return base.is_a(frame, "cudf", "DataFrame")
 
 
 def read(

@@ -19,6 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
+from prplugin.types.arrays import Place
 from prplugin.types.edges import Floats
 
 __all__ = [
@@ -141,7 +142,7 @@ def _checked(columns: list[Any], what: str) -> list[Any]:
 
 def _local(given: Any) -> Any:
     """Compute what is of Dask, and copy what is of cuDF to the host."""
-    given = given.compute() if hasattr(given, "__dask_graph__") else given
+    given = _collected(given)
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
@@ -204,8 +205,9 @@ class Collected:
     def __init__(self, frame: Any) -> None:
         self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
-        self.place = self._adapter.place
+        self.place: Place = self._adapter.place
 
+    accepts = staticmethod(accepts)
     opened = staticmethod(opened)
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:

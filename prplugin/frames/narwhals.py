@@ -17,15 +17,16 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.base import Labels, WrappedVertices, full_name
 from prplugin.frames.columns import Columns
+from prplugin.types.arrays import Place
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Vertices", "accepts", "as_frame", "as_pandas", "fields_of_vertices", "opened", "read", "series"]
+__all__ = ["Vertices", "accepts", "as_frame", "as_pandas", "fields_of_vertices", "opened", "place", "read", "series"]
 
-place = "host"
+place: Place = "host"
 
 
 @dataclass(frozen=True)

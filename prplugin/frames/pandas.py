@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
-from prplugin.types.arrays import moved, place_of
+from prplugin.types.arrays import Place, moved, place_of
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ __all__ = [
     "id_columns",
     "numbers_of_array",
     "opened",
+    "place",
     "positions_of",
     "read",
     "require_one_column",
 ]
 
-place = "host"
+place: Place = "host"
 
 
 @dataclass(frozen=True)
