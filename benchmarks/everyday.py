@@ -88,11 +88,11 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
     """Measure each size in processes of its own."""
     for m in SIZES[:4] if quick else SIZES:
         first: dict[str, list[float]] = {"SciPy": [], "ours": []}
-        for _ in range(1 if quick else 5):
+        for _ in range(1 if quick else 3):
             for side in first:
                 with tempfile.TemporaryDirectory() as cache:
                     first[side] += in_a_process(FIRST, str(m), side, NUMBA_CACHE_DIR=cache)
-        runs = 200 if m <= 2_000 else 100 if m <= 10_000 else 15 if m <= 100_000 else 9
+        runs = 60 if m <= 10_000 else 9 if m <= 100_000 else 5
         for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
             samples = _warm(m, kernels, runs)
             theirs, ours, prepared_theirs, prepared = samples

@@ -26,8 +26,8 @@ COUNTED = (
     "methods/papers/node.cu",
     "methods/persistent.cu", "gpu/shares.cu", "methods/papers/warp.cu",
 )  # fmt: skip
-"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host, and a leap of
-`leap.cu` comes once in many steps; those of `strings.cu` read strings of any length."""
+"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host; those of
+`strings.cu` read strings of any length."""
 
 
 def _early(a: Mapping[str, Any]) -> int:

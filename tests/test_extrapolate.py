@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.graph.problem import Problem
-from prplugin.machine import this_machine
-from prplugin.methods import numpy
-from prplugin.methods.base import Ending
 from prplugin.numerics.extrapolation import WINDOW
-from prplugin.options import Options
-from prplugin.solver.certificate import Certificate
 from prplugin.solver.host_window import HostWindow
-from prplugin.solver.loop import _left, iterate, step_budget
 
 
 def communities(size=40, count=12, seed=0):
@@ -106,97 +97,3 @@ def test_other_rules_take_plain_steps(monkeypatch, stop):
     ranking = graph.rank(alpha=0.99, tol=1e-9, stop=stop)
     monkeypatch.setattr("prplugin.solver.loop.MANY", np.inf)
     assert graph.rank(alpha=0.99, tol=1e-9, stop=stop).ranks.tobytes() == ranking.ranks.tobytes()
-
-
-class Launched:
-    """The NumPy method's step, many at a time, which records its moves."""
-
-    narrow_pays = False
-
-    def __init__(self, problem, at_once):
-        self._step = numpy.prepare(problem, this_machine())
-        self.chain, self.at_once, self.moves = self._step.chain, at_once, None
-
-    def start(self, ranks):
-        self._step.start(ranks)
-        self._last, self.moves = math.inf, None
-
-    def __call__(self):
-        return self.many(1)[0]
-
-    def many(self, count):
-        return self.until(Ending(count))
-
-    def until(self, ending):
-        assert 1 <= ending.steps <= self.at_once
-        assert self.moves is None or ending.steps <= len(self.moves)
-        self._before, taken = self._step.ranks().copy(), []
-        while len(taken) < ending.steps:
-            old = self._step.ranks().copy()
-            taken.append(self._step())
-            if self.moves is not None:
-                self.moves[len(taken) - 1] = self._step.ranks() - old
-            before, self._last = self._last, taken[-1].change
-            if self._last <= ending.goal or self._last >= ending.stall * before:
-                break
-            if len(taken) == ending.look and _left(before, self._last, self._last, ending.goal) > ending.many:
-                break
-        self.moves = None if self.moves is None or len(taken) == len(self.moves) else self.moves[len(taken) :]
-        return taken
-
-    def record(self, moves):
-        self.moves = moves
-
-    def rewind(self, count):
-        self.start(self._before)
-        for _ in range(count):
-            self._step()
-
-    def contribute_in(self, dtype):
-        raise AssertionError("it has no less")
-
-    def ranks(self):
-        return self._step.ranks()
-
-
-class Recorded(HostWindow):
-    """A window of what a step has recorded: what the GPU's is, in NumPy."""
-
-    def __init__(self, step):
-        self._step = step
-        self.restart(step.ranks())
-
-    def restart(self, ranks):
-        super().restart(ranks)
-        self._record = np.full((WINDOW, ranks.size), np.nan, np.float32)
-        self._step.record(self._record)
-
-    def add(self, ranks):
-        np.copyto(self.last, ranks)
-        self._moves.append(self._record[len(self._moves)])
-
-
-@pytest.mark.parametrize("at_once", [1, 5, WINDOW, 256])
-@pytest.mark.parametrize("personalised", [False, True])
-@pytest.mark.parametrize("size", [1, 40])
-def test_launches_end_where_a_window_begins_and_where_it_leaps(monkeypatch, at_once, personalised, size):
-    """Else steps from before a leap would be looked at after it."""
-    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: True)
-    monkeypatch.setattr("prplugin.solver.loop._window", Recorded)
-    leaps = []
-    leap = HostWindow.leap
-    monkeypatch.setattr(HostWindow, "leap", lambda window: leaps.append(leap(window)) or leaps[-1])
-    adjacency = prplugin.Graph(communities(size=size, count=480 // size))._graph.adjacency
-    v = np.eye(1, adjacency.n)[0] if personalised else None
-    options = Options(alpha=0.97, tol=1e-10)
-    step = Launched(Problem(adjacency, 0.97, v), at_once)
-    certificate = Certificate(0.97, adjacency.n, adjacency.m, step.chain, "float64", 1)
-    start = np.full(adjacency.n, 1 / adjacency.n)
-    outcome = iterate(step, start, certificate, options, step_budget(certificate, options), lambda *_: None)
-    exact = step.ranks().copy()
-    assert leaps
-    assert outcome.converged
-    step.start(start)
-    for _ in range(1100):
-        step()
-    assert np.abs(step.ranks() - exact).sum() <= 2.1e-10

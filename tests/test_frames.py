@@ -356,6 +356,20 @@ def test_a_hash_table_that_grows(monkeypatch):
     assert ranks["vertex"].tolist() == np.unique(ids).tolist()
 
 
+def test_a_result_may_be_altered_without_another_being_so():
+    edges = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 1]})
+    graph = prplugin.Graph(edges)
+    ranking = graph.rank()
+    frame = ranking.frame
+    frame.columns.name, frame.index.name = "column", "row"
+    frame.loc[0, "pagerank"], frame.loc[0, "vertex"] = 5.0, 7
+    again = graph.rank()
+    assert again.frame["vertex"].tolist() == [1, 2, 3]
+    assert ranking.ranks.tolist() == again.ranks.tolist()
+    for one in (again.frame, edges.pagerank()):
+        assert (one.columns.name, one.index.name) == (None, None)
+
+
 class TestTheGraphOutlivesTheFrame:
     """What becomes of the frame, or of what the graph hands out, must not change the graph."""
 

@@ -13,7 +13,7 @@ import prplugin
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import numpy as method
-from prplugin.methods.base import Sums
+from prplugin.methods.base import Ending, Sums
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import _Walk, iterate, step_budget
@@ -59,6 +59,8 @@ class Ahead:
 class Launched(Ahead):
     """The same, as one that sees by itself when to end."""
 
+    lost, measured = 0, ()
+
     def start(self, ranks):
         super().start(ranks)
         self._last = math.inf
@@ -75,8 +77,13 @@ class Launched(Ahead):
         self.given.append(len(taken))
         return taken
 
-    def record(self, moves):
-        raise AssertionError("no window here")
+    def advance(self, goal, budget):
+        self.measured = []
+        while len(self.measured) < budget:
+            self.measured += self.until(Ending(min(self.at_once, budget - len(self.measured)), goal))
+            if self._last <= goal:
+                break
+        return len(self.measured)
 
 
 def graph(name):
@@ -116,7 +123,7 @@ def ran(adjacency, step, options):
 def test_steps_ahead_change_nothing(monkeypatch, name, at_once, kind, options):
     monkeypatch.setattr("prplugin.solver.loop.MANY", math.inf)
     monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.solver.loop.allows_float32", lambda options: False)
+    monkeypatch.setattr("prplugin.methods.base.allows_float32", lambda options: False)
     adjacency, options = graph(name), Options(**options)
     problem = Problem(adjacency, options.alpha)
     plain, seen = ran(adjacency, method.prepare(problem, this_machine()), options)
@@ -141,7 +148,7 @@ def test_most_steps_are_given_at_once():
 
 def test_a_launch_that_ends_by_itself_is_looked_at_once(monkeypatch):
     monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
-    monkeypatch.setattr("prplugin.solver.loop.allows_float32", lambda options: False)
+    monkeypatch.setattr("prplugin.methods.base.allows_float32", lambda options: False)
     adjacency = graph("random")
     step = Launched(Problem(adjacency, 0.85), 256)
     outcome, _ = ran(adjacency, step, Options(tol=1e-8))

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin import methods as known
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.methods import measured
 from prplugin.methods import numpy as by_numpy
+from prplugin.methods import registry as known
 from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})

@@ -1,26 +1,26 @@
-"""Many iterations in one launch: rows across pieces, launches that end by themselves, moves on record."""
+"""Many iterations in one launch: rows across pieces, launches that end by themselves, Anderson mixing."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from running import param
 from test_expanded import IN_DEGREES, graph, row_sums
 
+import prplugin
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import persistent
 from prplugin.methods.base import Ending, LaunchStep
 from prplugin.methods.engines import gpu_merge
 from prplugin.methods.registry import methods
-from prplugin.numerics.extrapolation import WINDOW
 from prplugin.numerics.rounding import StepChain
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.host_window import HostWindow
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85
@@ -113,20 +113,6 @@ def test_a_launch_ends_at_its_goal_and_where_it_stalls(method):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", PERSISTENT)
-def test_a_launch_ends_where_its_goal_is_far_away(method):
-    adjacency = graph(IN_DEGREES["all lengths"], weighted=False)
-    step = step_of(adjacency)
-    step.start(1 / adjacency.n)
-    changes = [sums.change for sums in step.many(20)]
-    goal = changes[8]
-    left = math.log(goal / changes[3]) / math.log(changes[3] / changes[2])
-    for many, taken in ((left - 1, 4), (left + 1, 9)):
-        step.start(1 / adjacency.n)
-        assert [sums.change for sums in step.until(Ending(20, goal=goal, look=4, many=many))] == changes[:taken]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
 def test_going_back_gives_the_same_bits(method):
     step = step_of(graph(IN_DEGREES["hubs side by side"], weighted=True))
     step.start(np.random.default_rng(1).dirichlet(np.ones(6)))
@@ -140,25 +126,137 @@ def test_going_back_gives_the_same_bits(method):
     assert [step().change for _ in range(3)] == after[4:]
 
 
+# --- Anderson mixing ----------------------------------------------------------------------------------------------
+
+MIXING = [param("persistent"), param("blocked")]
+
+
+def both_ways(one, other):
+    return pd.DataFrame({"src": np.concatenate([one, other]), "dst": np.concatenate([other, one])})
+
+
+def slow_graphs():
+    """Graphs on which plain iterations take many steps, and how many at most they take with mixing."""
+    random, positions = np.random.default_rng(3), np.arange(90_000).reshape(300, 300)
+    buyers, items = random.integers(0, 20_000, 200_000), 20_000 + (3000 * random.random(200_000) ** 2).astype(int)
+    across = np.concatenate([positions[:, :-1].ravel(), positions[:-1].ravel()])
+    onward = np.concatenate([positions[:, 1:].ravel(), positions[1:].ravel()])
+    return {
+        "star": (both_ways(np.zeros(1000, int), np.arange(1, 1001)), 6),
+        "purchases": (both_ways(buyers, items), 13),
+        "grid": (both_ways(across, onward), 21),
+    }
+
+
+def exact(frame, alpha, weight=None, v=None, tol=1e-12):
+    """Iterate in float64 until nothing more than `tol` is left."""
+    sparse = pytest.importorskip("scipy.sparse")
+    ids, codes = np.unique(np.concatenate([frame["src"], frame["dst"]]), return_inverse=True)
+    n, m = len(ids), len(frame)
+    weights = np.ones(m) if weight is None else frame[weight].to_numpy()
+    pull = sparse.csr_matrix((weights, (codes[m:], codes[:m])), shape=(n, n))
+    out = np.asarray(pull.sum(axis=0)).ravel()
+    v = np.full(n, 1 / n) if v is None else v
+    x = v.copy()
+    while True:
+        y = alpha * (pull @ np.divide(x, out, out=np.zeros(n), where=out > 0) + x[out == 0].sum() * v) + (1 - alpha) * v
+        change = np.abs(y - x).sum()
+        x = y
+        if alpha * change / (1 - alpha) <= tol:
+            return x
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("name", ["star", "purchases", "grid"])
+def test_mixing_takes_few_iterations_to_the_same_ranks(monkeypatch, method, name):
+    frame, most = slow_graphs()[name]
+    graph = prplugin.Graph(frame)
+    mixed = graph.rank(method=method)
+    expected = exact(frame, ALPHA)
+    assert mixed.converged
+    assert mixed.iterations <= most
+    assert mixed.error_bound <= 1e-6
+    assert np.abs(mixed.ranks - expected).sum() <= mixed.error_bound + 1e-12
+    assert graph.rank(method=method).ranks.tobytes() == mixed.ranks.tobytes()
+    monkeypatch.setattr(gpu_merge, "MANY", math.inf)
+    plain = graph.rank(method=method)
+    assert plain.iterations > 1.5 * mixed.iterations
+    assert np.abs(plain.ranks - expected).sum() <= plain.error_bound + 1e-12
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("weight", [None, "weight"])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(("alpha", "tol"), [(0.85, 1e-6), (0.85, 1e-11), (0.99, 1e-6), (0.99, 1e-10), (0.999, 1e-8)])
+def test_mixed_ranks_are_proved(method, weight, directed, alpha, tol):
+    random = np.random.default_rng(11)
+    within = random.integers(0, 300, (2000, 2)) + 300 * random.integers(0, 12, (2000, 1))
+    between = random.integers(0, 3600, (12, 2))
+    edges = np.concatenate([within, between])
+    frame = pd.DataFrame({"src": edges[:, 0], "dst": edges[:, 1], "weight": random.random(len(edges)) + 0.01})
+    graph = prplugin.Graph(frame, weight=weight, directed=directed)
+    ids = np.unique(edges)
+    v = random.dirichlet(np.full(len(ids), 0.1))
+    ranking = graph.rank(method=method, alpha=alpha, tol=tol, personalization=pd.Series(v, index=ids), max_iter=20_000)
+    if not directed:
+        loops = frame["src"] == frame["dst"]
+        back = frame[~loops].rename(columns={"src": "dst", "dst": "src"})
+        frame = pd.concat([frame, back], ignore_index=True)
+    assert ranking.converged
+    assert ranking.error_bound <= tol
+    expected = exact(frame, alpha, weight, v, tol / 100)
+    assert np.abs(ranking.ranks - expected).sum() <= ranking.error_bound + tol / 100
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("alpha", [0.85, 0.999])
+def test_mixing_ends_at_rounding_level_of_a_cycle(method, alpha):
+    positions = np.arange(150)
+    graph = prplugin.Graph(pd.DataFrame({"src": positions, "dst": (positions + 1) % 150}))
+    ranking = graph.rank(method=method, alpha=alpha, tol=1e-11, personalization={0: 1.0})
+    expected = (1 - alpha) * alpha**positions / (1 - alpha**150)
+    assert ranking.converged
+    assert np.abs(ranking.ranks - expected).sum() <= ranking.error_bound + 1e-13
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", MIXING)
+def test_fast_graphs_keep_no_history(monkeypatch, method):
+    random = np.random.default_rng(4)
+    frame = pd.DataFrame({"src": random.integers(0, 2000, 60_000), "dst": random.integers(0, 2000, 60_000)})
+
+    def refuse(step, left):
+        raise AssertionError("it needs no history")
+
+    monkeypatch.setattr(gpu_merge.MergeStep, "_remember", refuse)
+    assert prplugin.Graph(frame).rank(method=method).iterations <= 10
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", MIXING)
+def test_without_room_for_a_history_iterations_are_plain(monkeypatch, method):
+    graph = prplugin.Graph(slow_graphs()["grid"][0])
+    with monkeypatch.context() as plainly:
+        plainly.setattr(gpu_merge, "MANY", math.inf)
+        plain = graph.rank(method=method)
+    monkeypatch.setattr(gpu_merge, "history_bytes", lambda *_: 1 << 62)
+    short = graph.rank(method=method)
+    assert (short.iterations, short.ranks.tobytes()) == (plain.iterations, plain.ranks.tobytes())
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", PERSISTENT)
-def test_a_window_on_the_gpu_leaps_where_one_on_the_host_does(method):
-    import cupy
-
-    from prplugin.solver.device_window import DeviceWindow
-
-    adjacency = graph([(7 * row) % 23 for row in range(1500)], weighted=False)
+@pytest.mark.parametrize("at_once", [4, 5, 7, 256])
+def test_mixing_goes_on_from_launch_to_launch(method, at_once):
+    """A history outlives its launch; and what is left of it is used, however the iterations are cut into launches."""
+    adjacency = prplugin.Graph(slow_graphs()["grid"][0])._adjacency
     step = methods()[method].prepare(Problem(adjacency, 0.99), this_machine())
-    step.start(np.random.default_rng(2).dirichlet(np.ones(adjacency.n)))
-    window, host = DeviceWindow(step), HostWindow(step.ranks().get())
-    for length in (5, WINDOW - 5):
-        for _ in range(length):
-            step()
-            host.add(step.ranks().get())
-            window.add(step.ranks())
-    assert window.left == host.left == 0
-    np.testing.assert_array_equal(cupy.asnumpy(window.last), host.last)
-    leap, other = window.leap(), host.leap()
-    assert (leap is None) == (other is None)
-    if leap is not None:
-        np.testing.assert_allclose(leap.get(), other, rtol=1e-6, atol=1e-12)
+    step.at_once = at_once
+    step.start(1 / adjacency.n)
+    assert step.advance(1e-9, 1000) == len(step.measured) <= 120
+    changes = [sums.change for sums in step.measured]
+    assert changes[-1] <= 1e-9 < min(changes[:-1])
+    assert step().change <= 0.99 * changes[-1] * (1 + 1e-6)

@@ -47,7 +47,7 @@ def test_parameters_are_those_of_the_source():
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
         "renumber": ("m", "ends", "marks"),
     }  # fmt: skip
-    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 31
+    assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 39
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
 
 

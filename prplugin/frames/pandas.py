@@ -167,7 +167,7 @@ def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: 
     if names == ["vertex", "pagerank"] and columns[0].dtype != object:
         # Names that are set afterwards, and copies made here, take a quarter of the time that a dict of Series does.
         frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
-        frame.columns = _names()
+        frame.columns = _names().view()  # a view has a name of its own, which the user may change
         return frame
     # The type is said: pandas takes objects that are all strings for its string type.
     named = zip(names, columns, strict=True)

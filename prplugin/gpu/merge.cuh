@@ -22,6 +22,7 @@
 
 #include "grid.cuh"
 #include "totals.cuh"
+#include "mixing.cuh"
 
 #if WEIGHTED
 typedef double term_t;
@@ -50,25 +51,30 @@ struct Equation {
     const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
+// What the ranks and contributions of x stand for is `scale` times as much.
 struct Vectors {
     double *ranks;
     real_t *from, *to;  // contributions of this iteration and of the next
-    float *moves;       // what each rank changes by; null where nobody wants to know
+    float *residuals;     // what each rank changes by; null where nobody wants to know
+    const double *scale;  // in shared memory
 };
 
-// When a launch ends, but for the count of its steps: after one that changes at most `goal`, or at least `stall` times what
-// the one before it changed, which for the first is `before`; or after as many as `look`, if at the pace of the last one
-// the goal is more than `many` steps away.
-struct Ending {
-    double goal, stall, before;
-    int look;
-    double many;
+// Why a launch ends: after so many iterations, or after one that changes at most `goal`; or at least `stall` times what the
+// one before it changed, which for the first is `before`, unless a mix was in between; or where at the pace of the last one
+// the goal is more than `many` iterations away.
+enum Reason { COUNT, GOAL, STALL, MANY };
 
-    __device__ bool is_after(int step, double before, double change) const {
-        if (change <= goal || change >= stall * before) return true;
+struct Ending {
+    double goal, stall, before, many;
+
+    __device__ Reason after(double before, double change, bool is_after_mix) const {
+        if (change <= goal) return GOAL;
+        if (is_after_mix) return COUNT;
+        if (change >= stall * before) return STALL;
         // change * (change / before)^many > goal; its logarithm, in few registers
-        return step == look && change < before &&
-               many * __logf(static_cast<float>(change / before)) > __logf(static_cast<float>(goal / change));
+        bool is_far = change < before &&
+                      many * __logf(static_cast<float>(change / before)) > __logf(static_cast<float>(goal / change));
+        return is_far ? MANY : COUNT;
     }
 };
 
@@ -115,7 +121,7 @@ struct Row {
         began_before = starts < piece.begin;
         place = static_cast<int>(max(starts, piece.begin) - piece.begin);
         past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
-        before = vectors.ranks[row];
+        before = vectors.ranks[row] * *vectors.scale;
         flow = equation.outflow[row];
     }
 };
@@ -125,11 +131,11 @@ __device__ inline void end_row(const Row &row, double sum, double mass, const Eq
                                const Vectors &vectors, Tally &tally) {
     double target = equation.target[row.row * equation.target_step];
     double teleport = equation.teleport[row.row * equation.teleport_step];
-    double rank = equation.alpha * sum + (mass * target + teleport);
+    double rank = equation.alpha * (sum * *vectors.scale) + (mass * target + teleport);
     tally.add(row.before, rank, row.flow == 0.0);
     vectors.ranks[row.row] = rank;
     vectors.to[row.row] = static_cast<real_t>(rank * row.flow);
-    if (vectors.moves != nullptr) vectors.moves[row.row] = static_cast<float>(rank - row.before);
+    if (vectors.residuals != nullptr) vectors.residuals[row.row] = static_cast<float>(rank - row.before);
 }
 
 // How many lanes share a row of a piece, as a power of two: no more than leave each row its own; a block's threads are a
@@ -208,21 +214,52 @@ __device__ inline void end_crossing_row(long long p, double mass, const Pieces &
     }
 }
 
+// Leaves what a block counted for the others. All threads must call it.
+__device__ inline void leave_totals(const Tally &tally, Totals *written) {
+    Totals mine = block_totals(tally);
+    if (threadIdx.x == 0) written[blockIdx.x] = mine;
+}
+
+// Adds up what all blocks left: the same to the bit in each. All threads must call it.
+__device__ inline Totals grid_totals(const Totals *written) {
+    Tally all = NO_TALLY;
+    for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) all.add(written[block]);
+    return block_totals(all);
+}
+
 // Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` brings the terms of a
 // piece to shared memory, and `spread(from)` does what the whole grid has to have done before; it ends with a barrier if
-// so. Ends early, as `ending` says. The step before the first measured `latest`, in `parts` to be added up. Block 0 leaves
-// how many steps were taken in totals[0].change, and what each measured in the places after that. `partials` has room for
-// two grids of blocks.
+// so. Ends early, as `ending` says, and always after an iteration that counts: see mixing.cuh. The iteration before the
+// first measured `latest`, in `parts` to be added up. Block 0 leaves in totals[0] how many iterations were made, the
+// reason why no more, and how many of them were lost; and what each measured in the places after that. `partials` has room
+// for two grids of blocks.
 template <typename Spread, typename TermsOf>
 __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
-                        Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
-                        unsigned *arrived, term_t *terms, Spread spread, TermsOf terms_of) {
+                        const Mixing &mixing, Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
+                        unsigned *arrived, double *room, Spread spread, TermsOf terms_of) {
+    __shared__ History history;
+    __shared__ double weights[MOST_WINDOW], scale, before;
+    vectors.scale = &scale;
+    term_t *terms = reinterpret_cast<term_t *>(room);
+    const bool mixes = mixing.window > 0;
+    if (threadIdx.x == 0) {
+        if (mixes && !mixing.fresh) {
+            history = *mixing.history;
+            history.lost = 0;
+        } else {
+            history.begin();
+        }
+        scale = 1.0;
+        before = ending.before;
+    }
     Tally last = NO_TALLY;
     for (int part = threadIdx.x; part < parts; part += blockDim.x) last.add(latest[part]);
-    double dangling = block_totals(last).dangling, before = ending.before;
+    double dangling = block_totals(last).dangling;
     int step = 0;
+    Reason reason = COUNT;
     while (step < count) {
         double mass = equation.alpha * dangling;
+        if (mixes) vectors.residuals = mixing.residuals + history.next * pieces.n;
         Tally tally = NO_TALLY;
         spread(vectors.from);
         Piece next(pieces, min(static_cast<long long>(blockIdx.x), pieces.count - 1));
@@ -240,23 +277,65 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
              p += static_cast<long long>(blockDim.x / WARP) * gridDim.x) {
             end_crossing_row(p, mass, pieces, equation, vectors, tally);
         }
-        // Two in turn: a block may be a step ahead of one that still reads.
-        Totals *written = partials + step % 2 * gridDim.x;
-        Totals mine = block_totals(tally);
-        if (threadIdx.x == 0) written[blockIdx.x] = mine;
+        Totals *written = partials + step % 2 * gridDim.x;  // two in turn: a block may be ahead of one that still reads
+        leave_totals(tally, written);
+        // Not so late that a launch ends before it is known whether the mix counts.
+        bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
+        int differences = history.held;
+        if (is_due) {  // the rows of a block's pieces are all its own
+            __syncthreads();
+            Products products(differences);
+            for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
+                products.add(pieces.cuts[p], pieces.cuts[p + 1], pieces.n, differences, history.next, mixing, room);
+            }
+            products.leave(mixing, room);
+        }
         grid_barrier(arrived);
-        tally = NO_TALLY;
-        for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) tally.add(written[block]);
-        Totals all = block_totals(tally);  // the same to the bit in every block
+        Totals all = grid_totals(written);
         ++step;
         if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
-        if (ending.is_after(step, before, all.change)) break;
-        before = all.change;
-        dangling = all.dangling;
+        reason = ending.after(before, all.change, mixes && history.mixed & 1);
+        bool is_worse = mixes && reason == COUNT && history.is_worse(equation.alpha, before, all.change);
+        __syncthreads();  // all threads have read what changes now
+        if (threadIdx.x == 0) {
+            scale = 1.0;
+            if (is_worse) {
+                history.drop(mixing.period);
+            } else {
+                before = all.change;
+                history.keep(mixing.window, equation.alpha, all.change);
+            }
+        }
+        __syncthreads();
+        if (reason != COUNT) break;
         real_t *swap = vectors.from;
         vectors.from = vectors.to;
         vectors.to = swap;
-        if (vectors.moves != nullptr) vectors.moves += pieces.n;
+        dangling = all.dangling;
+        if (is_worse || is_due) {
+            if (!is_worse && blockIdx.x == 0) solve(differences, mixing, room);
+            grid_barrier(arrived);  // `written` is read, too
+            if (!is_worse && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
+            __syncthreads();
+            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.outflow, vectors.ranks,
+                        vectors.from);
+            leave_totals(tally, written);
+            grid_barrier(arrived);
+            Totals whole = grid_totals(written);
+            dangling = whole.dangling;
+            if (!is_worse) {
+                double inverse = 1.0 / whole.change;
+                dangling *= inverse;
+                if (threadIdx.x == 0) {
+                    scale = inverse;
+                    history.add_mix(mixing.window / mixing.period, mixing.period, whole.change);
+                }
+                __syncthreads();
+            }
+        }
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) totals[0].change = step;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(history.lost)};
+        if (mixes) *mixing.history = history;
+    }
 }

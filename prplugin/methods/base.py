@@ -156,28 +156,36 @@ class Ending(NamedTuple):
         After a step that changes no more, in L1. Below 0: none.
     stall : float
         After a step that changes at least so many times what the one before it did.
-    look, many : int, float
-        After `look` steps, if at their pace the goal is more than `many` steps away. 0: not so.
     """
 
     steps: int
     goal: float = -1.0
     stall: float = math.inf
-    look: int = 0
-    many: float = math.inf
 
 
 @runtime_checkable
 class LaunchStep(GpuStep, Protocol):
-    """A step that iterates many times in one launch, and by itself sees when to end it."""
+    """A step that iterates many times in one launch, and by itself sees when to end it.
+
+    Attributes
+    ----------
+    measured : list of Sums
+        What each iteration of the last `advance` measured.
+    lost : int
+        Iterations of it that brought nothing: the contraction promises as much less.
+    """
+
+    measured: list[Sums]
+    lost: int
 
     def until(self, ending: Ending) -> list[Sums]:
         """Iterate as `many` does, until a launch ends."""
 
-    def record(self, moves: Any) -> None:
-        """Write what each of the next steps changes to the rows of `moves`, k x n float32; or no more, from `start` on.
+    def advance(self, goal: float, budget: int) -> int:
+        """Get nearer to the solution with Anderson mixing, by plain iterations in between and at the end.
 
-        No launch may take more steps than there are rows left.
+        It ends after the first iteration that changes at most `goal`, in L1; after `budget` of them; or where roundings
+        keep plain iterations from changing less and less. Return how many it took.
         """
 
 

@@ -3,7 +3,8 @@
 // Mapping: a block a piece of equally many rows and edges, one after the other; see merge.cuh. Its threads gather the
 // terms of the edges to shared memory, eight each under way at a time, and then sum and end the rows.
 // Memory: an index an edge (and a share), coalesced, and a gathered contribution; 28 bytes read and 12 or 16 written a
-// vertex, each once; a barrier of the grid an iteration in place of all launches.
+// vertex, each once; a barrier of the grid an iteration in place of all launches. Where iterations are mixed, see
+// mixing.cuh.
 // Wins: on graphs whose edges and contributions stay in the L2 cache, where launches and waits are what an iteration
 // takes; and, for its equal pieces, on skewed graphs of any size whose contributions fit there.
 //
@@ -12,14 +13,14 @@
 #include "../gpu/merge.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 4)
-    persist(int count, double goal, double stall, double before, int look, double many, long long n, long long m,
+    persist(int count, double goal, double stall, double before, double many, long long n, long long m,
             long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
             double *tails, const index_t *sources, const real_t *shares, double alpha, const double *target, long long target_step,
             const double *teleport, long long teleport_step, const double *outflow, double *ranks, real_t *from,
-            real_t *to, float *moves, int parts, const Totals *latest, Totals *totals, Totals *partials,
-            unsigned *arrived) {
+            real_t *to, int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived,
+            int window, int period, int fresh, int width, float *residuals, float *corrections, double *kept,
+            History *history, double *weights, double *products) {
     extern __shared__ double room[];
-    term_t *terms = reinterpret_cast<term_t *>(room);
     auto terms_of = [&](const Piece &piece, const real_t *contributions, term_t *terms) {
         const int at_once = 8;
         int edges = static_cast<int>(piece.end - piece.begin), step = blockDim.x;
@@ -44,7 +45,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
             }
         }
     };
-    iterate(count, {goal, stall, before, look, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, outflow}, {ranks, from, to, moves}, parts, latest,
-            totals, partials, arrived, terms, [](const real_t *) {}, terms_of);
+    iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
+            {alpha, target, target_step, teleport, teleport_step, outflow},
+            {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
+            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room,
+            [](const real_t *) {}, terms_of);
 }

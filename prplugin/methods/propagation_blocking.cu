@@ -7,7 +7,7 @@
 // their edges in shared memory, and sums and ends the rows (merge.cuh).
 // Memory: 4.5 bytes of indices an edge (and a share), and a value written and read, all of it in whole sectors. A
 // contribution is read once for each span of its tile, mostly from the L2 cache. 28 bytes read and 12 or 16 written a
-// vertex; two barriers of the grid an iteration.
+// vertex; two barriers of the grid an iteration. Where iterations are mixed, see mixing.cuh.
 // Wins: on large graphs whose contributions outgrow the L2 cache, where a gathered one moves a sector of 32 bytes.
 //
 //   WEIGHTED  0 or 1
@@ -196,14 +196,16 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2)
-    propagate(int count, double goal, double stall, double before, int look, double many, long long n, long long m,
+    propagate(int count, double goal, double stall, double before, double many, long long n, long long m,
               long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
               double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
               const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
               const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
               const double *target, long long target_step, const double *teleport,
-              long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to, float *moves,
-              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived) {
+              long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to,
+              int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
+              int period, int fresh, int width, float *residuals, float *corrections, double *kept, History *history,
+              double *weights, double *products) {
     extern __shared__ double room[];  // for a tile first, for the terms of a piece then
     Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next, early};
     auto spread = [&](const real_t *contributions) {
@@ -212,7 +214,8 @@ extern "C" __global__ void __launch_bounds__(512, 2)
     auto terms_of = [&](const Piece &piece, const real_t *, term_t *terms) {
         bring_terms((piece.begin + piece.first) / size, blocks, terms);
     };
-    iterate(count, {goal, stall, before, look, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, outflow}, {ranks, from, to, moves}, parts, latest,
-            totals, partials, arrived, reinterpret_cast<term_t *>(room), spread, terms_of);
+    iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
+            {alpha, target, target_step, teleport, teleport_step, outflow},
+            {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
+            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room, spread, terms_of);
 }

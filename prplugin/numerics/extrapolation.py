@@ -22,7 +22,7 @@ import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["WINDOW", "Window", "host_window_bytes", "leap_weights", "window_bytes"]
+__all__ = ["WINDOW", "Window", "host_window_bytes", "leap_weights"]
 
 WINDOW = 17
 """Steps in a window: docs/decisions/0007-extrapolate.md."""
@@ -35,7 +35,7 @@ NOISE = 1e-12
 
 
 class Window(Protocol):
-    """A window of iterates, in the memory of the processor (`host`) or of the GPU (`device`)."""
+    """A window of iterates."""
 
     @property
     def left(self) -> int:
@@ -53,11 +53,6 @@ class Window(Protocol):
 
     def restart(self, ranks: Floats) -> None:
         """Begin anew with what the next step begins from."""
-
-
-def window_bytes(n: int) -> int:
-    """Count the bytes of a window on the GPU, and of two vectors of ranks to leap to and back."""
-    return n * (4 * WINDOW + 2 * 8)
 
 
 def host_window_bytes(n: int) -> int:

@@ -13,13 +13,14 @@ graph; lower ones are refused before the first step.
 
 **Leaps.** For a proved error, windows of plain steps are extrapolated: see `prplugin.numerics.extrapolation` and
 `_Leaps`. A step that finds by itself where more of its like lead does that instead (`ForesightStep`). Either way a
-plain step proves what comes of it, and passes over the edges that a leap took count as steps.
+plain step proves what comes of it, and passes over the edges that a leap took count as steps. A step that launches many
+mixes by itself between plain ones (`LaunchStep.advance`).
 
 **In less precision first.** A step that is faster with contributions in float32 begins so, for ranks that are wanted in
 float32, and for any whose error is to be proved, under a certificate of its own that counts those roundings too. Exact
 steps bring ||y - x|| down by alpha at least. Once a step does not bring it below (1 + alpha) / 2 of what it was, or
-brings it down to what roundings change, float64 takes over. So it does where leaps would be worth it, and where a rule
-is met that no proof stands behind: iterates in float32 may stand still while exact steps from there would not.
+brings it down to what roundings change, float64 takes over. So it does where a rule is met that no proof stands behind:
+iterates in float32 may stand still while exact steps from there would not.
 
 **A certified order.** Where the order of the highest ranks is asked for, the loop looks at the ranks now and then, and
 stops where the bound that is proved so far proves it: see `prplugin.solver.top_k` and `_Looks`.
@@ -31,12 +32,12 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError
-from prplugin.gpu import runtime
 from prplugin.methods.base import Ending, ForesightStep, GpuStep, LaunchStep, SpreadStep, Step, Sums, begins_in_float32
-from prplugin.numerics.extrapolation import WINDOW, Window, window_bytes
+from prplugin.numerics.extrapolation import WINDOW, Window
 from prplugin.options import Options, proves
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.host_window import HostWindow
@@ -53,9 +54,7 @@ __all__ = [
 ]
 
 MANY = 150
-MANY_LAUNCHED = 60
-"""Steps left from which leaps are worth their windows, on the processor and where a launch takes many steps:
-docs/decisions/0007-extrapolate.md."""
+"""Steps left from which leaps are worth their windows: docs/decisions/0007-extrapolate.md."""
 
 FEW = 2
 """Steps left from which another look ahead is worth its passes."""
@@ -97,7 +96,7 @@ class Outcome:
     order: Order | None = None
 
 
-def iterate(
+def iterate(  # noqa: PLR0915
     step: Step,
     start: Floats | float,
     certificate: Certificate,
@@ -143,11 +142,18 @@ def iterate(
     walk, ahead, change = _Walk(step, looks.goal(certificate, goal_change)), 1, math.inf
     leap_goal = looks.leap_goal(certificate, goal_change)
     leaps = _leaps(step, certificate.alpha, leap_goal, WINDOW - done) if proves(options) else None
-    iterations = done
+    iterations, advances = done, True
     while True:
         iterations += 1
         limit = max(1, min(settled, last) - iterations + 1)
-        sums = walk(ahead, limit) if leaps is None else walk(ahead, min(limit, leaps.horizon), leaps.rest, leaps.many)
+        if advances and walk.goal is not None and iterations < settled and _advances(step, options):
+            sums, taken = _advanced(step, walk.goal, limit, iterations - 1, certificate, watch)
+            iterations += taken - 1
+            advances = sums.change <= walk.goal  # else it is at rounding level
+            settled += step.lost
+            last += step.lost if options.max_iter is None else 0
+        else:
+            sums = walk(ahead, limit if leaps is None else min(limit, leaps.horizon))
         bound = certificate.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, certificate.n)
@@ -193,18 +199,22 @@ def _in_float32(
     if end is not None and options.stop == "error":
         end = goal_in_float32(end, rough, certificate, options.tol)
     walk, ahead, change = _Walk(step, looks.goal(rough, end), stall), 1, math.inf
-    leaps = proves(options) and isinstance(step, LaunchStep)
-    for iterations in range(1, budget + 1):
-        look = WINDOW - iterations + 1 if leaps and iterations <= WINDOW else 0
-        sums = walk(ahead, budget - iterations + 1, look, MANY_LAUNCHED)
+    iterations = 0
+    while iterations < budget:
+        if walk.goal is not None and _advances(step, options):
+            sums, taken = _advanced(step, walk.goal, budget - iterations, iterations, rough, watch)
+            iterations += taken
+            change = math.inf if sums.change <= walk.goal else 0.0  # else it is at rounding level
+        else:
+            sums = walk(ahead, budget - iterations)
+            iterations += 1
         bound = rough.of_step(sums.change)
         watch(iterations, bound)
         value, goal = _rule(options, sums, bound, certificate.n)
         met = value <= goal or (not walk.waiting and looks.prove(step, rough, bound))
         left = 0.0 if walk.waiting else _left(change, sums.change, value, max(goal, looks.aim))
         walk.goal = looks.goal(rough, end)
-        slow = leaps and iterations == WINDOW and left > MANY_LAUNCHED
-        if met or slow or sums.change >= stall * change or (end is not None and sums.change <= end):
+        if met or sums.change >= stall * change or (end is not None and sums.change <= end):
             break
         ahead = int(left / 2)
         change = sums.change
@@ -212,6 +222,26 @@ def _in_float32(
     proved = met and options.stop == "error"
     ranks = step.ranks()
     return Outcome(ranks, proved, iterations, bound, looks.last(ranks, rough, bound) if proved else None)
+
+
+def _advances(step: Step, options: Options) -> TypeGuard[LaunchStep]:
+    """Say whether the step mixes by itself."""
+    return proves(options) and isinstance(step, LaunchStep)
+
+
+def _advanced(
+    step: LaunchStep,
+    goal: float,
+    limit: int,
+    done: int,
+    certificate: Certificate,
+    watch: Callable[[int, float], object],
+) -> tuple[Sums, int]:
+    """Let a step advance; give what its last iteration measured, and how many it took. All but the last are watched."""
+    taken = step.advance(goal, limit)
+    for nth, sums in enumerate(step.measured[:-1], start=done + 1):
+        watch(nth, certificate.of_step(sums.change))
+    return step.measured[-1], taken
 
 
 class _Looks:
@@ -268,8 +298,7 @@ class _Leaps:
     the k-th change is at most 2 * alpha**k still, failed leaps and what leaps took aside. After a leap that does not
     count, or none where one was looked for, twice as many steps as before are left alone.
 
-    Steps may be taken `horizon` at a time: within as many it does not leap. A launch that may take more than `rest`
-    has to end after as many if more than `many` are left then: what it begins, it begins after the last step of one.
+    Steps may be taken `horizon` at a time: within as many it does not leap.
 
     Parameters
     ----------
@@ -282,7 +311,6 @@ class _Leaps:
         What a step is to change in the end.
     """
 
-    many = math.inf
     goal: float | None = None
 
     def __init__(self, step: Step, alpha: float, rest: int) -> None:
@@ -344,7 +372,6 @@ class _WindowLeaps(_Leaps):
 
     def __init__(self, step: Step, alpha: float, rest: int) -> None:
         super().__init__(step, alpha, rest)
-        self.many = MANY_LAUNCHED if isinstance(step, LaunchStep) else MANY
         self._window: Window | None = None
 
     @property
@@ -355,7 +382,7 @@ class _WindowLeaps(_Leaps):
         if self._window is None:
             self.rest -= 1
             if self.rest == 0:
-                self._window = _window(self._step) if left > self.many else None
+                self._window = _window(self._step) if left > MANY else None
                 self.rest = max(WINDOW, int(left))
             return 0
         self._window.add(self._step.ranks())
@@ -410,17 +437,13 @@ def _leaps(step: Step, alpha: float, goal: float | None, rest: int) -> _Leaps | 
 
 
 def _may_leap(step: Step) -> bool:
-    """Say whether windows of the step's iterates can be had: on the GPU, where launches record them."""
-    return isinstance(step, LaunchStep) or not isinstance(step, GpuStep)
+    """Say whether windows of the step's iterates can be had: in host memory."""
+    return not isinstance(step, GpuStep)
 
 
-def _window(step: Step) -> Window | None:
-    """Begin a window; None where the GPU has no room for one."""
-    if not isinstance(step, LaunchStep):
-        return HostWindow(step.ranks(), step if isinstance(step, SpreadStep) else None)
-    from prplugin.solver.device_window import DeviceWindow  # imports CuPy, which the step has
-
-    return DeviceWindow(step) if runtime.holds(window_bytes(step.ranks().size)) else None
+def _window(step: Step) -> Window:
+    """Begin a window."""
+    return HostWindow(step.ranks(), step if isinstance(step, SpreadStep) else None)
 
 
 class _Walk:
@@ -443,17 +466,17 @@ class _Walk:
         self._waiting: deque[Sums] = deque()
         self._given = 0
 
-    def __call__(self, ahead: int, limit: float, look: int = 0, many: float = math.inf) -> Sums:
+    def __call__(self, ahead: int, limit: float) -> Sums:
         """Take the next step; give what it measured.
 
         If none is waiting to be looked at, up to `ahead` are taken at once, and never more than `limit`; as many as
-        that where a launch sees by itself when to end, for which `look` and `many` are as those of `Ending`.
+        that where a launch sees by itself when to end.
         """
         if not self._waiting:
             if self._launch is not None:
                 assert self.goal is not None
                 count = int(min(limit, self._launch.at_once))
-                self._waiting.extend(self._launch.until(Ending(count, self.goal, self._stall, look, many)))
+                self._waiting.extend(self._launch.until(Ending(count, self.goal, self._stall)))
             elif self._gpu is not None and (given := int(min(ahead, limit, self._gpu.at_once))) > 1:
                 self._waiting.extend(self._gpu.many(given))
             else:

@@ -1,0 +1,242 @@
+// Anderson mixing within a launch of many iterations (D. G. Anderson 1965; in the form of H. F. Walker and P. Ni,
+// "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49, 2011).
+//
+// Iteration k takes x_k to y_k = G x_k; r_k = y_k - x_k is its residual. At every p-th iteration the weights g minimise
+//
+//     || r_k - sum_i g_i (r_(k-i+1) - r_(k-i)) ||_2,   i = 1 .. m,                                               (1)
+//
+// by normal equations with a ridge of RIDGE times their trace; the next iterate is
+//
+//     z = max(0, y_k - sum_i g_i (y_(k-i+1) - y_(k-i))),   x_(k+1) = z / s,   s = sum(z).                        (2)
+//
+// At the others x_(k+1) = y_k. Residuals are kept as float32, m + 1 of them in turn. So is c = z - y_k of the last m / p
+// mixes, from which (2) has the differences of the y_j: x_(j+1) is y_j, or (y_j + c) / s after a mix, and
+//
+//     y_(j+1) - y_j = r_(j+1) + x_(j+1) - y_j = r_(j+1),   or   r_(j+1) + c - (s - 1) x_(j+1).                   (3)
+//
+// Plain iterations promise || r_(k+1) ||_1 <= alpha || r_k ||_1. A mix counts unless the residual after it is more than
+// TWICE that, or more than alpha^j times the first one that was kept, j iterations before: then y_k comes back, the
+// history is dropped, and as many plain iterations as `pause`, which doubles each time, pass before the next mix. So all
+// iterations that count bring residuals down as the contraction promises.
+//
+// z is not divided by s at once: the next iteration multiplies what it reads by `scale` = 1 / s.
+//
+// Mapping: before the barrier that ends an iteration, a block multiplies the residuals of its own rows, some of which shared
+// memory holds at a time, a thread a pair; then one block solves the system, a warp in shared memory; then a thread a vertex
+// mixes, in a loop that strides over the grid. Two barriers more.
+// Memory: at each iteration a residual written, 4 bytes a vertex; at each p-th, m + 1 residuals read twice and m / p
+// corrections once, 28 bytes read besides and 20 or 24 written.
+// Wins: wherever many iterations are left, since a pass over the edges moves more.
+
+#define MOST_WINDOW 16       // m, at most
+#define MOST_CORRECTIONS 8   // m / p, at most
+#define FIRST 3              // residuals before the first mix
+#define RIDGE 1e-12
+#define TWICE 2.0
+
+// What is known of the iterations so far. All blocks have the same.
+struct History {
+    int held;         // residuals
+    int next;         // where the next one goes
+    int latest;       // where the last correction is
+    int rest;         // iterations until the next mix, this one included
+    int pause, lost;  // lost: iterations that did not count
+    unsigned mixed;   // bit i: the i-th residual, counted back from the next, is that of an iteration after a mix
+    double allowed;   // for the residual of the last iteration that counted; 0 before the first
+    double excess[MOST_CORRECTIONS];  // s - 1
+
+    __device__ void begin() {
+        held = next = latest = pause = lost = 0;
+        rest = FIRST;
+        mixed = 0;
+        allowed = 0.0;
+    }
+
+    // Whether the iteration that is done came after a mix that does not count; the one before it measured `before`.
+    __device__ bool is_worse(double alpha, double before, double change) const {
+        return (mixed & 1) != 0 && change > alpha * fmin(allowed, TWICE * before);
+    }
+
+    __device__ void keep(int window, double alpha, double change) {
+        held = min(held + 1, window);
+        next = next == window ? 0 : next + 1;
+        rest = max(rest - 1, 0);
+        mixed <<= 1;
+        allowed = allowed == 0.0 ? change : alpha * allowed;
+    }
+
+    __device__ void add_mix(int corrections, int period, double sum) {
+        latest = latest + 1 == corrections ? 0 : latest + 1;
+        excess[latest] = sum - 1.0;
+        mixed |= 1;
+        rest = period;
+    }
+
+    __device__ void drop(int period) {
+        held = next = 0;
+        mixed = 0;
+        rest = pause = max(2 * pause, period);
+        ++lost;
+    }
+};
+
+static_assert(sizeof(History) <= 128, "as much room as the host has for it");
+
+struct Mixing {
+    int window, period;         // m and p; m = 0: plain iterations alone
+    int fresh;                  // whether the history begins with this launch
+    int width;                  // rows whose residuals shared memory holds at a time
+    float *residuals;           // (m + 1) x n
+    float *corrections;         // (m / p) x n
+    double *kept;               // n: y_k of the last mix
+    History *history;           // from launch to launch
+    double *weights, *partials; // g; and a product for each pair of (1) and each block of the grid
+
+    // The place so many before another one, of those of the residuals.
+    __device__ int before(int place, int count) const {
+        return place < count ? place + window + 1 - count : place - count;
+    }
+};
+
+// Products of all pairs that the normal equations of (1) need, over some rows: a thread has one pair, and perhaps only
+// every so many rows of it. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i).
+struct Products {
+    int i, j, pair, pairs, share, shares;
+    double product;
+
+    __device__ Products(int differences) : i(1), product(0.0) {
+        pairs = differences * (differences + 3) / 2;
+        pair = threadIdx.x % pairs;
+        share = threadIdx.x / pairs;
+        shares = blockDim.x / pairs;
+        for (j = pair; j > i; ++i) j -= i + 1;
+    }
+
+    // Adds rows first..last, which this block has written; `tile` is in shared memory. All threads must call it.
+    __device__ void add(long long first, long long last, long long n, int differences, int newest, const Mixing &mixing,
+                        double *tile) {
+        int width = mixing.width;
+        int stride = width + 1;  // a column more, so that threads of a warp read from several banks
+        for (long long begin = first; begin < last; begin += width) {
+            int rows = static_cast<int>(min(static_cast<long long>(width), last - begin));
+            for (int vector = threadIdx.x / WARP; vector <= differences; vector += blockDim.x / WARP) {
+                const float *left = mixing.residuals + mixing.before(newest, max(vector - 1, 0)) * n + begin;
+                const float *right = mixing.residuals + mixing.before(newest, vector) * n + begin;
+#pragma unroll 4
+                for (int row = threadIdx.x % WARP; row < rows; row += WARP) {
+                    double value = left[row];
+                    tile[vector * stride + row] = vector == 0 ? value : value - right[row];
+                }
+            }
+            __syncthreads();
+            if (share < shares) {
+                for (int row = share; row < rows; row += shares) {
+                    product += tile[i * stride + row] * tile[j * stride + row];
+                }
+            }
+            __syncthreads();
+        }
+    }
+
+    // Leaves what the block has. All threads must call it.
+    __device__ void leave(const Mixing &mixing, double *tile) {
+        tile[threadIdx.x] = product;
+        __syncthreads();
+        if (share > 0) return;
+        double sum = 0.0;
+        for (int other = 0; other < shares; ++other) sum += tile[other * pairs + pair];
+        mixing.partials[static_cast<long long>(pair) * gridDim.x + blockIdx.x] = sum;
+    }
+};
+
+// Solves (1), by one block for all: adds up what the blocks left, in their order, and eliminates in shared memory. All
+// threads of the block must call it.
+__device__ inline void solve(int count, const Mixing &mixing, double *system) {
+    int lane = threadIdx.x % WARP, columns = count + 1;
+    for (int pair = threadIdx.x / WARP; pair < count * (count + 3) / 2; pair += blockDim.x / WARP) {
+        const double *partials = mixing.partials + static_cast<long long>(pair) * gridDim.x;
+        double sum = 0.0;
+#pragma unroll 4
+        for (int block = lane; block < gridDim.x; block += WARP) sum += partials[block];
+        for (int distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+        int i = 1, j = pair;
+        for (; j > i; ++i) j -= i + 1;
+        if (lane == 0) {
+            system[(i - 1) * columns + (j == 0 ? count : j - 1)] = sum;
+            if (j > 0) system[(j - 1) * columns + i - 1] = sum;
+        }
+    }
+    __syncthreads();
+    if (threadIdx.x >= WARP) return;
+    double trace = 0.0;
+    for (int i = 0; i < count; ++i) trace += system[i * columns + i];
+    __syncwarp();
+    if (lane < count) system[lane * columns + lane] += RIDGE * trace;
+    __syncwarp();
+    // Gauss and Jordan, in place: the system is symmetric and positive definite, and needs no pivots.
+    for (int k = 0; k < count; ++k) {
+        double inverse = 1.0 / system[k * columns + k];
+        for (int at = lane; at < count * columns; at += WARP) {
+            int i = at / columns, j = at % columns;
+            if (i != k && j > k) system[at] -= system[i * columns + k] * inverse * system[k * columns + j];
+        }
+        __syncwarp();
+    }
+    double weight = lane < count ? system[lane * columns + count] / system[lane * columns + lane] : 0.0;
+    bool is_solved = __all_sync(0xffffffffu, isfinite(weight));
+    if (lane < count) mixing.weights[lane] = is_solved ? weight : 0.0;
+}
+
+// Goes on to z of (2), or back to y_k, and writes contributions from there, not divided by s. The sum of z comes as `change`
+// of the tally. All threads of the grid call it.
+template <typename contribution_t>
+__device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
+                            const double *weights, const double *outflow, double *ranks,
+                            contribution_t *contributions) {
+    const int at_once = 4;
+    int newest = mixing.before(history.next, 1), corrections = mixing.window / mixing.period;
+    int upcoming = history.latest + 1 == corrections ? 0 : history.latest + 1;
+    Tally tally = NO_TALLY;
+    long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long v = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; v < n; v += stride) {
+        double mixed;
+        if (back) {
+            mixed = mixing.kept[v];
+        } else {
+            double rank = ranks[v], earlier = rank;  // y_j, from j = k back
+            int correction = history.latest;
+            mixed = rank;
+            for (int first = 0; first < differences; first += at_once) {
+                float brought[at_once];
+#pragma unroll
+                for (int k = 0; k < at_once; ++k) {
+                    int age = min(first + k, differences - 1);
+                    brought[k] = mixing.residuals[mixing.before(newest, age) * n + v];
+                }
+#pragma unroll
+                for (int k = 0; k < at_once; ++k) {
+                    int age = first + k;
+                    if (age < differences) {
+                        double residual = brought[k], difference = residual;
+                        if (history.mixed >> (age + 1) & 1) {
+                            difference += mixing.corrections[correction * n + v];
+                            difference -= history.excess[correction] * (earlier - residual);
+                            correction = correction == 0 ? corrections - 1 : correction - 1;
+                        }
+                        mixed -= weights[age] * difference;
+                        earlier -= difference;
+                    }
+                }
+            }
+            mixed = fmax(mixed, 0.0);
+            mixing.kept[v] = rank;
+            mixing.corrections[upcoming * n + v] = static_cast<float>(mixed - rank);
+        }
+        double flow = outflow[v];
+        tally.change.add(mixed);
+        if (flow == 0.0) tally.dangling.add(mixed);
+        ranks[v] = mixed;
+        contributions[v] = static_cast<contribution_t>(mixed * flow);
+    }
+    return tally;
+}
