@@ -66,7 +66,7 @@ class Vertices(WrappedVertices):
 
         names, ids, fields = self.inner.names, self.inner.columns, self.fields
         if labels is not None:
-            frame = pandas.write(self.inner, ranks, rows, labels)
+            frame = self.inner.write(ranks, rows, labels)
             names = list(frame.columns[:-1])
             ids, rows = [frame[name].array for name in names], None
             fields = [*([None] if labels.rows is None else fields), *fields]

@@ -105,13 +105,35 @@ class Vertices(ColumnVertices):
         return pd.Series(np.arange(count))
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> pd.DataFrame:
-        return write(self, ranks, rows, labels)
+        import pandas as pd
+
+        names, columns = list(self.names), self.columns
+        if labels is not None:
+            each, rows = rows_of_seeds(ranks, rows)
+            if labels.rows is None:
+                seeds = [labels.column.array.take(each)]
+            else:
+                seeds = [column.take(labels.rows[each]) for column in columns]
+            names = [*self.seed_names(labels), *names]
+            columns, ranks = [*seeds, *(column.take(rows) for column in columns)], ranks.reshape(-1)
+        elif rows is not None:
+            columns = [column.take(rows) for column in columns]
+        names, columns = [*names, "pagerank"], [*columns, ranks]
+        if names == ["vertex", "pagerank"] and columns[0].dtype != object:
+            # Names that are set afterwards, and copies made here, take a quarter of the time of a dict of Series.
+            frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
+            frame.columns = _names().view()  # a view has a name of its own, which the user may change
+            return frame
+        # The type is said: pandas takes objects that are all strings for its string type.
+        named = zip(names, columns, strict=True)
+        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
     def write_ids(self) -> Any:
         import pandas as pd
 
-        columns = [pd.Series(ids.copy(), name=name) for name, ids in zip(self.names, self.columns, strict=True)]
-        return pd.DataFrame(dict(zip(self.names, columns, strict=True))) if len(columns) > 1 else columns[0]
+        named = zip(self.names, self.columns, strict=True)
+        columns = {name: pd.Series(ids.copy(), dtype=ids.dtype, name=name) for name, ids in named}
+        return pd.DataFrame(columns) if len(columns) > 1 else columns[self.names[0]]
 
 
 def accepts(frame: object) -> bool:
@@ -146,32 +168,6 @@ def read(
         label = f"column {columns.weight_name!r}"
         edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))
     return edges, Vertices(columns.vertex_names, arrays, kinds)
-
-
-def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> pd.DataFrame:
-    """Return a frame of the ranks: of all vertices, or of those at `rows`; with `labels`, of many seeds."""
-    import pandas as pd
-
-    names, columns = list(vertices.names), vertices.columns
-    if labels is not None:
-        each, rows = rows_of_seeds(ranks, rows)
-        if labels.rows is None:
-            seeds = [labels.column.array.take(each)]
-        else:
-            seeds = [column.take(labels.rows[each]) for column in columns]
-        names = [*vertices.seed_names(labels), *names]
-        columns, ranks = [*seeds, *(column.take(rows) for column in columns)], ranks.reshape(-1)
-    elif rows is not None:
-        columns = [column.take(rows) for column in columns]
-    names, columns = [*names, "pagerank"], [*columns, ranks]
-    if names == ["vertex", "pagerank"] and columns[0].dtype != object:
-        # Names that are set afterwards, and copies made here, take a quarter of the time that a dict of Series does.
-        frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
-        frame.columns = _names().view()  # a view has a name of its own, which the user may change
-        return frame
-    # The type is said: pandas takes objects that are all strings for its string type.
-    named = zip(names, columns, strict=True)
-    return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
 
 @cache
