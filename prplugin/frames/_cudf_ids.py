@@ -226,23 +226,23 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     """
     ends = list(zip(*parts, strict=True))
     m = len(ends[0][0])
-    factorised = [numbered_rows([_keys(column) for column in end]) for end in ends]
+    factorized = [numbered_rows([_keys(column) for column in end]) for end in ends]
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift
-        for (_, rows), (scale, shift) in zip(factorised, scales, strict=False)  # mostly without more vertices
+        for (_, rows), (scale, shift) in zip(factorized, scales, strict=False)  # mostly without more vertices
     ]
     order = cupy.argsort(cupy.concatenate(places))
     distinct = []
     for part, label in zip(parts, labels, strict=True):
-        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
+        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
         distinct.append(taken(_joined(columns, label), order))
     merged, first = numbered_rows(distinct)
     number = cupy.empty(order.size, index_dtype(first.size))
     number[order] = merged
-    bounds = np.cumsum([0, *(rows.size for _, rows in factorised)]).tolist()
+    bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
     numbers = [number[start:end] for start, end in pairwise(bounds)]
-    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorised, numbers, strict=True)]
+    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
     return codes, [taken(column, first) for column in distinct]
 
 

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, looked_up, pooled
+from prplugin.frames._pandas_objects import Pooled, factorized, first_rows, looked_up, pooled
 from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -85,17 +85,17 @@ def by_first_appearance(
     for part, kind in enumerate(kinds):
         if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
             parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
-    factorized = [
+    per_column = [
         _by_first_appearance(columns, label, strings=kind == "string")
         for columns, label, kind in zip(parts, labels[0], kinds, strict=True)
     ]
     if len(parts) == 1:
-        codes, array, places = factorized[0]
+        codes, array, places = per_column[0]
         return codes, [array], places
     # The tuples of codes, each as one integer.
-    keys = [codes.astype(np.int64) for codes in factorized[0][0]]
-    size = len(factorized[0][1])
-    for part_codes, values, _ in factorized[1:]:
+    keys = [codes.astype(np.int64) for codes in per_column[0][0]]
+    size = len(per_column[0][1])
+    for part_codes, values, _ in per_column[1:]:
         if size * len(values) > np.iinfo(np.int64).max:
             keys, distinct = _dictionary(keys)  # a further factor fits in 64 bits again
             size = distinct.size
@@ -105,7 +105,7 @@ def by_first_appearance(
     # The row of each vertex in the endpoints, one after the other.
     m = keys[0].size
     rows = np.where(places < 2 * m, places // 2 + places % 2 * m, places)
-    return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in factorized], places
+    return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
@@ -434,7 +434,7 @@ def _by_first_appearance(
     """Factorize one column of vertices: each endpoint on its own, and then the few distinct values of each together."""
     m = len(columns[0])
     try:
-        each = _factorised(columns, strings=strings)
+        each = _factorized(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
     merged, values = pd.factorize(in_common([plain(uniques) for _, uniques in each], label))
@@ -451,20 +451,20 @@ def _by_first_appearance(
     return all_codes, like_categories(values.take(order), columns), places[order]
 
 
-def _factorised(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
+def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
     """Factorize each column; Arrow does so with several columns at once."""
     found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
 
-    def factorise(nth: int, column: pd.Series | Pooled) -> None:
+    def factorize(nth: int, column: pd.Series | Pooled) -> None:
         if isinstance(column, Pooled):
-            found[nth] = column.factorised(strings=strings)
+            found[nth] = column.factorized(strings=strings)
         elif large and types.is_object_dtype(column.dtype):
-            found[nth] = factorised(column, strings=strings)
+            found[nth] = factorized(column, strings=strings)
         else:
             found[nth] = pd.factorize(_values(column))
 
     large = len(columns[0]) >= COMPILED_FROM
-    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorise)
+    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorize)
     return found
 
 
@@ -472,7 +472,7 @@ def in_common(arrays: list[Any], label: str) -> Any:
     """Concatenate arrays of one kind: in their common type, else in that of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
-    # The type is said each time: pandas takes objects that are all strings for its string type.
+    # With a dtype each time: pandas takes objects that are all strings for its string type.
     try:
         joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
     except (TypeError, ValueError, OverflowError) as error:

@@ -138,7 +138,7 @@ def _cast(array: Any, shared: Shared) -> Any:
 
 
 def _series(array: Any) -> pd.Series:
-    # The type is said: pandas takes objects that are all strings for its string type.
+    # With a dtype: pandas takes objects that are all strings for its string type.
     return pd.Series(array, dtype=array.dtype)
 
 

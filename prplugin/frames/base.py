@@ -144,7 +144,7 @@ class WrappedVertices:
 
     def convert(self, given: Any, what: str) -> Any:
         """Return what is given by vertex as the other adapter takes it."""
-        raise NotImplementedError
+        return given
 
     def wrap(self, frame: Any) -> Any:
         """Return a frame or a column of the other adapter as one of this."""

@@ -79,6 +79,6 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     n = len(graph.nodes)
     places = np.arange(n, dtype=index_dtype(n))
     if vertices.kinds == ["integer"]:
-        places = vertices.locate(pandas.id_columns(graph.nodes, None, "vertices")).astype(places.dtype)
+        places = vertices.located(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
     edges = Edges(places[graph.sources], places[graph.targets], weights, n)
     return Adjacency(edges if graph.directed else both_ways(edges)), vertices

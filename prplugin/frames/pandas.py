@@ -70,11 +70,7 @@ class Vertices(ColumnVertices):
         ids = _ids()
         for column, kind in zip(columns, self.kinds, strict=True):
             ids.check_kind(column, kind, what, ids.kind_of)
-        return self.locate(columns)
-
-    def locate(self, columns: list[pd.Series]) -> Integers:
-        """Return the position of each id, -1 where it is not a vertex; ids are of the kinds of the vertices."""
-        found: Integers = _ids().located(self.columns, columns, self.kinds)
+        found: Integers = ids.located(self.columns, columns, self.kinds)
         return found
 
     def described(self, rows: Integers) -> list[str]:
@@ -124,7 +120,7 @@ class Vertices(ColumnVertices):
             frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
             frame.columns = _names().view()  # a view has a name of its own, which the user may change
             return frame
-        # The type is said: pandas takes objects that are all strings for its string type.
+        # With a dtype: pandas takes objects that are all strings for its string type.
         named = zip(names, columns, strict=True)
         return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
