@@ -15,8 +15,8 @@ from prplugin.errors import (
     counted,
     listed,
 )
-from prplugin.frames import adapter_for, igraph, matrices, nodes, pandas
-from prplugin.frames.base import SeedValues, VertexAdapter
+from prplugin.frames import adapter_for, igraph, matrices, nodes
+from prplugin.frames.base import SeedValues, Vertices
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -50,12 +50,10 @@ STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iter
 
 
 class LocalGraph:
-    """The adjacency, the vertices, and the adapter that writes the ranks.
+    """The adjacency and the vertices.
 
     Parameters
     ----------
-    vertices : object
-        As the adapter holds them.
     weights : str
         Name of the weights, for messages.
     began : float
@@ -64,10 +62,8 @@ class LocalGraph:
         Whether more than one ranking may follow; if not, no history of the ranking is kept.
     """
 
-    def __init__(
-        self, adapter: VertexAdapter, adjacency: Adjacency, vertices: Any, weights: str, began: float, *, lasting: bool
-    ) -> None:
-        self._adapter, self.adjacency, self._vertices, self._lasting = adapter, adjacency, vertices, lasting
+    def __init__(self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool) -> None:
+        self.adjacency, self._vertices, self._lasting = adjacency, vertices, lasting
         self._timings: Kept = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
@@ -84,19 +80,20 @@ class LocalGraph:
             if adapter.place == "device":
                 compile_ahead(weighted=weighted)
             by_row = not how.directed or how.duplicates != "sum"
+            rows: Any  # Edges where by_row
             rows, vertices = adapter.read(frame, columns, how.vertices, by_row=by_row, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
             adjacency = Adjacency(rows if how.directed else both_ways(rows))
-            return cls(adapter, adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+            return cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
         """Read compressed rows or a sparse matrix."""
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
-        with runtime.allocating(matrix.place, gpu_of(matrix.rows)):
+        with runtime.allocating(matrix.place, gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
-            return cls(matrices, adjacency, vertices, matrix.names[2], began, lasting=True)
+            return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: Hashable) -> LocalGraph:
@@ -116,7 +113,7 @@ class LocalGraph:
     @classmethod
     def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
         adjacency, vertices = nodes.adjacency(graph)
-        return cls(pandas, adjacency, vertices, graph.label, began, lasting=True)
+        return cls(adjacency, vertices, graph.label, began, lasting=True)
 
     @property
     def n(self) -> int:
@@ -131,7 +128,7 @@ class LocalGraph:
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
         with self._allocating():
-            return self._adapter.write_ids(self._vertices)
+            return self._vertices.write_ids()
 
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
@@ -179,7 +176,7 @@ class LocalGraph:
             float(outcome.error_bound),
             method.name,
             time.perf_counter() - began,
-            partial(self._adapter.write, self._vertices),
+            self._vertices.write,
             options.top,
             outcome.order,
             # Nobody sees the ranking of a one-shot graph, except in an error.
@@ -197,7 +194,7 @@ class LocalGraph:
         began = time.perf_counter()
         adjacency = self.adjacency
         with self._allocating():
-            many = self._adapter.read_seeds(given.seeds, self._vertices, "seeds")
+            many = self._vertices.read_seeds(given.seeds, "seeds")
             seeds = Seeds(many.bounds, many.rows, _normalized(many))
             problem = Problem(adjacency, options.alpha, None, self._vector("dangling", given.dangling))
             start = self._vector("nstart", given.nstart)
@@ -227,7 +224,7 @@ class LocalGraph:
                 float(bounds.max()),
                 method.name,
                 time.perf_counter() - began,
-                partial(self._adapter.write, self._vertices, labels=many.labels),
+                partial(self._vertices.write, labels=many.labels),
                 options.top,
                 each_converged=converged,
                 each_iterations=iterations,
@@ -242,7 +239,7 @@ class LocalGraph:
         """Return a distribution over all vertices, divided by its sum."""
         if given is None:
             return None
-        values = self._adapter.read_values(given, self._vertices, what)
+        values = self._vertices.read_values(given, what)
         with np.errstate(over="ignore"):
             vector, sum_ = normalised(values)
         if sum_ == 0:
@@ -259,7 +256,7 @@ class LocalGraph:
             raise InvalidOptionError(
                 "certified=True proves the order of the highest of all vertices: leave out among, or certified."
             )
-        rows: Integers = self._adapter.read_positions(given.among, self._vertices, "among")
+        rows: Integers = self._vertices.read_positions(given.among, "among")
         return moved(rows, self.adjacency.place)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
@@ -285,7 +282,7 @@ class LocalGraph:
         @cache
         def twins() -> Twins:
             vectors = [
-                self._adapter.read_values(values, self._vertices, what)
+                self._vertices.read_values(values, what)
                 for what in ("personalization", "dangling")
                 if (values := getattr(given, what)) is not None
             ]

@@ -61,6 +61,12 @@ def test_without_a_cluster_the_partitions_are_brought_here():
     same(ranks, edges.pagerank(weight="w", personalization={3: 1}, top=7), 0)
 
 
+def test_vertices_without_a_cluster_have_the_type_of_the_ids():
+    with dask.config.set({"dataframe.convert-string": False}):
+        edges = dd.from_pandas(pd.DataFrame({"src": ["a", "b"], "dst": ["b", "a"]}, dtype=object), npartitions=1)
+    assert prplugin.Graph(edges).vertices.compute().dtype == object
+
+
 def test_many_seeds_without_a_cluster():
     edges = edges_of()
     frame = dd.from_pandas(edges, npartitions=4, sort=False)

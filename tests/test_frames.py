@@ -136,6 +136,14 @@ def test_dates_of_two_resolutions():
     assert ranks["vertex"].tolist() == [*edges["src"], *edges["dst"], pd.Timestamp("2027-01-01")]
 
 
+def test_vertices_have_the_type_of_the_ids():
+    for dtype in (object, "string", "str"):
+        edges = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "a"]}, dtype=dtype)
+        assert prplugin.Graph(edges).vertices.dtype == edges["src"].dtype
+        pairs = edges.assign(u=edges["dst"], v=edges["src"])
+        assert (prplugin.Graph(pairs, ["src", "u"], ["dst", "v"]).vertices.dtypes == edges["src"].dtype).all()
+
+
 def test_vertices_of_several_columns():
     edges = pd.DataFrame(
         {"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2], "w": [1.0, 2.0, 3.0]}

@@ -1,24 +1,31 @@
-"""Arrays of CuPy as columns of cuDF, and back: they share their memory. Imported once there is a cuDF frame.
+"""Columns of cuDF as CuPy arrays, and back: they share memory where they can. Imported once there is a cuDF frame.
 
-cuDF's constructors take whatever can be a column, and for a small one nearly all of their time to find out what it is.
+Columns are made by pylibcudf: cuDF's constructors accept so much that they are slow for small columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import cudf
 import cupy
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pylibcudf as plc
 
+from prplugin.errors import PageRankError
+from prplugin.frames import _pandas_numbers as host
+from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.strings import Strings
+from prplugin.types.edges import Floats, Integers
 
-__all__ = ["as_array", "as_frame", "as_series", "as_string_series", "as_strings"]
+DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 
 OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
-"""Of a column of strings; cuDF has the wider type where there are 2 GiB of them."""
+"""Types of the offsets of a column of strings: the wider from 2 GiB on."""
 
 
 def as_array(column: cudf.Series) -> Any:
@@ -29,13 +36,56 @@ def as_array(column: cudf.Series) -> Any:
     return column.values
 
 
+def missing_rows(column: cudf.Series) -> Integers:
+    """Return the rows of nulls, and of NaN among floats, which cuDF tells apart."""
+    missing = as_array(column.isna())
+    if column.dtype.kind == "f":
+        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
+    return cupy.flatnonzero(missing)
+
+
+def is_decimal(dtype: Any) -> bool:
+    """Return whether a column of this type holds decimals."""
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
+
+
+def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    """Return a column of cuDF or pandas as float64 on the GPU; raise `error` unless all are finite and non-negative.
+
+    Messages call the column `label`, and one of its values `noun`.
+    """
+    if isinstance(column, pd.Series):
+        return cupy.asarray(host.numbers(column, label, noun, error))
+    floats, owned, refuse = unchecked(column, label, noun, error)
+    refuse(floats)
+    return floats if owned else floats.copy()
+
+
+def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+    """Return a column of cuDF as float64, without a copy where it is, and without a check of the values."""
+    refuse = host.refusing(column, label, noun, error)
+    dtype = column.dtype
+    decimal = is_decimal(dtype)
+    if not decimal and dtype.kind not in "biuf":
+        name = (
+            "category" if isinstance(dtype, cudf.CategoricalDtype) else "string" if dtype == np.dtype(object) else dtype
+        )
+        raise error(f"{label} holds {name}, not real numbers. Cast it, for instance with .astype('float64').")
+    if column.null_count:
+        refuse(missing_rows(column), "missing or NaN", "Drop or fill them.")
+    array = as_array(column.astype("float64") if decimal else column)
+    floats = array.astype(np.float64, copy=False)
+    return GivenWeights(floats, decimal or floats is not array, partial(host.check_range, refuse=refuse))
+
+
 def as_series(array: Any) -> cudf.Series:
-    """Make a column of an array of numbers; NaN is no null."""
+    """Return an array of numbers as a column; NaN is not a null."""
     return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(array))
 
 
 def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
-    """Make a frame of arrays of numbers, one a column."""
+    """Return a frame of arrays of numbers, one per column."""
     table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in arrays.values()])
     return cudf.DataFrame.from_pylibcudf(table, {"columns": list(arrays)})
 
@@ -59,7 +109,7 @@ def as_strings(column: cudf.Series) -> Strings | None:
 
 
 def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
-    """Make a column of strings, in a type that cuDF has for them."""
+    """Return strings as a column of a string type of cuDF."""
     offsets = plc.Column.from_cuda_array_interface(strings.offsets)
     column = plc.Column(
         plc.DataType(plc.TypeId.STRING), strings.rows, plc.gpumemoryview(strings.chars), None, 0, 0, [offsets]

@@ -1,7 +1,7 @@
 """Columns of ids, in all the ways that cuDF can hold them. Imported once there is a cuDF frame.
 
-Ids that the caller gave in a list, a dict or a pandas object stay pandas columns until they are needed on the GPU: what
-they are is then said in the words, and found by the code, of the pandas adapter.
+Ids that the caller gave in a list, a dict or a pandas object stay pandas columns until they are needed on the GPU: the
+pandas adapter reads and describes them.
 """
 
 from __future__ import annotations
@@ -17,59 +17,41 @@ import pandas as pd
 import pyarrow as pa
 import pylibcudf as plc
 
-from prplugin.errors import InvalidEdgesError, counted, listed
+from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
-from prplugin.frames._cudf_arrays import as_array, as_series, as_string_series, as_strings
+from prplugin.frames._cudf_arrays import (
+    DECIMALS,
+    as_array,
+    as_series,
+    as_string_series,
+    as_strings,
+    is_decimal,
+    missing_rows,
+)
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.gpu.strings import number_strings
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = [
-    "check_kind",
-    "encode",
-    "has_width",
-    "integers",
-    "integers_like",
-    "is_decimal",
-    "kind_of",
-    "like_categories",
-    "located",
-    "missing_rows",
-    "numbered_by_first_appearance",
-    "numbered_rows",
-    "on_device",
-    "one_column",
-    "plain",
-    "taken",
-]
-
-DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
 def encode(
     ends: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Number the ids in the columns of each end, and add weights.
+    """Factorize the columns of each endpoint, and add weights, which are read once ids are known to be ids.
 
     Parameters
     ----------
     ends : list of lists of Series
-        Sources, destinations, and if there are more vertices, those; each of the same count of columns. Those of more
-        vertices may be pandas Series.
-    labels : list of lists of str
-        What messages call each column.
-    weights : function
-        Gives those of the edges, when ids are known to be ids.
+        Sources, destinations, and if there are more vertices, those, which may be pandas Series.
     grouped : bool
-        Whether edges are rather wanted by target than by row.
+        Whether edges are preferred by target, not by row.
 
     Returns
     -------
     edges : Edges or GroupedEdges
     columns : list of cuDF Series
-        The vertices in that order, column by column, in the type of the source's columns; a single one of plain
-        integers as an array.
+        The vertices, column by column, in the type of the source's columns; a single one of plain integers as an array.
     kinds : list of str
         The kind of ids in each column.
     """
@@ -94,13 +76,10 @@ def encode(
     return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
-def check_kind(column: Any, kind: str, what: str) -> None:
-    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's."""
-    host.check_kind(column, kind, what, kind_of)
-
-
 def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
-    """Give the position of each row of `columns` among `vertices`, -1 where there is none; `what` is for messages."""
+    """Return the position of each row of `columns` among `vertices`, -1 where there is none; `what` is for messages."""
+    for column, kind in zip(columns, kinds, strict=True):
+        host.check_kind(column, kind, what, kind_of)
     rows = cupy.full(len(columns[0]), -1, np.int64)
     if not len(vertices[0]):
         return rows
@@ -129,31 +108,11 @@ def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
     return column.take(rows).reset_index(drop=True)
 
 
-def missing_rows(column: cudf.Series) -> Integers:
-    """Find nulls, and NaN among floats, which cuDF tells apart."""
-    missing = as_array(column.isna())
-    if column.dtype.kind == "f":
-        missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
-    return cupy.flatnonzero(missing)
-
-
-def is_decimal(dtype: Any) -> bool:
-    """Say whether a column of this type holds decimals."""
-    arrow = getattr(dtype, "pyarrow_dtype", None)
-    return isinstance(dtype, DECIMALS) or (arrow is not None and pa.types.is_decimal(arrow))
-
-
 # --- kinds --------------------------------------------------------------------------------------------------------
 
 
 def kind_of(column: Any, label: str) -> str:
-    """Name what the ids of a column are; "empty" if it has none and no type either.
-
-    Raises
-    ------
-    InvalidEdgesError
-        For nulls, and for ids that cannot be compared with one another.
-    """
+    """Return the kind of ids in a column, "empty" without ids and type; refuse nulls and ids that do not compare."""
     if isinstance(column, pd.Series):
         return host.kind_of(column, label)
     dtype = column.dtype
@@ -162,13 +121,15 @@ def kind_of(column: Any, label: str) -> str:
         categories = cudf.Series(dtype.categories)
         return kind_of(categories if len(column) else categories.head(0), label)
     if dtype.kind == "f":
-        return _refuse_floats(column, label)
+        if len(column):
+            raise host.floats_refused(dtype, label, missing_rows(column))
+        return "empty"  # the type of an empty list
     _refuse_nulls(column, label)
     if not len(column) and dtype == np.dtype(object):
         return "empty"  # the type of a frame that was given no columns but their names
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
-        raise InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
+        raise host.unhashable_refused(dtype, label)
     if is_decimal(dtype):
         return "decimal.Decimal"
     if isinstance(dtype, cudf.IntervalDtype):
@@ -179,29 +140,13 @@ def kind_of(column: Any, label: str) -> str:
     return kinds.get(dtype.kind, "string")
 
 
-def _refuse_floats(column: cudf.Series, label: str) -> str:
-    if not len(column):
-        return "empty"  # the type of an empty list
-    missing = missing_rows(column)
-    hint = (
-        f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), "
-        "which may be why: drop them first."
-        if missing.size
-        else ""
-    )
-    raise InvalidEdgesError(
-        f"{label} holds {column.dtype} ids, which do not compare reliably.{hint} "
-        "Cast it with .astype('int64') or to strings."
-    )
-
-
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
         raise host.nulls_refused(missing_rows(column), label)
 
 
 def on_device(column: Any, label: str) -> cudf.Series:
-    """Bring a column of the host to the GPU."""
+    """Copy a column on the host to the GPU."""
     if isinstance(column, cudf.Series):
         return column
     try:
@@ -214,13 +159,13 @@ def on_device(column: Any, label: str) -> cudf.Series:
 
 
 def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
-    """Take integer ids out of columns, in the one integer type that holds all."""
+    """Return integer ids in the one type that holds all."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
     return host.in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def integers(column: Any, label: str) -> Integers:
-    """Take integer ids out of whatever holds them; without a copy from plain columns on the GPU."""
+    """Return integer ids as an array; without a copy from plain columns on the GPU."""
     if isinstance(column, pd.Series):
         return cupy.asarray(host.integers(column, label))
     if not len(column):  # of no type, or of floats
@@ -238,7 +183,7 @@ def has_width(column: Any) -> bool:
 
 
 def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
-    """Hold ids as the source's column holds them: plain, nullable, Arrow's or categorical."""
+    """Return ids in the type of the source's column: plain, nullable, Arrow's or categorical."""
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
         return like_categories(as_series(ids), columns)
@@ -255,22 +200,16 @@ def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
 def numbered_by_first_appearance(
     parts: list[list[cudf.Series]], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[cudf.Series]]:
-    """Number vertices of one column or several as they first appear, source before destination: codes, and columns.
+    """Factorize vertices in the order of first appearance, source before destination: return codes and columns.
 
-    Parameters
-    ----------
-    parts : list of lists of Series
-        For each column of a vertex, that of each end; integers in one type.
+    `parts` has, for each column of a vertex, that of each endpoint; integers in one type.
     """
     strings = _strings_by_first_appearance(parts[0]) if kinds == ["string"] else None
     return strings or _by_first_appearance(parts, labels[0])
 
 
 def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
-    """Number strings as `_by_first_appearance` does, by kernels of our own; None where these have no answer.
-
-    So it is where strings are categories, or where two strings are found to have one hash of 64 bits.
-    """
+    """Factorize strings by kernels of our own; None for categories, and where two strings have one hash of 64 bits."""
     columns = [strings for end in ends if (strings := as_strings(end)) is not None]
     filled = [end for end in ends if len(end)]
     numbered = number_strings(columns) if filled and len(columns) == len(ends) else None
@@ -281,57 +220,37 @@ def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers
 
 
 def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> tuple[list[Integers], list[cudf.Series]]:
-    """Number the vertices of sources, destinations and more as they first appear, source before destination.
+    """Factorize each endpoint on its own, and then the few distinct vertices of each together, by first appearance.
 
-    Each end is factorised on its own, and then the few distinct vertices of each together, in the order of where they
-    first appear: place 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
-
-    Parameters
-    ----------
-    parts : list of lists of Series
-        For each column of a vertex, that of each end.
-
-    Returns
-    -------
-    codes : list of arrays
-        For each end.
-    columns : list of Series
-        The distinct vertices, in order.
+    That is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
     """
     ends = list(zip(*parts, strict=True))
     m = len(ends[0][0])
-    factorised = [numbered_rows([_keys(column) for column in end]) for end in ends]
+    factorized = [numbered_rows([_keys(column) for column in end]) for end in ends]
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift
-        for (_, rows), (scale, shift) in zip(factorised, scales, strict=False)  # mostly without more vertices
+        for (_, rows), (scale, shift) in zip(factorized, scales, strict=False)  # mostly without more vertices
     ]
     order = cupy.argsort(cupy.concatenate(places))
     distinct = []
     for part, label in zip(parts, labels, strict=True):
-        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorised, strict=True)]
+        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
         distinct.append(taken(_joined(columns, label), order))
     merged, first = numbered_rows(distinct)
     number = cupy.empty(order.size, index_dtype(first.size))
     number[order] = merged
-    bounds = np.cumsum([0, *(rows.size for _, rows in factorised)]).tolist()
+    bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
     numbers = [number[start:end] for start, end in pairwise(bounds)]
-    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorised, numbers, strict=True)]
+    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
     return codes, [taken(column, first) for column in distinct]
 
 
 def numbered_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
-    """Number the distinct rows of some columns as they first appear.
+    """Factorize the rows of some columns in the order of first appearance: return codes, and where each first appears.
 
     cuDF's own `factorize` takes one column, and sorts what its join has put out of order; here each row is told where
-    to write its number.
-
-    Returns
-    -------
-    codes : array
-        The number of each row.
-    rows : array
-        Where each number first appears, ascending.
+    to write its code.
     """
     if not len(columns[0]):
         return cupy.empty(0, np.int32), cupy.empty(0, np.int32)
@@ -350,7 +269,7 @@ def numbered_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
 
 
 def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
-    """Give all pairs of equal rows of two tables of the same types, in no order."""
+    """Return all pairs of equal rows of two tables of the same types, in no order."""
     pairs = plc.join.inner_join(one, other, plc.types.NullEquality.EQUAL)
     return _rows(pairs[0]), _rows(pairs[1])
 
@@ -364,26 +283,26 @@ def _rows(column: plc.Column) -> Integers:
 
 
 def _keys(column: cudf.Series) -> cudf.Series:
-    """Give what tells the ids of one column apart: of categories, their codes."""
+    """Return what tells the ids of one column apart: of categories, their codes."""
     return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
 
 
 def plain(column: cudf.Series) -> cudf.Series:
-    """Take ids out of a categorical."""
+    """Return the ids of a categorical, and other columns as they are."""
     if not isinstance(column.dtype, cudf.CategoricalDtype):
         return column
     return taken(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
 
 
 def one_column(columns: list[Any], what: str) -> Any:
-    """Put ids of the host and of the GPU end to end."""
+    """Concatenate ids of the host and of the GPU."""
     if all(isinstance(column, pd.Series) for column in columns):
         return host.one_column(columns)
     return _joined([plain(on_device(column, what)) for column in columns], what)
 
 
 def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:
-    """Join columns of one kind into one: in their common type, else in that of the first."""
+    """Concatenate columns of one kind: in their common type, else in that of the first."""
     filled = [column for column in columns if len(column)] or columns[:1]
     cast = _in_one_type(filled, label)
     return cudf.concat(cast, ignore_index=True) if len(cast) > 1 else cast[0]
@@ -405,7 +324,7 @@ def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
 
 
 def _common_type(dtypes: list[Any]) -> Any:
-    """Give the type to compare ids of one kind in: the finest unit, the most digits, else the first type."""
+    """Return the type to compare ids of one kind in: the finest unit, the most digits, else the first type."""
     first = dtypes[0]
     if all(dtype == first for dtype in dtypes):
         return first
@@ -422,7 +341,7 @@ def _common_type(dtypes: list[Any]) -> Any:
 
 
 def like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
-    """Make distinct values categorical again where all columns are of one categorical type."""
+    """Return distinct values as categories again where all columns are of one categorical type."""
     like = columns[0].dtype
     if not isinstance(like, cudf.CategoricalDtype):
         return values

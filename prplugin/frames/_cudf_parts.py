@@ -1,7 +1,6 @@
-"""Parts of a cuDF frame that lies on several GPUs. Imported once there is one.
+"""Parts of a cuDF frame on several GPUs. Imports cuDF.
 
-Integer ids stay on the GPU. Of others, what is distinct in a part goes through the host, where `_pandas_parts` handles
-it; the edges themselves stay where they are.
+Edges and integer ids stay on the GPU. `_pandas_parts` handles other distinct ids of a part, copied to the host.
 """
 
 from __future__ import annotations
@@ -16,9 +15,16 @@ import pandas as pd
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
-from prplugin.frames._cudf_arrays import as_frame, as_series
-from prplugin.frames._cudf_numbers import numbers
-from prplugin.frames._pandas_parts import distinct, given_integers, located, owners, to_shared, together
+from prplugin.frames._cudf_arrays import as_frame, as_series, numbers
+from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
+    distinct,
+    given_integers,
+    located,
+    owners,
+    taken,
+    to_shared,
+    together,
+)
 from prplugin.frames.columns import Columns
 from prplugin.frames.cudf import column_of
 from prplugin.frames.parts import Facts, Shared, Typed
@@ -26,58 +32,30 @@ from prplugin.gpu.factorize import extremes, widened
 from prplugin.types.arrays import copied, moved, namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = [
-    "as_shared",
-    "by_first_appearance",
-    "distinct",
-    "end_to_end",
-    "ends_of",
-    "facts",
-    "framed",
-    "given_integers",
-    "in_order",
-    "integers_of",
-    "joined",
-    "located",
-    "named",
-    "owners",
-    "packed",
-    "place",
-    "read_weights",
-    "spelt",
-    "taken",
-    "to_shared",
-    "together",
-    "unpacked",
-    "write",
-]
-
 place = "device"
-
-taken = host.taken
 
 
 def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame:
-    """Join the parts of one worker; without any, give an empty frame like the others."""
+    """Concatenate the parts of one worker; without any, return an empty frame like the others."""
     if len(frames) == 1:
         return frames[0]
     return cudf.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
 def ends_of(frame: cudf.DataFrame, columns: Columns) -> list[list[cudf.Series]]:
-    """Take the columns of sources and of destinations."""
+    """Return the columns of sources and of destinations."""
     return [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
 
 
 def read_weights(frame: cudf.DataFrame, columns: Columns) -> Floats | None:
-    """Take the weights, if there are any, as float64."""
+    """Return the weights as float64, or None."""
     if columns.weight is None:
         return None
     return numbers(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 
 
 def facts(column: Any, label: str) -> Facts:
-    """Look at a column of ids, which may be one of pandas, given by the caller."""
+    """Return the facts about a column of ids, which may be one of pandas, given by the caller."""
     if isinstance(column, pd.Series):
         return host.facts(column, label)
     kind = ids.kind_of(column, label)
@@ -92,12 +70,12 @@ def facts(column: Any, label: str) -> Facts:
 
 
 def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
-    """Find what a column of a vertex is, from the facts of each end's parts; and in what type all are compared."""
+    """Return the kind of a column of a vertex, and the type in which all parts of both endpoints are compared."""
     return host.as_shared(ends, labels, ids.has_width)
 
 
 def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.Series:
-    """Join a column's pieces in the partitions, without loss; `shared` says what all of them are."""
+    """Concatenate a column's pieces in the partitions, without loss."""
     if len(columns) == 1:
         return columns[0]
     if all(column.dtype == columns[0].dtype for column in columns):
@@ -108,13 +86,13 @@ def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.S
 
 
 def framed(columns: list[Any]) -> cudf.DataFrame:
-    """Put columns in a frame, under their positions."""
+    """Return a frame whose columns are labelled by position."""
     series = [column if isinstance(column, cudf.Series) else as_series(column) for column in columns]
     return cudf.DataFrame(dict(enumerate(series)))
 
 
 def integers_of(column: Any, label: str, shared: Shared) -> Integers:
-    """Take integer ids in the type that all parts share."""
+    """Return integer ids in the type that all parts share."""
     values: Integers = ids.integers(column, label).astype(shared.common.dtype, copy=False)
     return values
 
@@ -122,17 +100,7 @@ def integers_of(column: Any, label: str, shared: Shared) -> Integers:
 def by_first_appearance(
     ends: list[list[Any]], labels: list[list[str]], shared: list[Shared]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Number the vertices of a part as they first appear in it.
-
-    Returns
-    -------
-    codes : list of CuPy arrays
-        For each end.
-    arrays : list of pandas arrays
-        The distinct vertices, column by column, in the types that all parts share.
-    places : array of NumPy
-        Where each first appears, as `prplugin.frames._pandas_ids.by_first_appearance` counts.
-    """
+    """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does; codes are CuPy arrays."""
     parts = [
         [
             as_series(integers_of(column, label[part], one))
@@ -156,7 +124,7 @@ def by_first_appearance(
 
 
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
-    """Spell out a few vertices for a message."""
+    """Return a few vertices as text, for messages."""
     if arrays and namespace(arrays[0]) is not np:
         few = [moved(array[cupy.asarray(rows)], "host") for array in arrays]
         return host.spelt(few, np.arange(len(rows)))
@@ -167,22 +135,22 @@ def spelt(arrays: list[Any], rows: Integers) -> list[str]:
 
 
 def packed(frame: cudf.DataFrame) -> pd.DataFrame:
-    """Give a frame as it can be sent to another worker."""
+    """Return a frame as it can be sent to another worker."""
     return frame.to_pandas()
 
 
 def unpacked(frame: pd.DataFrame, like: cudf.DataFrame) -> cudf.DataFrame:
-    """Take a frame that came from another worker."""
+    """Return a frame that came from another worker."""
     return cudf.DataFrame(frame).astype(dict(like.dtypes))
 
 
 def in_order(frame: cudf.DataFrame, rows: Integers) -> cudf.DataFrame:
-    """Give the rows of a frame in some order, counted anew."""
+    """Return the rows of a frame in some order, with a new index."""
     return frame.take(cupy.asarray(rows)).reset_index(drop=True)
 
 
 def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
-    """Hold distinct vertices as the columns of the edges do: as Series, a single one of plain integers as an array."""
+    """Return distinct vertices in the types of the columns of the edges, plain integers as an array."""
     return [_named(array, one) for array, one in zip(arrays, shared, strict=True)]
 
 
@@ -203,7 +171,7 @@ def _named(array: Any, shared: Shared) -> Any:
 
 
 def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> cudf.DataFrame:
-    """Put ranks in a frame whose rows are counted from `first`: all of them, or those at `rows`."""
+    """Return a frame of ranks, all or those at `rows`, whose index begins with `first`."""
     if rows is not None:
         rows = cupy.asarray(rows)
         columns, ranks = [column.take(rows) for column in columns], ranks[rows]

@@ -13,25 +13,10 @@ from pandas.api import types
 
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import Pooled, factorised, first_rows, looked_up, pooled
+from prplugin.frames._pandas_objects import Pooled, factorized, first_rows, looked_up, pooled
 from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
-
-__all__ = [
-    "arrow_plainly",
-    "check_kind",
-    "common_kind",
-    "encode",
-    "in_one_type",
-    "integers",
-    "integers_like",
-    "kind_of",
-    "located",
-    "plain_value",
-    "stored_plainly",
-]
-
 
 ARROW_FROM = 1 << 16
 """Rows from which Arrow factorizes integers faster than pandas."""
@@ -40,25 +25,25 @@ ARROW_FROM = 1 << 16
 def encode(
     ends: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Number the ids in the columns of each end.
+    """Factorize the columns of each endpoint.
 
     Parameters
     ----------
     ends : list of lists of Series
-        Sources, destinations, and if there are more vertices, those; each of the same count of columns.
+        Sources, destinations, and if there are more vertices, those; each of the same number of columns.
     labels : list of lists of str
-        What messages call each column.
+        Names of the columns, for messages.
     grouped : bool
-        Whether edges are rather wanted by target than by row.
+        Whether edges are preferred by target, not by row.
     lasting : bool
-        Whether the edges last longer than the columns, or may come back to them.
+        Whether the edges outlive the columns. If not, they may alias them.
 
     Returns
     -------
     edges : Edges or GroupedEdges
         Without weights.
     arrays : list of pandas arrays
-        The vertices in the order of the result, column by column, in the type of the source's columns.
+        The vertices, column by column, in the type of the source's columns.
     kinds : list of str
         The kind of ids in each column.
     """
@@ -84,40 +69,47 @@ def encode(
 def by_first_appearance(
     parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Number vertices of one column or several as they first appear, source before destination.
+    """Factorize vertices of one column or several in the order of first appearance, source before destination.
 
-    Parameters
-    ----------
-    parts : list of lists of Series
-        For each column of a vertex, that of each end.
-    labels : list of lists of str
-        What messages call each column of each end.
-    kinds : list of str
-        What each column of a vertex holds.
+    `parts` has, for each column of a vertex, that of each endpoint.
 
     Returns
     -------
     codes : list of arrays
-        For each end.
+        For each endpoint.
     arrays : list of pandas arrays
-        The distinct vertices, column by column; integers as one type of NumPy holds them.
+        The distinct vertices, column by column; integers in one NumPy type.
     places : array
         Where each vertex first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
     """
-    if len(parts) == 1 and kinds != ["integer"]:
-        codes, array, places = _by_first_appearance(parts[0], labels[0][0], strings=kinds == ["string"])
-        return codes, [array], places
     for part, kind in enumerate(kinds):
         if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
             parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
-    return _encode_tuples(parts, labels)
+    per_column = [
+        _by_first_appearance(columns, label, strings=kind == "string")
+        for columns, label, kind in zip(parts, labels[0], kinds, strict=True)
+    ]
+    if len(parts) == 1:
+        codes, array, places = per_column[0]
+        return codes, [array], places
+    # The tuples of codes, each as one integer.
+    keys = [codes.astype(np.int64) for codes in per_column[0][0]]
+    size = len(per_column[0][1])
+    for part_codes, values, _ in per_column[1:]:
+        if size * len(values) > np.iinfo(np.int64).max:
+            keys, distinct = _dictionary(keys)  # a further factor fits in 64 bits again
+            size = distinct.size
+        keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
+        size *= max(len(values), 1)
+    codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices", strings=False)
+    # The row of each vertex in the endpoints, one after the other.
+    m = keys[0].size
+    rows = np.where(places < 2 * m, places // 2 + places % 2 * m, places)
+    return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise unless the ids of a column are without nulls and of a kind that can be compared with the graph's.
-
-    `find` is the `kind_of` of the column's library.
-    """
+    """Raise unless ids have no nulls and the kind of the graph's; `find` is the `kind_of` of the column's library."""
     try:
         found = find(column, what)
     except InvalidEdgesError as error:
@@ -129,7 +121,7 @@ def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str
 
 
 def stored_plainly(column: pd.Series) -> pd.Series:
-    """Take ids or numbers out of sparse columns, and out of what pandas handles by halves of Arrow."""
+    """Return a column without sparse storage, and without types of Arrow that pandas handles in part."""
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
@@ -145,13 +137,7 @@ def stored_plainly(column: pd.Series) -> pd.Series:
 
 
 def arrow_plainly(column: Any, label: str) -> Any:
-    """Take values out of Arrow's extension types, runs, dictionaries, views and narrow decimals.
-
-    Raises
-    ------
-    InvalidEdgesError
-        For what pandas does not have.
-    """
+    """Decode Arrow's extension types, runs, dictionaries, views and narrow decimals; refuse what pandas lacks."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -177,7 +163,7 @@ def arrow_plainly(column: Any, label: str) -> Any:
 
 
 def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> Integers:
-    """Give the position of each row of `columns` among `vertices`, -1 where there is none."""
+    """Return the position of each row of `columns` among `vertices`, -1 where there is none."""
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
         if kind == "integer":  # through NumPy, exactly: pandas would compare some types as floats
@@ -195,19 +181,19 @@ def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> 
 
 
 def one_column(columns: list[pd.Series]) -> pd.Series:
-    """Put ids end to end: as they are if all are of one type, else as objects."""
+    """Concatenate ids: as they are if all are of one type, else as objects."""
     if any(column.dtype != columns[0].dtype for column in columns):
         columns = [pd.Series(np.asarray(plain(column.array), object)) for column in columns]
     return pd.concat(columns, ignore_index=True)
 
 
 def plain(array: Any) -> Any:
-    """Take ids out of a categorical."""
+    """Return the ids of a categorical, and other arrays as they are."""
     return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
 
 def plain_value(value: Any) -> Any:
-    """Take a scalar out of NumPy, whose repr names its type."""
+    """Return a NumPy scalar, whose repr names its type, as a Python one."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
@@ -215,7 +201,7 @@ def plain_value(value: Any) -> Any:
 
 
 def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
-    """Give the one kind of ids that all columns hold; `find` is the `kind_of` of their library."""
+    """Return the one kind of ids that all columns hold; `find` is the `kind_of` of their library."""
     kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
@@ -228,13 +214,7 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
 
 
 def kind_of(column: pd.Series | Pooled, label: str) -> str:
-    """Name what the ids of a column are; "empty" if it has none and no type either.
-
-    Raises
-    ------
-    InvalidEdgesError
-        For nulls, and for ids that cannot be compared with one another.
-    """
+    """Return the kind of ids in a column, "empty" without ids and type; refuse nulls and ids that do not compare."""
     if isinstance(column, Pooled):
         try:
             return kind_of(column.objects, label)
@@ -252,17 +232,7 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas' own type for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
-        missing = np.flatnonzero(column.isna())
-        hint = (
-            f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), "
-            "which may be why: drop them first."
-            if missing.size
-            else ""
-        )
-        raise InvalidEdgesError(
-            f"{label} holds {dtype} ids, which do not compare reliably.{hint} "
-            "Cast it with .astype('int64') or to strings."
-        )
+        raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
     _refuse_nulls(column, label)
     if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
         return "boolean"
@@ -284,9 +254,9 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Name a kind of Arrow's as that of the objects that it holds."""
+    """Return a kind of Arrow's as that of the objects that it holds."""
     if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
-        raise InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
+        raise unhashable_refused(dtype, label)
     names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
     return next((kind for name, kind in names.items() if str(dtype).startswith(name)), str(dtype))
 
@@ -307,13 +277,28 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
         raise refusal(InvalidEdgesError, RefusedRows(partial(_mixed, label), len(rows), rows, held))
     kind: type = kinds.iloc[0]
     if issubclass(kind, (float, complex, np.inexact)):
-        raise InvalidEdgesError(
-            f"{label} holds {kind.__name__} ids, which do not compare reliably. "
-            "Cast it with .astype('int64') or to strings."
-        )
+        raise floats_refused(kind.__name__, label)
     if kind.__hash__ is None:
-        raise InvalidEdgesError(f"{label} holds ids of type {kind.__name__}, which have no hash. Cast it to strings.")
+        raise unhashable_refused(kind.__name__, label)
     return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
+
+
+def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
+    """Return the error of floating-point ids, some of which may be missing."""
+    hint = ""
+    if missing is not None and missing.size:
+        hint = (
+            f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), which may "
+            "be why: drop them first."
+        )
+    return InvalidEdgesError(
+        f"{label} holds {dtype} ids, which do not compare reliably.{hint} Cast it with .astype('int64') or to strings."
+    )
+
+
+def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
+    """Return the error of ids without a hash."""
+    return InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
 
 
 def _refuse_nulls(column: pd.Series, label: str) -> None:
@@ -323,7 +308,7 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 
 
 def nulls_refused(missing: Integers, label: str) -> PageRankError:
-    """Make the error of null ids in some rows."""
+    """Return the error of null ids in some rows."""
     return refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
 
 
@@ -347,7 +332,7 @@ def _mixed(label: str, mixed: RefusedRows) -> str:
 
 
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
-    """Take integer ids out of columns, in the one integer type that holds all."""
+    """Return integer ids in the one type that holds all."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
     return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
@@ -355,8 +340,7 @@ def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Intege
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
     """Cast arrays of integers, NumPy's or CuPy's, to the one type that holds all.
 
-    Python's integers have no width of their own: a list of them, for which `widths` is False, widens the result only if
-    it must.
+    Python's integers, for which `widths` is False, have no width: they widen the result only if they must.
     """
     typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
@@ -381,7 +365,7 @@ def has_width(column: pd.Series | Pooled) -> bool:
 
 
 def integers(column: pd.Series | Pooled, label: str) -> Integers:
-    """Take integer ids out of whatever holds them; without a copy from NumPy-backed columns."""
+    """Return integer ids as an array; without a copy from NumPy-backed columns."""
     if isinstance(column, Pooled):
         each: Integers = integers(column.objects, label)[column.codes]
         return each
@@ -426,11 +410,10 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
 
 
 def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
-    """Hold ids as the source's column holds them: NumPy, nullable, Arrow, categorical or objects."""
+    """Return ids in the type of the source's column: NumPy, nullable, Arrow, categorical or objects."""
     like = columns[0].dtype
     if isinstance(like, pd.CategoricalDtype):
-        same = all(column.dtype == like for column in columns)
-        return pd.Categorical(ids, dtype=like) if same else pd.array(ids, dtype=ids.dtype)
+        return like_categories(pd.array(ids, dtype=ids.dtype), columns)
     if types.is_object_dtype(like):
         return pd.array(ids.tolist(), dtype=object)
     if isinstance(like, pd.ArrowDtype):
@@ -446,23 +429,12 @@ def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
 
 
 def _by_first_appearance(
-    columns: list[pd.Series | Pooled], label: str, *, strings: bool = False
+    columns: list[pd.Series | Pooled], label: str, *, strings: bool
 ) -> tuple[list[Integers], Any, Integers]:
-    """Number the values of sources, destinations and more vertices as they first appear, source before destination.
-
-    Each column is factorised on its own, and then the few distinct values of each together.
-
-    Returns
-    -------
-    codes : list of arrays
-    values : pandas array
-        The distinct values, in order.
-    places : array
-        Where each first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
-    """
+    """Factorize one column of vertices: each endpoint on its own, and then the few distinct values of each together."""
     m = len(columns[0])
     try:
-        each = _factorised(columns, strings=strings)
+        each = _factorized(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
     merged, values = pd.factorize(in_common([plain(uniques) for _, uniques in each], label))
@@ -479,28 +451,28 @@ def _by_first_appearance(
     return all_codes, like_categories(values.take(order), columns), places[order]
 
 
-def _factorised(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
-    """Number the values of each column as they first appear; Arrow does so with several columns at once."""
+def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
+    """Factorize each column; Arrow does so with several columns at once."""
     found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
 
-    def factorise(nth: int, column: pd.Series | Pooled) -> None:
+    def factorize(nth: int, column: pd.Series | Pooled) -> None:
         if isinstance(column, Pooled):
-            found[nth] = column.factorised(strings=strings)
+            found[nth] = column.factorized(strings=strings)
         elif large and types.is_object_dtype(column.dtype):
-            found[nth] = factorised(column, strings=strings)
+            found[nth] = factorized(column, strings=strings)
         else:
             found[nth] = pd.factorize(_values(column))
 
     large = len(columns[0]) >= COMPILED_FROM
-    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorise)
+    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorize)
     return found
 
 
 def in_common(arrays: list[Any], label: str) -> Any:
-    """Join arrays of one kind into one array: in their common type, else in that of the first."""
+    """Concatenate arrays of one kind: in their common type, else in that of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
-    # The type is said each time: pandas takes objects that are all strings for its string type.
+    # With a dtype each time: pandas takes objects that are all strings for its string type.
     try:
         joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
     except (TypeError, ValueError, OverflowError) as error:
@@ -522,50 +494,13 @@ def in_common(arrays: list[Any], label: str) -> Any:
 
 
 def _values(column: pd.Series) -> Any:
-    """Give the array of a column: NumPy's own, where pandas only wraps one."""
+    """Return the array of a column: NumPy's own, where pandas only wraps one."""
     wrapped = isinstance(column.dtype, np.dtype) and column.dtype.kind not in "mM"
     return column.to_numpy() if wrapped else column.array
 
 
 def like_categories(values: Any, columns: list[pd.Series]) -> Any:
-    """Make distinct values categorical again where all columns are of one categorical type."""
+    """Return distinct values as categories again where all columns are of one categorical type."""
     like = columns[0].dtype
     same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
     return pd.Categorical(values, dtype=like) if same else values
-
-
-def _encode_tuples(parts: list[list[pd.Series]], labels: list[list[str]]) -> tuple[list[Integers], list[Any], Integers]:
-    """Number vertices of several columns: number each column's values, and then the tuples of numbers."""
-    numbered = [_by_first_appearance(columns, labels[0][part]) for part, columns in enumerate(parts)]
-    keys = [codes.astype(np.int64) for codes in numbered[0][0]]
-    size = len(numbered[0][1])
-    for part_codes, values, _ in numbered[1:]:
-        if size * len(values) > np.iinfo(np.int64).max:
-            keys, size = _compacted(keys)
-        keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
-        size *= max(len(values), 1)
-    codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices")
-    arrays = []
-    m = keys[0].size
-    for part_codes, values, _ in numbered:
-        first = np.empty(places.size, np.int64)
-        for place, (column, rows) in enumerate(_split(places, m)):
-            first[rows] = part_codes[place][column]
-        arrays.append(values.take(first))
-    return codes, arrays, places
-
-
-def _split(places: Integers, m: int) -> list[tuple[Integers, Integers]]:
-    """Undo the numbering of places: for sources, destinations and more vertices, the rows there and where they go."""
-    edge = places < 2 * m
-    ends = (edge & (places % 2 == 0), edge & (places % 2 == 1))
-    parted = [(places[rows] // 2, np.flatnonzero(rows)) for rows in ends]
-    if not edge.all():
-        parted.append((places[~edge] - 2 * m, np.flatnonzero(~edge)))
-    return parted
-
-
-def _compacted(keys: list[Integers]) -> tuple[list[Integers], int]:
-    """Number the distinct keys, so that a further factor fits in 64 bits again."""
-    codes, values = pd.factorize(np.concatenate(keys))
-    return np.split(codes, np.cumsum([key.size for key in keys])[:-1]), len(values)

@@ -17,21 +17,14 @@ from prplugin.frames._pandas_ids import plain_value, stored_plainly
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["check_range", "numbers", "refusing"]
-
 Refuse: TypeAlias = Callable[[Integers, str, str], None]
-"""Raises for rows, with what they are and what to do about them."""
+"""Raises for some rows: takes the rows, what they are, and what to do about them."""
 
 
 def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
-    """Take finite numbers of at least 0 out of a column, as float64.
+    """Return a column as float64; raise `error` unless all are finite and non-negative.
 
-    Parameters
-    ----------
-    label, noun : str
-        What messages call the column and one of its values.
-    error : type
-        What is raised for anything else.
+    Messages call the column `label`, and one of its values `noun`.
     """
     column = stored_plainly(column)
     refuse = refusing(column, label, noun, error)
@@ -63,7 +56,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
 
 
 def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
-    """Give the function that raises for some rows of a column, with what they hold."""
+    """Return the function that raises for some rows of a column, with their values."""
 
     def refuse(rows: Integers, are: str, what_to_do: str) -> None:
         first = rows[:3].tolist()
@@ -82,7 +75,7 @@ def _values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRow
 
 
 def check_range(floats: Floats, refuse: Refuse) -> None:
-    """Refuse what is no finite number of at least 0, in an array of NumPy or CuPy."""
+    """Refuse values of a NumPy or CuPy array that are not finite and non-negative."""
     xp = namespace(floats)
     if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
         return
@@ -98,7 +91,7 @@ def _is_number(value: object) -> bool:
 
 
 def _float(value: Any) -> float:
-    """Cast a number: infinite past the range, NaN where there is none."""
+    """Cast a number: infinite out of range, NaN where there is none."""
     if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
         return np.nan
     try:

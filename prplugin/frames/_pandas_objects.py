@@ -1,4 +1,4 @@
-"""Large columns of Python objects, in which each object is looked at once. Imported once there is a pandas frame."""
+"""Large columns of Python objects, in which each object is hashed once. Imported once there is a pandas frame."""
 
 from __future__ import annotations
 
@@ -14,26 +14,19 @@ from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Integers
 
-__all__ = ["Pooled", "factorised", "first_rows", "looked_up", "pooled"]
-
 PIECE = 1 << 17
-"""Rows that are looked at in one go, to keep what is made of them small."""
+"""Rows per pass, which bounds temporary memory."""
 
-LOOKED_AT = 8
-"""One of so many rows tells whether objects repeat."""
+SAMPLED = 8
+"""One row in so many tells whether objects repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A column of objects, most of which are in several rows: the very same, not others equal to them.
+    """A column of objects, most of which are in several rows: identical, not just equal.
 
-    Attributes
-    ----------
-    column : Series
-    codes : array
-        For each row, which of `objects` it holds.
-    objects : Series
-        Each object once, in the order in which they first appear. Some of them may be equal.
+    `objects` has each object once, in the order of first appearance; some of them may be equal. `codes` has the
+    position of each row's object there.
     """
 
     column: pd.Series
@@ -45,17 +38,17 @@ class Pooled:
 
     @property
     def dtype(self) -> Any:
-        """As that of a Series."""
+        """Type of the column."""
         return self.column.dtype
 
-    def factorised(self, *, strings: bool) -> tuple[Integers, Any]:
-        """Do what `pandas.factorize` does with the column; `strings` says whether all are. It writes over the codes."""
-        numbers, values = factorised(self.objects, strings=strings)
+    def factorized(self, *, strings: bool) -> tuple[Integers, Any]:
+        """Factorize the column as `pandas.factorize` does; `strings` says whether all are. Overwrites the codes."""
+        numbers, values = factorized(self.objects, strings=strings)
         return looked_up(numbers, self.codes), values
 
 
-def factorised(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
-    """Do what `pandas.factorize` does with a column of objects; strings by their UTF-8, in half the time."""
+def factorized(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
+    """Factorize a column of objects as `pandas.factorize` does; strings by their UTF-8, in half the time."""
     objects = column.to_numpy()
     codes: Integers
     if strings:
@@ -71,7 +64,7 @@ def factorised(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
 
 
 def first_rows(codes: Integers, count: int) -> Integers:
-    """Give the row in which each of the codes 0, 1, ..., count - 1 first appears."""
+    """Return the row in which each of the codes 0, 1, ..., count - 1 first appears."""
     first = np.empty(count, np.int64)
     for begin in reversed(range(0, codes.size, PIECE)):
         rows = np.arange(begin, min(begin + PIECE, codes.size))
@@ -80,20 +73,20 @@ def first_rows(codes: Integers, count: int) -> Integers:
 
 
 def looked_up(table: Integers, codes: Integers) -> Integers:
-    """Replace codes by what a table has for each: in their place, if they may be written over and have its type."""
+    """Return ``table[codes]``: in place of the codes, if they are writeable and of its type."""
     if codes.dtype != table.dtype or not codes.flags.writeable:
         return table[codes]
     for begin in range(0, codes.size, PIECE):
-        # In bounds all of them: to say so keeps NumPy from a buffer of its own.
+        # All are in bounds; with mode="clip" NumPy needs no buffer.
         np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
     return codes
 
 
 def pooled(column: pd.Series) -> pd.Series | Pooled:
-    """Pool the objects of a large column in which they repeat; leave any other column as it is.
+    """Pool the objects of a large column in which they repeat; return any other column as it is.
 
-    What a frame has read, sorted, joined or taken from others holds few objects many times. To tell by its address
-    whether an object was there before is several times faster than to ask for its hash.
+    Frames that were read, sorted or joined hold few objects many times. To compare addresses is several times faster
+    than to hash the objects.
     """
     if not types.is_object_dtype(column.dtype) or len(column) < COMPILED_FROM:
         return column
@@ -102,7 +95,7 @@ def pooled(column: pd.Series) -> pd.Series | Pooled:
     threads = Threads(this_machine().threads)
     objects = column.to_numpy()
     addresses = np.asarray(_Addresses(objects))
-    some = addresses[: -(-addresses.size // LOOKED_AT)]
+    some = addresses[: -(-addresses.size // SAMPLED)]
     if 2 * factorize.number([some], threads)[1].size > some.size:
         return column
     (codes,), different = factorize.number([addresses], threads)
@@ -117,7 +110,7 @@ class _Addresses:
     """An array of objects as NumPy holds it: by address."""
 
     def __init__(self, objects: Any) -> None:
-        self._objects = objects  # lives as long as its addresses are looked at
+        self._objects = objects  # keeps the addresses valid
         self.__array_interface__ = {
             "version": 3,
             "typestr": np.dtype(np.intp).str,

@@ -15,31 +15,22 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids, narwhals
 from prplugin.frames.columns import Columns
 
-__all__ = ["File", "common_schema", "files_of"]
-
 
 @dataclass(frozen=True)
 class File:
-    """A file, and the types that the columns in use have there.
+    """A file, and the types that the columns in use have there."""
 
-    Attributes
-    ----------
-    fragment : pyarrow.dataset.ParquetFileFragment
-    schema : pyarrow.Schema
-    rows : int
-    """
-
-    fragment: Any
+    fragment: Any  # pyarrow.dataset.ParquetFileFragment
     schema: pa.Schema
     rows: int
 
     @property
     def where(self) -> str:
-        """What messages call the file."""
+        """Name of the file, for messages."""
         return f"file {self.fragment.path!r}"
 
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
-        """Read one row group after the other, in the types that all files have in common: see `common_schema`."""
+        """Read one row group after the other, in the types of `common_schema`."""
         with _errors_of(self.fragment):
             parts = self.fragment.split_by_row_group()
         for part in parts:
@@ -66,7 +57,7 @@ class File:
 
 @contextmanager
 def _errors_of(fragment: Any) -> Iterator[None]:
-    """Name the file that cannot be read."""
+    """Name the file in errors of reading it."""
     try:
         yield
     except MemoryError:
@@ -76,7 +67,7 @@ def _errors_of(fragment: Any) -> Iterator[None]:
 
 
 def files_of(dataset: ds.Dataset, columns: Columns, names: list[str]) -> list[File]:
-    """Look at the types of all files; the columns of `names` are those in use.
+    """Read the types of all files; the columns in use are `names`.
 
     Raises
     ------
@@ -120,15 +111,10 @@ def _refuse_other_spelling(name: str, value: object, path: str) -> None:
 
 
 def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> list[pa.Field | None]:
-    """Find the types in which row groups are read: for each column in use a field, None if each file's own.
+    """Return the types in which row groups are read: for each column in use a field, None if each file's own.
 
     The width of integers and floats, the unit of times and the digits of decimals are the greatest; so no value is
-    changed. Weights are read as they are.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        What the dataset says that the columns in use are.
+    changed. Weights are read as they are. `schema` is the dataset's, of the columns in use.
 
     Raises
     ------
@@ -142,7 +128,7 @@ def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> lis
             _refuse_weights_in_part(files, position, label)
             continue
         members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
-        if not members or field.type != members[0][0]:  # not taken from the first file, but said
+        if not members or field.type != members[0][0]:  # given by the caller, not taken from the first file
             members.append((field.type, "the dataset's schema", 1))
         members = [member for member in members if member[2]] or members[:1]
         _pandas_ids.common_kind(
@@ -160,7 +146,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _kind(kind: pa.DataType, label: str) -> str:
-    """Name the kind of ids that columns of a type hold, as the pandas adapter does."""
+    """Return the kind of ids that columns of a type hold, as the pandas adapter does."""
     kind = _plain(kind)
     if pa.types.is_floating(kind):
         return "float"
@@ -168,7 +154,7 @@ def _kind(kind: pa.DataType, label: str) -> str:
 
 
 def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
-    """Give the type that holds all values of some types of one kind; None for integers if there is none."""
+    """Return the type that holds all values of some types of one kind; None for integers if there is none."""
     kinds = [kind for kind in kinds if not pa.types.is_null(kind)] or kinds[:1]
     first = kinds[0]
     if all(kind == first for kind in kinds):

@@ -1,4 +1,4 @@
-"""Which columns hold the ends of the edges and their weights: the same rules for every frame library."""
+"""Columns of the endpoints and the weights: the same rules for every frame library."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptio
 __all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
-"""Looked for in this order when no columns are named."""
+"""Pairs of columns that are looked for in this order if none are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Positions of the columns in the frame, and the names to speak of them by.
-
-    Attributes
-    ----------
-    source, destination : lists of int
-        Of the same length; more than one where a vertex has several columns.
-    weight : int or None
-    source_names, destination_names : lists of column labels
-    weight_name : column label, or None
-    """
+    """Positions of the columns in the frame, and their names; several where a vertex has several columns."""
 
     source: list[int]
     destination: list[int]
@@ -36,18 +27,17 @@ class Columns:
 
     @property
     def vertex_names(self) -> list[Hashable]:
-        """How the result names its vertex columns: `vertex`, or the source's names where they are several."""
+        """Names of the vertex columns in the result: `vertex`, or the source's names where there are several."""
         return ["vertex"] if len(self.source) == 1 else self.source_names
 
     def alone(self) -> tuple[list[int], Columns]:
-        """Give the positions of the columns in use, and where each is in a frame of those alone."""
+        """Return the positions of the columns in use, and where each is in a frame of those alone."""
         used = sorted({*self.source, *self.destination, *([] if self.weight is None else [self.weight])})
-        at = {position: place for place, position in enumerate(used)}
         return used, replace(
             self,
-            source=[at[position] for position in self.source],
-            destination=[at[position] for position in self.destination],
-            weight=None if self.weight is None else at[self.weight],
+            source=[used.index(position) for position in self.source],
+            destination=[used.index(position) for position in self.destination],
+            weight=None if self.weight is None else used.index(self.weight),
         )
 
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:
@@ -64,7 +54,7 @@ class Columns:
             self,
             source=[_position(labels, name, where) for name in self.source_names],
             destination=[_position(labels, name, where) for name in self.destination_names],
-            weight=None if self.weight is None else _position(labels, self.weight_name, where),
+            weight=None if self.weight_name is None else _position(labels, self.weight_name, where),
         )
 
 
@@ -99,14 +89,7 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    return Columns(
-        [_position(labels, name) for name in sources],
-        [_position(labels, name) for name in destinations],
-        None if weight is None else _position(labels, weight),
-        sources,
-        destinations,
-        weight,
-    )
+    return Columns([], [], None, sources, destinations, weight).within(labels, "the frame")
 
 
 def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
@@ -148,7 +131,7 @@ def _same(label: Hashable, name: Hashable) -> bool:
         return False
 
 
-def _position(labels: Sequence[Hashable], name: Hashable, where: str = "the frame") -> int:
+def _position(labels: Sequence[Hashable], name: Hashable, where: str) -> int:
     found = positions(labels, name)
     if not found:
         raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}")

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError
+from prplugin.frames.base import full_name, is_a
 
 __all__ = ["edges_of"]
 
 
 def edges_of(graph: Any) -> dict[str, Any]:
-    """Give the arguments of `prplugin.Graph` that stand for a graph of cuGraph.
+    """Return the arguments of `prplugin.Graph` for a graph of cuGraph.
 
-    `view_edge_list` gives the rows that the graph was made of, repeated pairs included, of which a `cugraph.Graph` has
-    kept one, and of an undirected graph one way. `decompress_to_edgelist` gives what is in the graph.
+    `view_edge_list` has the rows that the graph was made of: pairs that a `cugraph.Graph` has dropped, and of an
+    undirected graph one way. `decompress_to_edgelist` has what is in the graph.
 
     Raises
     ------
     InvalidEdgesError
         If it is no graph of cuGraph, or spread over several GPUs, or has no list of edges.
     """
-    graph_type = getattr(sys.modules.get("cugraph"), "Graph", None)
-    if graph_type is None or not isinstance(graph, graph_type):
-        kind = type(graph)
-        raise InvalidEdgesError(
-            f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {kind.__module__}.{kind.__qualname__}."
-        )
+    if not is_a(graph, "cugraph", "Graph"):
+        raise InvalidEdgesError(f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {full_name(graph)}.")
     if graph.is_multi_gpu():
         raise InvalidEdgesError("the graph is spread over several GPUs: from_cugraph reads graphs on one.")
     if graph.edgelist is None:
@@ -55,7 +51,7 @@ def edges_of(graph: Any) -> dict[str, Any]:
 
 
 def _among(edges: Any, given: Any) -> bool:
-    """Say whether all edges of a graph are among those that it was made of, both by cuGraph's numbers."""
+    """Return whether all edges of a graph are among those that it was made of, both by cuGraph's numbers."""
     columns = ["src", "dst"]
     if "weight" in edges.columns:
         columns.append("weight")

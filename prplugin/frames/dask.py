@@ -1,7 +1,7 @@
 """Frames of Dask, of pandas or cuDF: partitions in, partitions out.
 
 With a `distributed.Client` the work is done where the partitions are, by `prplugin.distributed`. Without one they are
-brought into this process and ranked as one frame, and the result is a frame of one partition.
+ranked in this process as one frame, and the result has one partition.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import Labels, SeedValues, converted
+from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import Place
+from prplugin.types.edges import Floats
 
 __all__ = [
     "Collected",
@@ -38,13 +39,12 @@ __all__ = [
 
 
 def accepts(frame: object) -> bool:
-    """Say whether this is a frame of Dask."""
-    frame_type = getattr(sys.modules.get("dask.dataframe"), "DataFrame", None)
-    return frame_type is not None and isinstance(frame, frame_type)
+    """Return whether this is a frame of Dask."""
+    return is_a(frame, "dask.dataframe", "DataFrame")
 
 
 def client() -> Any:
-    """Give the client of a cluster that is in use here; None if there is none."""
+    """Return the client of the cluster in use, or None."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -58,39 +58,29 @@ def client() -> Any:
 
 
 def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
-    """Give the frame with the columns in use alone: others need not be read."""
+    """Return the frame with only the columns in use, so that others need not be read."""
     used, columns = columns.alone()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
 
 
 def refuse_absent_columns(frame: Any, columns: Columns) -> None:
-    """Raise if a column in use is absent from a partition: its own names may differ from those that Dask has for it."""
+    """Raise if a column in use is absent from a partition, whose labels may differ from those of the frame."""
     import dask
 
-    for partition, labels in enumerate(dask.compute(*map(dask.delayed(_labels), frame.to_delayed()))):
+    labels_of = dask.delayed(lambda partition: list(partition.columns))
+    for partition, labels in enumerate(dask.compute(*map(labels_of, frame.to_delayed()))):
         columns.within(labels, f"partition {partition}")
-
-
-def _labels(partition: Any) -> list[Hashable]:
-    return list(partition.columns)
 
 
 # --- with a cluster -------------------------------------------------------------------------------------------------
 
 
 def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
-    """Have the partitions computed on the workers, columns in use alone; or take what has been persisted there.
+    """Return futures of the partitions on the workers, an empty frame like them, and where it has the columns in use.
 
-    A task that did next to nothing to each would cost a call 18 ms: so long are messages held back to go together.
-
-    Returns
-    -------
-    partitions : list of futures
-    like : frame
-        An empty one, of the columns that they have.
-    columns : Columns
-        Where the columns in use are among those.
+    Persisted partitions are used as they are: a task that selects their columns takes 18 ms, for which the scheduler
+    delays messages. Of others only the columns in use are computed.
     """
     there = _persisted(client, frame)
     if there is not None:
@@ -100,46 +90,45 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
 
 
 def _persisted(client: Any, frame: Any) -> list[Any] | None:
-    """Give the partitions of a frame that are with a client's workers, or on their way; None if some are not."""
+    """Return the partitions of a frame that a client's workers have or are computing; None if some are not."""
     graph = dict(frame.__dask_graph__())
     found = [_behind(key, graph) for key in frame.__dask_keys__()]
     return found if all(getattr(task, "client", None) is client for task in found) else None
 
 
 def _behind(key: Any, graph: dict[Any, Any]) -> Any:
-    """Give the task, or the future, that a key stands for: its own, or that of the key that it is another name of."""
+    """Return the task or future of a key, which may be an alias."""
     task = graph[key]
     return _behind(task.target, graph) if hasattr(task, "target") and task.target in graph else task
 
 
 def parts_name(frame: Any) -> str:
-    """Name the module that handles the partitions of a frame."""
+    """Return the name of the module that handles the partitions of a frame."""
     for adapter in (cudf, pandas):
         if adapter.accepts(frame._meta):
             return f"prplugin.frames._{adapter.__name__.rpartition('.')[2]}_parts"
-    kind = type(frame._meta)
-    raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {kind.__module__}.{kind.__qualname__}.")
+    raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {full_name(frame._meta)}.")
 
 
 def parts(name: str) -> Any:
-    """Give that module, on a worker."""
+    """Return that module, on a worker."""
     return importlib.import_module(name)
 
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Take ids that the caller gave, one pandas Series a column, checked."""
+    """Return ids that the caller gave as one pandas Series per column, checked."""
     return _checked(pandas.id_columns(_local(given), names, what), what)
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Take values that the caller gave by vertex: columns of ids, checked, and float64."""
+    """Return values that the caller gave by vertex: columns of ids, checked, and float64."""
     given = _local(given)
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    columns, values = pandas.ids_and_numbers(given, names, what)
+    columns, values = pandas.Vertices(names, [], []).ids_and_numbers(given, what)
     return _checked(columns, what), values
 
 
@@ -152,13 +141,13 @@ def _checked(columns: list[Any], what: str) -> list[Any]:
 
 
 def _local(given: Any) -> Any:
-    """Bring what is Dask's into this process, and what is cuDF's to the host."""
-    given = given.compute() if hasattr(given, "__dask_graph__") else given
+    """Compute what is of Dask, and copy what is of cuDF to the host."""
+    given = _collected(given)
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
 def shares(columns: list[Any] | None, size: int) -> list[Any]:
-    """Cut columns into a share for each rank."""
+    """Split columns into a share per rank."""
     if columns is None:
         return [None] * size
     cuts = [len(columns[0]) * rank // size for rank in range(size + 1)]
@@ -168,7 +157,7 @@ def shares(columns: list[Any] | None, size: int) -> list[Any]:
 
 
 def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
-    """Cut values given by vertex into a share for each rank; with the entry at which each begins."""
+    """Split values given by vertex into a share per rank, with the entry at which each begins."""
     columns, values = given
     cuts = [values.size * rank // size for rank in range(size + 1)]
     return [
@@ -177,7 +166,7 @@ def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[l
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
-    """Make a frame of parts that lie on workers, whose rows are counted from one to the next."""
+    """Return a frame of parts on workers, whose index continues from one to the next."""
     import dask
     import dask.dataframe
 
@@ -195,34 +184,34 @@ def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Vertices:
-    """The vertices as the adapter of the partitions has them."""
+class _Vertices(WrappedVertices):
+    """The vertices as the adapter of the partitions has them; results have one partition."""
 
-    vertices: Any
+    inner: Any
 
-    def __len__(self) -> int:
-        return len(self.vertices)
+    def convert(self, given: Any, what: str) -> Any:
+        return _collected(given)
 
-    def described(self, rows: Integers) -> list[str]:
-        """Spell out the ids of some vertices for a message."""
-        described: list[str] = self.vertices.described(rows)
-        return described
+    def wrap(self, frame: Any) -> Any:
+        import dask.dataframe
+
+        with dask.config.set({"dataframe.convert-string": False}):  # it has the types that it is to have
+            return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
 class Collected:
-    """The adapter of frames that are brought into this process, around that of their partitions."""
+    """The adapter of frames that are computed in this process, around that of their partitions."""
 
     def __init__(self, frame: Any) -> None:
         self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
-        self.place = self._adapter.place
+        self.place: Place = self._adapter.place
 
-    def opened(self, frame: Any) -> tuple[Any, list[Hashable]]:
-        """Give the frame, and the names of its columns."""
-        return frame, list(frame.columns)
+    accepts = staticmethod(accepts)
+    opened = staticmethod(opened)
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
-        """Bring the columns in use into this process, and read them as one frame."""
+        """Compute the columns in use, and read them as one frame."""
         import dask
 
         used, columns_in_use = _in_use(frame, columns)
@@ -235,7 +224,7 @@ class Collected:
         return edges, _Vertices(known)
 
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
-        """Join partitions into one frame, of the columns in use alone; also say where these are."""
+        """Concatenate partitions to one frame of the columns in use; also return where these are."""
         handled = parts(self._parts)
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
         pieces, placed = ends_of_partitions(handled, frames, partitions, columns)
@@ -256,35 +245,6 @@ class Collected:
             destination=list(range(width, 2 * width)),
             weight=None if weights is None else 2 * width,
         )
-
-    def read_values(self, given: Any, vertices: _Vertices, what: str) -> Floats:
-        """Spread values given for some vertices over all of them."""
-        values: Floats = self._adapter.read_values(_collected(given), vertices.vertices, what)
-        return values
-
-    def read_seeds(self, given: Any, vertices: _Vertices, what: str) -> SeedValues:
-        """Return the distributions of many seeds."""
-        seeds: SeedValues = self._adapter.read_seeds(converted(given, _collected), vertices.vertices, what)
-        return seeds
-
-    def read_positions(self, given: Any, vertices: _Vertices, what: str) -> Integers:
-        """Return the positions of the vertices asked for, in the order given."""
-        rows: Integers = self._adapter.read_positions(_collected(given), vertices.vertices, what)
-        return rows
-
-    def write_ids(self, vertices: _Vertices) -> Any:
-        """Return the vertices as a column or a frame of one partition."""
-        import dask.dataframe
-
-        return dask.dataframe.from_pandas(self._adapter.write_ids(vertices.vertices), npartitions=1, sort=False)
-
-    def write(self, vertices: _Vertices, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        """Put the ranks in a frame of one partition."""
-        import dask.dataframe
-
-        written = self._adapter.write(vertices.vertices, ranks, rows, labels)
-        with dask.config.set({"dataframe.convert-string": False}):  # it has the types that it is to have
-            return dask.dataframe.from_pandas(written, npartitions=1, sort=False)
 
 
 def _collected(given: Any) -> Any:

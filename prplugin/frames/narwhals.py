@@ -15,61 +15,94 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
-from prplugin.frames.base import Labels, SeedValues, converted
+from prplugin.frames.base import Labels, WrappedVertices, full_name
 from prplugin.frames.columns import Columns
-from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
+from prplugin.types.arrays import Place
+from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = [
-    "Vertices",
-    "accepts",
-    "as_frame",
-    "as_pandas",
-    "common_field",
-    "opened",
-    "place",
-    "read",
-    "read_positions",
-    "read_seeds",
-    "read_values",
-    "series",
-    "write",
-    "write_ids",
-]
+__all__ = ["Vertices", "accepts", "as_frame", "as_pandas", "fields_of_vertices", "opened", "place", "read", "series"]
 
-place = "host"
+place: Place = "host"
 
 
 @dataclass(frozen=True)
-class Vertices:
+class Vertices(WrappedVertices):
     """The vertices as the pandas adapter has them.
 
     Attributes
     ----------
-    vertices : pandas.Vertices
+    inner : pandas.Vertices
     fields : list of pyarrow.Field or None
-        How the result holds each column: as all ends do, or, where these differ, as their common type in pandas.
+        How the result holds each column: as all endpoints do, or, where these differ, as their common type in pandas.
     backend : narwhals.Implementation
         The library of the result.
     """
 
-    vertices: pandas.Vertices
+    inner: pandas.Vertices
     fields: list[pa.Field | None]
     backend: Any
 
-    def __len__(self) -> int:
-        return len(self.vertices)
+    def convert(self, given: Any, what: str) -> Any:
+        import pandas as pd
 
-    def described(self, rows: Integers) -> list[str]:
-        """Spell out the ids of some vertices for a message."""
-        return self.vertices.described(rows)
+        converted = as_pandas(given, what)
+        if isinstance(converted, pd.Series) and converted is not given:
+            names = listed([repr(name) for name in [*self.inner.names, "values"]])
+            raise InvalidOptionError(
+                f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
+                f"{names}."
+            )
+        return converted
+
+    def read_positions(self, given: Any, what: str) -> Integers:
+        return self.inner.read_positions(as_pandas(given, what), what)
+
+    def write(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
+        import pyarrow as pa
+
+        names, ids, fields = self.inner.names, self.inner.columns, self.fields
+        if labels is not None:
+            frame = self.inner.write(ranks, rows, labels)
+            names = list(frame.columns[:-1])
+            ids, rows = [frame[name].array for name in names], None
+            fields = [*([None] if labels.rows is None else fields), *fields]
+        columns = [
+            _like(column if rows is None else column.take(rows), field)
+            for column, field in zip(ids, fields, strict=True)
+        ]
+        values = pa.array(ranks.reshape(-1).copy())  # what a frame holds is its own
+        schema = [
+            pa.field(name, column.type, metadata=None if field is None else field.metadata)
+            for name, column, field in zip(names, columns, fields, strict=True)
+        ]
+        schema.append(pa.field("pagerank", values.type))
+        return self.wrap(pa.table([*columns, values], schema=pa.schema(schema)))
+
+    def write_ids(self) -> Any:
+        import pyarrow as pa
+
+        columns = [_like(column, field) for column, field in zip(self.inner.columns, self.fields, strict=True)]
+        table = pa.table(columns, names=self.inner.names)
+        if len(columns) > 1:
+            return self.wrap(table)
+        if self.backend.is_pyarrow():
+            return table[0]
+        import narwhals as nw
+
+        return nw.from_arrow(table, backend=self.backend)[str(self.inner.names[0])].to_native()
+
+    def wrap(self, frame: pa.Table) -> Any:
+        import narwhals as nw
+
+        return frame if self.backend.is_pyarrow() else nw.from_arrow(frame, backend=self.backend).to_native()
 
 
 def accepts(frame: object) -> bool:
-    """Say whether this is a table that narwhals or Arrow knows. Dask's are not: they may be larger than the memory."""
+    """Return whether this is a table of narwhals or Arrow; Dask's are not, as they may be larger than the memory."""
     import narwhals as nw  # light, and the other adapters have said no
     import pyarrow as pa
 
@@ -82,7 +115,7 @@ def accepts(frame: object) -> bool:
 
 
 def opened(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Give the frame as narwhals or pyarrow has it, and the names of its columns."""
+    """Return the frame as one of narwhals or pyarrow, and its column labels."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -92,101 +125,21 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
     try:
         table = pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        kind = type(frame)
-        raise InvalidEdgesError(f"edges of type {kind.__module__}.{kind.__qualname__} are no table: {error}") from error
+        raise InvalidEdgesError(f"edges of type {full_name(frame)} are no table: {error}") from error
     return table, list(table.column_names)
 
 
-def read(
-    frame: Any, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Replace the ids of a frame by positions, as the pandas adapter does.
-
-    Parameters
-    ----------
-    frame : narwhals frame or pyarrow.Table
-        From `opened`.
-    """
+def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
+    """Factorize the endpoints of a narwhals frame or pyarrow.Table from `opened`, as the pandas adapter does."""
     used, columns = columns.alone()
     table, backend = _table(frame, used)
     vertices = as_pandas(vertices, "vertices")
-    edges, known = pandas.read(as_frame(table), columns, vertices, by_row=by_row, lasting=lasting)
-    fields = [
-        common_field([table.field(end) for end in ends]) if vertices is None else None
-        for ends in zip(columns.source, columns.destination, strict=True)
-    ]
-    return edges, Vertices(known, fields, backend)
-
-
-def read_values(given: object, vertices: Vertices, what: str) -> Floats:
-    """Spread values given for some vertices over all of them, 0 for the others, as the pandas adapter does."""
-    return pandas.read_values(_values_as_pandas(given, vertices, what), vertices.vertices, what)
-
-
-def read_seeds(given: Any, vertices: Vertices, what: str) -> SeedValues:
-    """Return the distributions of many seeds, as the pandas adapter does."""
-    given = converted(given, lambda one: _values_as_pandas(one, vertices, what))
-    return pandas.read_seeds(given, vertices.vertices, what)
-
-
-def read_positions(given: Any, vertices: Vertices, what: str) -> Integers:
-    """Return the positions of the vertices asked for, in the order given."""
-    return pandas.read_positions(as_pandas(given, what), vertices.vertices, what)
-
-
-def _values_as_pandas(given: Any, vertices: Vertices, what: str) -> Any:
-    """Give a frame of values by vertex as one of pandas, and anything else, but no column of values alone, as it is."""
-    import pandas as pd
-
-    as_given = given
-    given = as_pandas(given, what)
-    if isinstance(given, pd.Series) and given is not as_given:
-        names = listed([repr(name) for name in [*vertices.vertices.names, "values"]])
-        raise InvalidOptionError(
-            f"{what} is a column without an index: it must be a dict of vertex: value, or a frame with the columns "
-            f"{names}."
-        )
-    return given
-
-
-def write(vertices: Vertices, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
-    """Put the ranks of all vertices, or of those at `rows`, in a frame; of many seeds, as the pandas adapter does."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    names, ids, of_ids = vertices.vertices.names, vertices.vertices.columns, vertices.fields
-    if labels is not None:
-        frame = pandas.write(vertices.vertices, ranks, rows, labels)
-        names = list(frame.columns[:-1])
-        of_seeds = [None] if labels.rows is None else of_ids
-        ids, of_ids, rows = [frame[name].array for name in names], [*of_seeds, *of_ids], None
-        ranks = ranks.reshape(-1)
-    columns = [_like(column if rows is None else column.take(rows), of) for column, of in zip(ids, of_ids, strict=True)]
-    fields = [
-        pa.field(name, column.type, metadata=None if of is None else of.metadata)
-        for name, column, of in zip(names, columns, of_ids, strict=True)
-    ]
-    values = pa.array(ranks.copy())  # what a frame holds is its own
-    table = pa.table([*columns, values], schema=pa.schema([*fields, pa.field("pagerank", values.type)]))
-    return table if vertices.backend.is_pyarrow() else nw.from_arrow(table, backend=vertices.backend).to_native()
-
-
-def write_ids(vertices: Vertices) -> Any:
-    """Return the vertices as a column of the library, or as a frame where they have several columns."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    known = vertices.vertices
-    columns = [_like(column, field) for column, field in zip(known.columns, vertices.fields, strict=True)]
-    table = pa.table(columns, names=known.names)
-    if vertices.backend.is_pyarrow():
-        return table if len(columns) > 1 else table[0]
-    frame = nw.from_arrow(table, backend=vertices.backend)
-    return frame.to_native() if len(columns) > 1 else frame[str(known.names[0])].to_native()
+    edges, known = pandas.read(as_frame(table), columns, vertices, **how)
+    return edges, Vertices(known, fields_of_vertices(table.schema, columns, vertices), backend)
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
-    """Take some columns of a frame as Arrow has them; also say in which library the result is to come."""
+    """Return some columns of a frame as a table of Arrow, and the library of the result."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -209,7 +162,7 @@ def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
 
 
 def as_pandas(given: Any, what: str) -> Any:
-    """Give a frame and a column as those of pandas, and anything else, pandas' own included, as it is."""
+    """Return frames and columns as those of pandas, and anything else, pandas' own included, as it is."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -226,7 +179,7 @@ def as_pandas(given: Any, what: str) -> Any:
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
-    """Hold the columns of a table in a frame of pandas, under their positions."""
+    """Return a table as a frame of pandas whose columns are labelled by position."""
     import pandas as pd
 
     columns = zip(table.columns, table.column_names, strict=True)
@@ -235,7 +188,7 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def series(column: pa.ChunkedArray, label: str) -> pd.Series:
-    """Hold a column in pandas: without a copy, but for dictionaries, which become categories, and other encodings."""
+    """Return a column as a Series: dictionaries as categories, other encodings decoded, the rest without a copy."""
     import pandas as pd
     import pyarrow as pa
 
@@ -253,19 +206,23 @@ def series(column: pa.ChunkedArray, label: str) -> pd.Series:
     return pd.Series(pd.arrays.ArrowExtensionArray(arrow_plainly(column, label)))
 
 
-def common_field(fields: list[pa.Field | None]) -> pa.Field | None:
-    """Give the field that all are, without run-end encoding; None where they differ, or one is None."""
+def fields_of_vertices(fields: Sequence[pa.Field | None], columns: Columns, vertices: object) -> list[pa.Field | None]:
+    """Return the field of each column of a vertex: that of both endpoints, or None where it is not known or not one."""
+    pairs = zip(columns.source, columns.destination, strict=True)
+    return [None if vertices is not None else _common_field(fields[one], fields[other]) for one, other in pairs]
+
+
+def _common_field(one: pa.Field | None, other: pa.Field | None) -> pa.Field | None:
+    """Return the field that both are, without run-end encoding; None where they differ, or one is None."""
     import pyarrow as pa
 
-    known = [field for field in fields if field is not None]
-    first = known[0] if len(known) == len(fields) else None
-    if first is None or any(field.type != first.type or field.metadata != first.metadata for field in known):
+    if one is None or other is None or one.type != other.type or one.metadata != other.metadata:
         return None
-    return first.with_type(first.type.value_type) if pa.types.is_run_end_encoded(first.type) else first
+    return one.with_type(one.type.value_type) if pa.types.is_run_end_encoded(one.type) else one
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
-    """Give a column of pandas as one of Arrow, in the type of a field if there is one."""
+    """Return a column of pandas as one of Arrow, in the type of a field if there is one."""
     import pyarrow as pa
 
     array = pa.array(column)

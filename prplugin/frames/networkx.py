@@ -17,7 +17,7 @@ from prplugin.types.edges import Integers, index_dtype
 __all__ = ["compressed", "empty", "read"]
 
 SPARSE = 16
-"""Of the range that nodes lie in, if they are integers, to their number: up to that they are looked up in a table."""
+"""Ratio of the range of integer nodes to their number up to which a table finds their positions."""
 
 
 def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
@@ -47,21 +47,13 @@ def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Cal
     rows = [adjacency[node] for node in nodes]
     offsets = offsets_of(np.fromiter(map(len, rows), np.int64, len(rows)))
     indices = _positions(nodes, rows, int(offsets[-1]))
-    edges: Callable[[], Iterable[Any]]
+    entries = rows
     if graph.is_multigraph():
         # An entry of a row is a dict of parallel edges.
-        parallel = list(chain.from_iterable(row.values() for row in rows))
-        counts = np.fromiter(map(len, parallel), np.int64, len(parallel))
+        entries = list(chain.from_iterable(row.values() for row in rows))
+        counts = np.fromiter(map(len, entries), np.int64, len(entries))
         offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
-
-        def edges() -> Iterable[Any]:
-            return chain.from_iterable(entry.values() for entry in parallel)
-    else:
-
-        def edges() -> Iterable[Any]:
-            return chain.from_iterable(row.values() for row in rows)
-
-    return nodes, offsets, indices, edges
+    return nodes, offsets, indices, lambda: chain.from_iterable(entry.values() for entry in entries)
 
 
 def _plain(view: nx.Graph) -> nx.Graph:

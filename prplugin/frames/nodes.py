@@ -1,8 +1,7 @@
-"""Graphs of graph libraries: nodes, and edges that are numbered; their ranks come in a frame of pandas."""
+"""Graphs of graph libraries: nodes, and edges by position; their ranks come in a frame of pandas."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import pandas
+from prplugin.frames.base import full_name, is_a
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways
@@ -21,7 +21,7 @@ __all__ = ["NodeGraph", "adjacency", "check_type"]
 
 @dataclass(frozen=True)
 class NodeGraph:
-    """A graph as a graph library has it.
+    """A graph of a graph library.
 
     Attributes
     ----------
@@ -32,8 +32,7 @@ class NodeGraph:
     weights : list, optional
         Not checked yet. None: every edge counts 1.
     label : str
-        What messages call the weights.
-    directed : bool
+        Name of the weights, for messages.
     """
 
     nodes: list[Hashable]
@@ -46,14 +45,12 @@ class NodeGraph:
 
 def check_type(graph: object, library: str, constructor: str) -> None:
     """Raise unless this is a `Graph` of a library, which is loaded if it is."""
-    graph_type = getattr(sys.modules.get(library), "Graph", None)
-    if graph_type is None or not isinstance(graph, graph_type):
-        kind = type(graph)
-        raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {kind.__module__}.{kind.__qualname__}.")
+    if not is_a(graph, library, "Graph"):
+        raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
-    """Put the nodes in the order of the result, ascending for integers, and check the weights.
+    """Return the edges with the nodes in the order of the result, ascending for integers; check the weights.
 
     Raises
     ------
@@ -82,6 +79,6 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     n = len(graph.nodes)
     places = np.arange(n, dtype=index_dtype(n))
     if vertices.kinds == ["integer"]:
-        places = vertices.locate(pandas.id_columns(graph.nodes, None, "vertices")).astype(places.dtype)
+        places = vertices.located(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
     edges = Edges(places[graph.sources], places[graph.targets], weights, n)
     return Adjacency(edges if graph.directed else both_ways(edges)), vertices

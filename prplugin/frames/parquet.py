@@ -1,66 +1,53 @@
-"""Parquet files as edges, by their paths or as a dataset of pyarrow: read a row group at a time, and never all at once.
+"""Parquet files as edges, by their paths or as a dataset of pyarrow: read one row group at a time.
 
-Two passes over the columns in use: one finds the vertices and their degrees, one puts each edge in its place. Between
-them the host holds a row group, a few numbers and the id for each vertex, and in the end 4 bytes an edge (8 past 2**31
-vertices), 8 more with a weight; twice the 4 where rows are worked on first, for ``directed=False`` or `duplicates`. The
-pandas adapter reads each row group, so that ids mean the same as there, and errors read the same. Ranks come as a
-`pyarrow.Table`.
+Two passes over the columns in use: one finds the vertices and their degrees, one puts each edge in its place. The host
+holds a row group, the degrees and the id of each vertex, and in the end 4 bytes per edge (8 from 2**31 vertices on), 8
+more with a weight; another 4 where rows are needed first, for ``directed=False`` or `duplicates`. The pandas adapter
+reads each row group, so that ids and errors are the same as there. Ranks come as a `pyarrow.Table`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
+from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.narwhals import Vertices, read_positions, read_seeds, read_values, write, write_ids
 from prplugin.machine import COMPILED_FROM
+from prplugin.types.arrays import Place
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = [
-    "accepts",
-    "opened",
-    "place",
-    "read",
-    "read_positions",
-    "read_seeds",
-    "read_values",
-    "write",
-    "write_ids",
-]
+__all__ = ["accepts", "opened", "place", "read"]
 
-place = "host"
+place: Place = "host"
 
 
 @dataclass(frozen=True)
 class _Group:
-    """A row group: its rows by positions among its own vertices."""
+    """A row group: edges by position among its own vertices."""
 
     edges: Any
     vertices: pandas.Vertices
 
 
 def accepts(frame: object) -> bool:
-    """Say whether this is a path, or a dataset of pyarrow."""
-    if isinstance(frame, (str, os.PathLike)):
-        return True
-    dataset = sys.modules.get("pyarrow.dataset")
-    return dataset is not None and isinstance(frame, dataset.Dataset)
+    """Return whether this is a path, or a dataset of pyarrow."""
+    return isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset")
 
 
 def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
-    """Give the file, or the files in a folder, as a dataset, and the names of its columns."""
+    """Return the file, or the files in a folder, as a dataset, and its column labels."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -86,7 +73,7 @@ def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
 
 
 def _dataset(path: str) -> ds.Dataset:
-    """Open the files at a path; folders named `key=value` give columns, but where the files have these themselves."""
+    """Open the files at a path; folders named `key=value` give columns, unless the files have these themselves."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -98,16 +85,8 @@ def _dataset(path: str) -> ds.Dataset:
 
 def read(
     frame: ds.Dataset, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Replace the ids of a dataset by positions, as the pandas adapter does.
-
-    Parameters
-    ----------
-    frame : pyarrow.dataset.Dataset
-        From `opened`.
-    lasting : bool, default True
-        Of no account: edges never come back to the files.
-    """
+) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
+    """Factorize the endpoints of a dataset from `opened`; edges never alias its columns."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -131,23 +110,21 @@ def read(
         [field or pa.field(name, pa.int64()) for field, name in zip(common, names, strict=True)]
     ).empty_table()
     more = _read(none, columns, narwhals.as_pandas(vertices, "vertices"), 0)
-    found = _found(groups(), more, [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)])
-    weighted = columns.weight is not None
+    labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
+    integers = more.vertices.kinds == ["integer"]
+    found = _Integers(more.vertices, labels) if integers else _Others(more.vertices, labels)
+    for group in chain(groups(), [more]):
+        found.add(group)
+    found.settle()
     put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
-    edges = put(groups(), found, weighted=weighted)
-    fields = (
-        [None] * len(columns.source)
-        if vertices is not None
-        else [
-            narwhals.common_field([common[end] for end in ends])
-            for ends in zip(columns.source, columns.destination, strict=True)
-        ]
-    )
-    return edges, Vertices(found.vertices(), fields, nw.Implementation.PYARROW)
+    edges = put(groups(), found, weighted=columns.weight is not None)
+    known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
+    fields = narwhals.fields_of_vertices(common, columns, vertices)
+    return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW)
 
 
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
-    """Read the rows of a row group, the first of which is that row of all."""
+    """Read a row group whose first row is `first_row` of the dataset."""
     try:
         return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, by_row=True))
     except PageRankError as error:
@@ -160,64 +137,34 @@ def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -
 # --- the vertices of all ------------------------------------------------------------------------------------------
 
 
-def _found(groups: Iterator[_Group], more: _Group, labels: list[str]) -> _Found:
-    """Find the vertices of all row groups and, after those, `more`; also their degrees."""
-    found = (_Integers if more.vertices.kinds == ["integer"] else _Others)(more, labels)
-    for group in groups:
-        found.add(group)
-    found.add(more)
-    found.settle()
-    return found
-
-
 class _Found:
-    """Vertices that row groups have named.
+    """Vertices that row groups have named; `like` has their kinds and types.
 
     Attributes
     ----------
     m : int
-        How many edges there are.
+        Number of edges.
     in_degrees, out_degrees : arrays of n int64
-        Once `settle` is called.
+        Complete after `settle`.
     """
 
-    def __init__(self, like: _Group, labels: list[str]) -> None:
+    def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
         self.m = 0
-        self._labels = labels
         self.in_degrees = self.out_degrees = np.empty(0, np.int64)
-        self._like = like.vertices
-
-    def add(self, group: _Group) -> None:
-        """Enter the vertices of a row group."""
-        raise NotImplementedError
-
-    def settle(self) -> None:
-        """Bring together what was entered."""
-
-    def positions(self, vertices: pandas.Vertices) -> Integers:
-        """Give the position of each vertex of a row group that was entered."""
-        raise NotImplementedError
-
-    def columns(self) -> list[Any]:
-        """Give the ids of all, as arrays of pandas."""
-        raise NotImplementedError
+        self._like, self._labels = like, labels
 
     @property
     def n(self) -> int:
-        """How many vertices there are, once `settle` is called."""
+        """Number of vertices."""
         return self.in_degrees.size
-
-    def vertices(self) -> pandas.Vertices:
-        """Give all as the pandas adapter has them."""
-        return pandas.Vertices(self._like.names, self.columns(), self._like.kinds)
 
 
 class _Integers(_Found):
     """Integer ids, in ascending order."""
 
-    def __init__(self, like: _Group, labels: list[str]) -> None:
+    def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
         super().__init__(like, labels)
-        self._seen: list[tuple[Integers, ...]] = [(_plain(like.vertices)[:0], self.in_degrees, self.out_degrees)]
+        self._seen: list[tuple[Integers, ...]] = [(_plain(like)[:0], self.in_degrees, self.out_degrees)]
         self._waiting = 0
 
     def add(self, group: _Group) -> None:
@@ -229,13 +176,17 @@ class _Integers(_Found):
             self.settle()
 
     def settle(self) -> None:
+        """Merge what was added."""
         seen, *degrees = zip(*self._seen, strict=True)
         ids, counts = _in_one_type(list(seen), self._labels), [np.concatenate(column) for column in degrees]
         self._ids, places = np.unique(ids, return_inverse=True)
-        self.in_degrees, self.out_degrees = (_added(places, count, self._ids.size) for count in counts)
+        self.in_degrees, self.out_degrees = np.zeros((2, self._ids.size), np.int64)
+        for sums, count in zip((self.in_degrees, self.out_degrees), counts, strict=True):
+            np.add.at(sums, places, count)
         self._seen, self._waiting = [(self._ids, self.in_degrees, self.out_degrees)], 0
 
     def positions(self, vertices: pandas.Vertices) -> Integers:
+        """Return the position of each vertex of a row group that was added."""
         found: Integers = np.searchsorted(self._ids, _plain(vertices).astype(self._ids.dtype, copy=False))
         return found
 
@@ -250,10 +201,10 @@ class _Integers(_Found):
 class _Others(_Found):
     """Ids of any other kind, or of several columns, as they first appear."""
 
-    def __init__(self, like: _Group, labels: list[str]) -> None:
+    def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
         super().__init__(like, labels)
         self._known: dict[Any, int] = {}
-        self._new: list[list[Any]] = [[column[:0]] for column in like.vertices.columns]
+        self._new: list[list[Any]] = [[column[:0]] for column in like.columns]
 
     def add(self, group: _Group) -> None:
         edges = group.edges
@@ -265,12 +216,13 @@ class _Others(_Found):
                 new.append(place)
         for parts, column in zip(self._new, group.vertices.columns, strict=True):
             parts.append(column.take(np.array(new, np.int64)))
-        places, n = self.positions(group.vertices), len(self._known)
-        more = np.zeros(n - self.n, np.int64)
-        for name, count in zip(("in_degrees", "out_degrees"), _degrees(edges), strict=True):
-            counts = np.append(getattr(self, name), more)
+        places, more = self.positions(group.vertices), np.zeros(len(self._known) - self.n, np.int64)
+        self.in_degrees, self.out_degrees = (np.append(counts, more) for counts in (self.in_degrees, self.out_degrees))
+        for counts, count in zip((self.in_degrees, self.out_degrees), _degrees(edges), strict=True):
             counts[places] += count  # each vertex of a row group is there once
-            setattr(self, name, counts)
+
+    def settle(self) -> None:
+        """Do nothing: each row group is merged at once."""
 
     def positions(self, vertices: pandas.Vertices) -> Integers:
         return np.fromiter((self._known[key] for key in _keys(vertices)), np.int64, len(vertices))
@@ -315,7 +267,7 @@ def _keys(vertices: pandas.Vertices) -> Iterable[Any]:
 
 
 def _comparable(column: Any) -> Any:
-    """Hold times of day as integers, since Python's have no nanoseconds."""
+    """Return times of day as integers, since Python's have no nanoseconds."""
     import pyarrow as pa
 
     kind = getattr(column.dtype, "pyarrow_dtype", None)
@@ -328,17 +280,11 @@ def _degrees(edges: Any) -> tuple[Integers, Integers]:
     return np.bincount(edges.destination, minlength=edges.n), np.bincount(edges.source, minlength=edges.n)
 
 
-def _added(places: Integers, counts: Integers, n: int) -> Integers:
-    sums = np.zeros(n, np.int64)
-    np.add.at(sums, places, counts)
-    return sums
-
-
 # --- the edges ----------------------------------------------------------------------------------------------------
 
 
-def _by_row(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> Edges:
-    """Put the edges row by row."""
+def _by_row(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
+    """Return the edges by row."""
     source, destination = np.empty((2, found.m), index_dtype(found.n))
     weights = np.empty(found.m) if weighted else None
     begin = 0
@@ -352,8 +298,8 @@ def _by_row(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> Edges
     return Edges(source, destination, weights, found.n)
 
 
-def _by_target(groups: Iterator[_Group], found: _Found, *, weighted: bool) -> GroupedEdges:
-    """Put each edge in its place by target."""
+def _by_target(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> GroupedEdges:
+    """Return the edges grouped by target."""
     from prplugin.cpu.pieces import EdgesInPieces  # imports Numba
 
     pieces = EdgesInPieces(found.in_degrees, found.out_degrees, weighted=weighted)

@@ -1,6 +1,6 @@
-"""What is known of a column of ids of which each of several workers holds a part.
+"""Columns of ids in the partitions of a frame: their kinds and types, which workers exchange.
 
-`_pandas_parts` and `_cudf_parts` hold what workers do with their parts; both have the same functions.
+`_pandas_parts` and `_cudf_parts` have the same functions, which workers call for their partitions.
 """
 
 from __future__ import annotations
@@ -18,23 +18,16 @@ __all__ = [
     "Facts",
     "Shared",
     "Typed",
-    "called",
     "ends_of_partitions",
     "facts_of_partitions",
     "joined_ends",
-    "of_each",
     "weights_of_partitions",
 ]
 
 
 @dataclass(frozen=True)
 class Typed:
-    """What is known of the type of a column, where there is no column.
-
-    Attributes
-    ----------
-    dtype : type
-    """
+    """The type of a column that is elsewhere."""
 
     dtype: Any
 
@@ -46,13 +39,13 @@ class Facts:
     Attributes
     ----------
     kind : str
-        "integer", "string", ...; "empty" if it has no ids and no type either.
+        "integer", "string", ...; "empty" without ids and type.
     rows : int
     like : Typed
     sample : array
         The least and the greatest integer; of other kinds the first id. Empty if there are none.
     where : str
-        What messages call the part, if they name it.
+        Name of the part, for messages.
     """
 
     kind: str
@@ -61,18 +54,22 @@ class Facts:
     sample: Any
     where: str = ""
 
+    def called(self, label: str) -> str:
+        """Return the name of the column, with its type in this part, for messages."""
+        return f"{label} of {self.where} ({self.like.dtype})" if self.where else label
+
 
 @dataclass(frozen=True)
 class Shared:
-    """A column of vertices, as all parts and both ends have it.
+    """A column of vertices in all parts and both endpoints.
 
     Attributes
     ----------
     kind : str
     common : array
-        Of the type in which ids are compared, with at most one of them.
+        At most one id, in the type in which ids are compared.
     likes : list of Typed
-        Those of the parts that have rows, and one at least for each end.
+        Those of the parts that have rows, and at least one per endpoint.
     """
 
     kind: str
@@ -80,25 +77,11 @@ class Shared:
     likes: list[Any]
 
 
-def called(fact: Facts, label: str) -> str:
-    """Name a column in one part of a frame, with its type there, for a message."""
-    return f"{label} of {fact.where} ({fact.like.dtype})" if fact.where else label
+def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
+    """Call a function with an item per partition; its errors then name the partition, or rows of the frame.
 
-
-def of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
-    """Call a function with something of each partition; its errors then name the partition, or rows of the frame.
-
-    Parameters
-    ----------
-    partitions : list of int
-        Which they are.
-    starts : list of int
-        The row of the frame at which each partition begins.
-
-    Raises
-    ------
-    PageRankError
-        The first; where it speaks of rows, of those of all partitions.
+    Partitions begin at the rows `starts` of the frame. The first error is raised; one of rows, for those of all
+    partitions.
     """
     done, errors = [], []
     for item, partition, start in zip(items, partitions, starts, strict=True):
@@ -119,15 +102,7 @@ def of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], s
 def ends_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], columns: Columns
 ) -> tuple[list[Any], list[Columns]]:
-    """Take the columns of sources and of destinations out of each partition, by name.
-
-    Returns
-    -------
-    ends : list of lists of lists of Series
-        For each partition.
-    placed : list of Columns
-        Where the columns in use are in each partition.
-    """
+    """Return the columns of sources and of destinations of each partition, and where they are in each."""
     placed = [
         columns.within(list(frame.columns), f"partition {partition}")
         for frame, partition in zip(frames, partitions, strict=True)
@@ -138,8 +113,8 @@ def ends_of_partitions(
 def facts_of_partitions(
     parts: Any, ends: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[Facts]]]:
-    """Look at the columns of ids in each partition."""
-    found = of_each(
+    """Return the facts about the columns of ids in each partition."""
+    found = _of_each(
         lambda pair: [
             [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # more vertices are in no partition
@@ -155,7 +130,7 @@ def facts_of_partitions(
 
 
 def joined_ends(parts: Any, pieces: list[Any], shared: list[Shared], labels: list[list[str]]) -> list[list[Any]]:
-    """Join what `ends_of_partitions` took out of some: sources and destinations, column by column."""
+    """Concatenate the columns from `ends_of_partitions`: sources and destinations, column by column."""
     return [
         [
             parts.end_to_end([ends[end][column] for ends in pieces], one, labels[end][column])
@@ -168,10 +143,10 @@ def joined_ends(parts: Any, pieces: list[Any], shared: list[Shared], labels: lis
 def weights_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], placed: list[Columns], starts: list[int]
 ) -> Floats | None:
-    """Take the weights of some partitions, one at least, as float64; None if edges have none."""
+    """Return the weights of at least one partition as float64; None if edges have none."""
     if placed[0].weight is None:
         return None
     pairs = list(zip(frames, placed, strict=True))
-    each: list[Floats] = of_each(lambda pair: parts.read_weights(*pair), pairs, partitions, starts)
+    each: list[Floats] = _of_each(lambda pair: parts.read_weights(*pair), pairs, partitions, starts)
     joined: Floats = each[0] if len(each) == 1 else namespace(each[0]).concatenate(each)
     return joined
