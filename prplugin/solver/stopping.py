@@ -26,7 +26,7 @@ def is_met(options: Options, sums: Sums, bound: Any, n: int) -> Any:
         case "vertex":
             return sums.largest <= options.tol
         case "networkx":
-            return sums.change <= n * options.tol
+            return sums.change < n * options.tol  # strictly, as in NetworkX
     return sums.change <= options.tol
 
 
