@@ -12,15 +12,11 @@ from running import param
 from test_expanded import IN_DEGREES, graph, row_sums
 
 from prplugin.graph.problem import Problem
-from prplugin.machine import this_machine
 from prplugin.methods import persistent
 from prplugin.methods.base import Ending, LaunchStep
 from prplugin.methods.engines import gpu_merge
-from prplugin.methods.registry import methods
-from prplugin.numerics.extrapolation import WINDOW
 from prplugin.numerics.rounding import StepChain
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.host_window import HostWindow
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85
@@ -138,27 +134,3 @@ def test_going_back_gives_the_same_bits(method):
     assert [sums.change for sums in step.many(7)] == after
     step.rewind(4)
     assert [step().change for _ in range(3)] == after[4:]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
-def test_a_window_on_the_gpu_leaps_where_one_on_the_host_does(method):
-    import cupy
-
-    from prplugin.solver.device_window import DeviceWindow
-
-    adjacency = graph([(7 * row) % 23 for row in range(1500)], weighted=False)
-    step = methods()[method].prepare(Problem(adjacency, 0.99), this_machine())
-    step.start(np.random.default_rng(2).dirichlet(np.ones(adjacency.n)))
-    window, host = DeviceWindow(step), HostWindow(step.ranks().get())
-    for length in (5, WINDOW - 5):
-        for _ in range(length):
-            step()
-            host.add(step.ranks().get())
-            window.add(step.ranks())
-    assert window.left == host.left == 0
-    np.testing.assert_array_equal(cupy.asnumpy(window.last), host.last)
-    leap, other = window.leap(), host.leap()
-    assert (leap is None) == (other is None)
-    if leap is not None:
-        np.testing.assert_allclose(leap.get(), other, rtol=1e-6, atol=1e-12)
