@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import METHODS, examples
 from test_accuracy import frame, graphs, vectors
-from test_iterate import Ahead, Launched, Rounded, graph
+from test_solver import GRAPHS, Rounded
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
@@ -21,7 +21,9 @@ from prplugin.graph.equal_ranks import Twins
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.loop import iterate, step_budget
+from prplugin.solver.loop import Loop
+from prplugin.solver.stopping import step_budget
+from prplugin.solver.top_k import OrderProof
 from prplugin.types.edges import Edges
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
@@ -98,29 +100,20 @@ def test_twins_are_equal(graph, personalization):
             assert not twins.equal(i, j, ranks) or exact[i] == exact[j]
 
 
-STEPS = {"Ahead": lambda p: Ahead(p, 16), "Launched": lambda p: Launched(p, 16), "Rounded": Rounded}
-
-
-@pytest.mark.parametrize("name", ["random", "a cycle", "a path", "a star"])
-@pytest.mark.parametrize("kind", STEPS)
+@pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("k", [1, 3, 20])
-def test_steps_taken_many_at_once_prove_the_same(monkeypatch, name, kind, k):
-    monkeypatch.setattr("prplugin.solver.loop._may_leap", lambda step: False)
-    adjacency = graph(name)
-    options = Options(tol=1e-11, top=k, certified=True)
-    problem = Problem(adjacency, options.alpha)
-    step = STEPS[kind](problem)
+def test_steps_in_float32_prove_the_same(name, k):
+    graph = prplugin.Graph(GRAPHS[name])
+    adjacency, options = graph._adjacency, Options(tol=1e-11, top=k, certified=True)
+    step = Rounded(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
-    outcome = iterate(
-        step, np.full(adjacency.n, 1 / adjacency.n), certificate, options, step_budget(certificate, options),
-        lambda *_: None, Twins(adjacency, []).equal,
-    )  # fmt: skip
+    order = OrderProof(k, Twins(adjacency, []).equal)
+    loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
+    outcome = loop.run(step, 1 / adjacency.n)
     assert outcome.converged
     assert outcome.order.proved
-    assert outcome.iterations < 40 or name in {"a cycle", "a path"}
-    edges = pd.DataFrame({"src": adjacency.edges.source, "dst": adjacency.edges.destination})
-    exact = prplugin.Graph(edges).rank(tol=1e-12).ranks
-    assert np.abs(outcome.ranks - exact).max() <= outcome.order.margin + 1e-12
+    exact = graph.rank(tol=1e-12).ranks
+    assert np.abs(step.ranks() - exact).max() <= outcome.order.margin + 1e-12
     assert (np.diff(exact[outcome.order.rows]) <= 1e-15).all()
     assert exact[outcome.order.rows[-1]] >= np.sort(exact)[-k:][0] - 1e-15
 

@@ -1,4 +1,4 @@
-"""Many iterations in one launch: rows across pieces, launches that end by themselves, Anderson mixing."""
+"""Many iterations in one launch: rows across pieces, launches that end by themselves, moves on record."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from test_expanded import IN_DEGREES, graph, row_sums
 
 import prplugin
 from prplugin.graph.problem import Problem
-from prplugin.machine import this_machine
 from prplugin.methods import persistent
 from prplugin.methods.base import Ending, LaunchStep
 from prplugin.methods.engines import gpu_merge
-from prplugin.methods.registry import methods
 from prplugin.numerics.rounding import StepChain
 from prplugin.solver.certificate import Certificate
 
@@ -109,6 +107,20 @@ def test_a_launch_ends_at_its_goal_and_where_it_stalls(method):
     assert [sums.change for sums in step.until(Ending(8, stall=0.0))] == changes[12:13]
     step.start(uniform)
     assert len(step.until(Ending(9, stall=1e-9))) == 2  # the first step has none before it to stall against
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", PERSISTENT)
+def test_a_launch_ends_where_its_goal_is_far_away(method):
+    adjacency = graph(IN_DEGREES["all lengths"], weighted=False)
+    step = step_of(adjacency)
+    step.start(1 / adjacency.n)
+    changes = [sums.change for sums in step.many(20)]
+    goal = changes[8]
+    left = math.log(goal / changes[3]) / math.log(changes[3] / changes[2])
+    for many, taken in ((left - 1, 4), (left + 1, 9)):
+        step.start(1 / adjacency.n)
+        assert [sums.change for sums in step.until(Ending(20, goal=goal, look=4, many=many))] == changes[:taken]
 
 
 @pytest.mark.gpu
@@ -245,18 +257,3 @@ def test_without_room_for_a_history_iterations_are_plain(monkeypatch, method):
     monkeypatch.setattr(gpu_merge, "history_bytes", lambda *_: 1 << 62)
     short = graph.rank(method=method)
     assert (short.iterations, short.ranks.tobytes()) == (plain.iterations, plain.ranks.tobytes())
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
-@pytest.mark.parametrize("at_once", [4, 5, 7, 256])
-def test_mixing_goes_on_from_launch_to_launch(method, at_once):
-    """A history outlives its launch; and what is left of it is used, however the iterations are cut into launches."""
-    adjacency = prplugin.Graph(slow_graphs()["grid"][0])._adjacency
-    step = methods()[method].prepare(Problem(adjacency, 0.99), this_machine())
-    step.at_once = at_once
-    step.start(1 / adjacency.n)
-    assert step.advance(1e-9, 1000) == len(step.measured) <= 120
-    changes = [sums.change for sums in step.measured]
-    assert changes[-1] <= 1e-9 < min(changes[:-1])
-    assert step().change <= 0.99 * changes[-1] * (1 + 1e-6)

@@ -14,14 +14,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from running import examples, param
+from test_solver import communities
 
 import prplugin
 from conformance import rapids
-from prplugin.graph.problem import Problem, Seeds
-from prplugin.machine import this_machine
-from prplugin.methods.base import BatchEnding, ForesightBatch, NarrowingBatch
 from prplugin.methods.engines import host_batch as host
-from prplugin.methods.engines.numba_batch import NumbaBatch
 from prplugin.methods.registry import methods
 from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
@@ -209,64 +206,25 @@ def test_of_the_highest_no_more_is_kept(monkeypatch):
     assert many.ranks.shape == (70, 2)
 
 
-def test_a_seed_that_takes_too_long_goes_on_alone(monkeypatch):
-    graph, asked = graph_of(), []
-    by_sweeps = graph.rank(seeds=[1, 2], method="numba")
-    monkeypatch.setattr(batch_module, "LEAST", 2)
-    monkeypatch.setattr(batch_module, "SHARE", 1000)
-    prepare = methods()["numba"].prepare
-    monkeypatch.setattr(
-        methods()["numba"], "prepare", lambda *given, **more: asked.append(1) or prepare(*given, **more)
+def test_the_last_of_many_go_on_in_narrower_matrices():
+    """Most seeds can reach little, and end soon; the others are as if they were alone."""
+    graph = prplugin.Graph(
+        pd.DataFrame({"src": [*range(900), *range(1000, 1400)], "dst": [*range(1, 900), 0, *range(1001, 1401)]})
     )
-    many = graph.rank(seeds=[1, 2], method="numba")
-    assert len(asked) == 2
-    assert many.error_bound <= 1e-6
-    apart = np.abs(many.ranks - by_sweeps.ranks).sum(axis=1)
-    assert (apart <= many.each_error_bound + by_sweeps.each_error_bound).all()
-    # From where it stood: what it takes there is added, and is less than from the beginning.
-    alone = graph.rank(personalization={1: 1}, method="numba").iterations
-    assert 3 < many.each_iterations[0] < 3 + alone
-    assert many.ranks[0].tobytes() == graph.rank(seeds=[1, 3], method="numba").ranks[0].tobytes()
+    seeds = [*range(1380, 1400), *range(5)]
+    together = graph.rank(seeds=seeds, method="numba", tol=1e-11)
+    apart = graph.rank(seeds=seeds[-5:], method="numba", tol=1e-11)
+    assert together.each_iterations[:5].max() < together.each_iterations[-5:].min()
+    assert together.ranks[-5:].tobytes() == apart.ranks.tobytes()
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("options", [{}, {"tol": 1e-12}, {"dangling": {8: 1}}])
-def test_the_last_of_many_are_swept_in_narrower_matrices(monkeypatch, weighted, options):
-    graph = graph_of(weighted=weighted)
-    seeds = [{vertex: 1.0, 1400 - 3 * vertex: 2.0} for vertex in range(40)]
-    narrowed, copied = NumbaBatch._narrowed, []
-
-    def watched(self, side, columns):
-        copied.append(columns.size)
-        return narrowed(self, side, columns)
-
-    monkeypatch.setattr(NumbaBatch, "_narrowed", watched)
-    many = graph.rank(seeds=seeds, method="numba", **options)
-    assert set(copied) == {8}
-    copied.clear()
-    monkeypatch.setattr("prplugin.methods.engines.numba_batch.WIDTHS", (0,))  # of no seed that is left
-    assert many.ranks.tobytes() == graph.rank(seeds=seeds, method="numba", **options).ranks.tobytes()
-    assert not copied
-
-
-def test_a_batch_keeps_what_has_ended():
-    seeds = Seeds(np.arange(4), np.array([1, 50, 700]), np.ones(3))
-    for name in ("numpy", "numba"):
-        step = methods()[name].batch(Problem(graph_of()._graph.adjacency, 0.85), this_machine(), 3)
-        assert isinstance(step, ForesightBatch) == (name == "numba")
-        assert not isinstance(step, NarrowingBatch)
-        step.start(seeds, None)
-        state = step.until(3, BatchEnding(0.5))
-        ranks, ended = step.ranks().copy(), state.ended(BatchEnding(0.5))
-        assert ended.any()
-        assert not ended.all()
-        step.start(seeds, None)
-        step.until(3, BatchEnding(0.5))
-        more = step.until(1, BatchEnding(0.5))
-        assert (more.steps == state.steps + ~ended).all()
-        further = step.ranks()
-        assert (further[ended] == ranks[ended]).all()
-        assert (further[~ended] != ranks[~ended]).any()
+@in_each_method
+def test_many_seeds_take_fewer_passes_than_plain_steps(method):
+    graph, seeds = prplugin.Graph(communities(), vertices=range(480)), [1, 2, 300]
+    many = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8, method=method)
+    plain = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8 * 0.05, stop="delta", method=method)
+    assert many.error_bound <= 1e-8
+    assert many.iterations < 0.7 * plain.iterations
 
 
 # --- frames -------------------------------------------------------------------------------------------------------

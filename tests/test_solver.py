@@ -94,7 +94,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
     machine = replace(this_machine(), threads=cores)
     monkeypatch.setattr("prplugin.api.this_machine", lambda: machine)
     monkeypatch.setattr("prplugin.methods.numba.worth_from", lambda adjacency: 0.0)
-    graph = prplugin.Graph(communities(400))
+    graph = prplugin.Graph(communities(400), vertices=range(4800))
     one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
     several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)
     assert several.ranks.tobytes() == one.ranks.tobytes()
@@ -234,7 +234,7 @@ def test_float64_begins_with_a_sum_that_its_certificate_allows(name, alpha):
 
 def test_where_float32_proves_nothing_float64_does():
     """At this alpha roundings to float32 can outweigh the contraction: there is no bound before float64."""
-    outcome, _step, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
+    outcome, _, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
     assert outcome.converged
     assert seen[0][1] == 2
     assert outcome.error_bound <= 1e-3

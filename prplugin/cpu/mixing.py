@@ -34,7 +34,7 @@ def products(moves: Any, rows: list[int]) -> Floats:
         part = [moves[row, first : first + CHUNK].astype(np.float64) for row in rows]
         for i in range(k):
             for j in range(i + 1):
-                found[i, j] += np.einsum("ns,ns->s", part[i], part[j]) if seeds else part[i].dot(part[j])
+                found[i, j] += (part[i] * part[j]).sum(axis=0) if seeds else part[i].dot(part[j])
     for i in range(k):
         found[:i, i] = found[i, :i]
     return np.moveaxis(found, -1, 0) if seeds else found

@@ -77,15 +77,16 @@ def batches(
         step.seed(part)
         watched = watch(options.tol if options.stop == "error" else 0.0, allowed)
         outcome = Loop(certificate, options, budget, watched).run(step, begin)
-        batch = Batch(step.transposed(), outcome.converged, outcome.iterations, outcome.error_bound)
+        own = slice(part.count)
+        batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         alone_from = allowed if proves(options) else 0
-        for place in np.flatnonzero(~outcome.converged & (outcome.iterations < alone_from)).tolist():
+        for place in np.flatnonzero(~batch.converged & (batch.iterations < alone_from)).tolist():
             so_far, spent = batch.ranks[place], int(batch.iterations[place])
             posed = replace(problem, personalization=part.vector(place, adjacency.n))
             alone = method.prepare(posed, machine, **options.method_options)
-            own = Certificate(options.alpha, adjacency.n, adjacency.m, alone.chain, options.dtype, options.scale)
-            left = step_budget(own, options) - (0 if options.max_iter is None else spent)
-            end = Loop(own, options, left, lambda *_: None).run(alone, so_far / total(so_far))
+            proof = Certificate(options.alpha, adjacency.n, adjacency.m, alone.chain, options.dtype, options.scale)
+            left = step_budget(proof, options) - (0 if options.max_iter is None else spent)
+            end = Loop(proof, options, left, lambda *_: None).run(alone, so_far / total(so_far))
             batch.ranks[place] = alone.ranks()
             batch.converged[place], batch.iterations[place] = end.converged, spent + end.iterations
             batch.error_bounds[place] = end.error_bound

@@ -122,7 +122,8 @@ class Loop:
                     ranks /= step.add(total(ranks))
                 else:
                     xp = namespace(ranks)
-                    ranks /= xp.where(xp.asarray(state.converged), 1.0, totals(ranks))
+                    sums = totals(ranks)
+                    ranks /= xp.where(xp.asarray(state.converged) | (sums == 0), 1.0, sums)
                 step.contribute_in("float64")
                 step.start(ranks)
                 state.live = ~np.asarray(state.converged)[()]
@@ -174,10 +175,11 @@ class Loop:
                 state.live = state.live & ~np.asarray(ended)[()]
             if not np.any(state.live):
                 return
-            left = np.where(state.live, steps_left(before, sums.change, aim), 0.0)
+            # A seed is mixed whatever is left of it: by this it is the same beside any others.
+            left = steps_left(before, sums.change, aim) if step.seeds is None else np.where(state.live, math.inf, 0.0)
             before = sums.change
-            plainly = stagnates or state.passes >= 2 * accelerated
-            if plainly and proves(options) and mean is None and step.seeds is None:
+            alone = step.seeds is None and mean is None and proves(options)
+            if alone and (stagnates or state.passes >= 2 * accelerated):
                 mean = Mean(step, alpha)
             if mean is not None:
                 moved = mean.after_step()

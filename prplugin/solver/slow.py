@@ -44,29 +44,30 @@ class Patience:
 
     def __init__(self, solve: Callable[[], Floats | None] | None = None) -> None:
         self._solve = solve
-        self._began = time.perf_counter()
-        self._first: float | None = None
-        self._looked = False
+        self._began: tuple[float, int, float] | None = None
+        self._warned = False
 
     def solves(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
         """Restart the step from a direct solution if it is time for one; say whether it did."""
-        self._first = change if self._first is None else self._first
         if self._solve is not None and passes >= DIRECT_AFTER:
             solution, self._solve = self._solve(), None
             if solution is not None:
                 step.start(solution)
                 return True
-        seconds = time.perf_counter() - self._began
-        if not self._looked and seconds > LOOK:
-            self._looked = True
-            many = last - passes
-            if 0 < goal < change < self._first:
-                many = min(many, round(passes * math.log(change / goal) / math.log(self._first / change)))
-            estimate = many * seconds / passes
-            if many > MANY and estimate > LONG:
+        now = time.perf_counter()
+        if self._began is None:
+            self._began = now, passes, change  # kernels are compiled by now
+        began, first, before = self._began
+        if not self._warned and self._solve is None and now - began > LOOK and passes > first:
+            left = last - passes
+            if 0 < goal < change < before:
+                left = min(left, round((passes - first) * math.log(change / goal) / math.log(before / change)))
+            seconds = left * (now - began) / (passes - first)
+            self._warned = left > MANY and seconds > LONG
+            if self._warned:
                 warnings.warn(
-                    f"convergence is slow: about {many:,.0f} more iterations, {estimate:,.0f} seconds at the pace "
-                    "so far. Ask for a larger tol or a smaller alpha, or limit them by max_iter.",
+                    f"convergence is slow: about {left:,} more iterations, {seconds:,.0f} seconds at the pace so far. "
+                    "Ask for a larger tol or a smaller alpha, or limit them by max_iter.",
                     PageRankWarning,
                     stacklevel=2,
                 )

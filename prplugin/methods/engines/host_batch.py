@@ -22,12 +22,16 @@ MOST_BYTES = 1 << 32
 
 
 def width_for(seeds: int, n: int, bytes_a_rank: int) -> int:
-    """Return how many seeds go side by side: all, or as many as there is room for."""
-    return min(seeds, next((width for width in WIDTHS[::-1] if width * bytes_a_rank * n <= MOST_BYTES), WIDTHS[0]))
+    """Return how many seeds go side by side: the least width that holds all, or as many as there is room for."""
+    room = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_a_rank * n <= MOST_BYTES]
+    return next((width for width in room if width >= seeds), room[-1])
 
 
 class HostBatch(HostStep, SeedsStep):
-    """Ranks as a matrix, a column per seed."""
+    """Ranks as a matrix of `width` columns, one per seed; the others are 0.
+
+    So sums are made in the same order, whatever the number of seeds.
+    """
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.width = width
@@ -35,20 +39,20 @@ class HostBatch(HostStep, SeedsStep):
         self._n = problem.adjacency.n
 
     def seed(self, seeds: Seeds) -> None:
-        self._seeds, self.seeds = seeds.on("host"), seeds.count
-        self._entries = self._seeds.by_row()
-        self._live = np.ones(seeds.count, np.bool_)
+        self._count, self.seeds = seeds.count, self.width
+        self._entries = seeds.on("host").by_row()
+        self._live = np.ones(self.width, np.bool_)
 
     def start(self, ranks: Floats | float | None) -> None:
         if isinstance(ranks, np.ndarray) and ranks.ndim == 2:
             self._ranks = ranks
-        elif ranks is None:
-            rows, columns, values = self._entries
-            self._ranks = np.zeros((self._n, self._seeds.count))
-            self._ranks[rows, columns] = values
         else:
-            self._ranks = np.empty((self._n, self._seeds.count))
-            self._ranks[:] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
+            self._ranks = np.zeros((self._n, self.width))
+            if ranks is None:
+                rows, columns, values = self._entries
+                self._ranks[rows, columns] = values
+            else:
+                self._ranks[:, : self._count] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
         self._mass = self._alpha * self._begun()
 
     def keep(self, live: Any) -> None:
@@ -77,4 +81,4 @@ class HostBatch(HostStep, SeedsStep):
         return self._ranks
 
     def transposed(self) -> Floats:
-        return np.ascontiguousarray(self._ranks.T)
+        return np.ascontiguousarray(self._ranks[:, : self._count].T)

@@ -29,5 +29,5 @@ class HostStep(Step):
         if weights.ndim == 1:
             ranks /= self.add(total(ranks))
         else:
-            ranks /= np.where(weights.any(axis=-1), self.add(totals(ranks)), 1.0)
+            ranks /= np.where(weights.any(axis=-1), totals(ranks), 1.0)
         self.start(ranks)

@@ -63,12 +63,10 @@ class NumbaBatch(HostBatch):
         self.chain = replace(self._in_float64, single=int(dtype == "float32"))
 
     def seed(self, seeds: Seeds) -> None:
-        if self.seeds != seeds.count:
-            self._contributions = None
         super().seed(seeds)
         rows, columns, values = self._entries
         self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
-        self._sums = np.empty((self._blocks, 3, seeds.count))
+        self._sums = np.empty((self._blocks, 3, self.width))
 
     def _begun(self) -> Floats:
         return self._divided_by(np.ones(self._live.size))
@@ -132,7 +130,7 @@ class NumbaBatch(HostBatch):
         self._mass = self._alpha * self._divided_by(whole)
 
     def transposed(self) -> Floats:
-        transposed: Floats = np.empty((self._live.size, self._n))
+        transposed: Floats = np.empty((self._count, self._n))
         self._crew.work(
             lambda first, last: self._kernels.transpose(first, last, _flat(self._ranks), self._live.size, transposed)
         )
