@@ -105,7 +105,7 @@ def test_other_rules_are_those_of_one_seed(method, stop, dtype):
 def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(method, stop, tol, iterations, dtype):
     graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
     uniform = {0: 1.0, 1: 1.0}  # from which the first step changes 1/4, exactly
-    many = graph.rank(personalization=[uniform] * 3, alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype)
+    many = graph.rank(seeds=[uniform] * 3, alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype)
     assert many.each_iterations.tolist() == [iterations] * 3
 
 

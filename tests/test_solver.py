@@ -193,7 +193,7 @@ GRAPHS = {
 
 
 def run(name, **options):
-    adjacency, options = prplugin.Graph(GRAPHS[name])._adjacency, Options(**options)
+    adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
     step = Rounded(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
