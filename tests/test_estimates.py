@@ -22,9 +22,9 @@ from prplugin.graph.memory import NOTHING, Bytes, Counts
 from prplugin.machine import this_machine
 from prplugin.methods import estimates
 from prplugin.methods import numba as numba_method
+from prplugin.methods.engines.device_mixing import MixedOnDevice
+from prplugin.methods.engines.host_step import HostStep
 from prplugin.methods.registry import methods
-from prplugin.solver import host_window as windows
-from prplugin.solver import loop
 
 MARGIN = 0.15
 CPU_METHODS = [name for name, method in methods().items() if method.runs_on == "cpu"]
@@ -77,9 +77,9 @@ def test_what_is_built_is_not_counted_again():
 
 @pytest.fixture
 def leaps(monkeypatch) -> list[str]:
-    """Names of what a ranking has taken to leap ahead."""
+    """Names of what a ranking has taken for its acceleration."""
     found: list[str] = []
-    for where, name in ((numba_method, "Sweeps"), (loop, "HostWindow")):
+    for where, name in ((numba_method, "Sweeps"), (HostStep, "history")):
         kind = getattr(where, name)
 
         def noted(*arguments: Any, kind=kind, name=name) -> Any:
@@ -87,7 +87,6 @@ def leaps(monkeypatch) -> list[str]:
             return kind(*arguments)
 
         monkeypatch.setattr(where, name, noted)
-    assert windows.HostWindow is not loop.HostWindow
     return found
 
 
@@ -342,13 +341,13 @@ def test_bytes_on_the_gpu_are_those_measured(method, library, weight, shape, mon
     posed = rapids.as_cudf(edges) if library == "cudf" else edges
     prplugin.Graph(posed, weight=weight).rank(method=method)  # compiles
     graph = prplugin.Graph(posed, weight=weight)
-    found, leaps, window = graph.estimate()[method], [], loop._window
+    found, leaps, history = graph.estimate()[method], [], MixedOnDevice.history
 
-    def noted(step: Any) -> Any:
+    def noted(step: Any, rows: int) -> Any:
         leaps.append(method)
-        return window(step)
+        return history(step, rows)
 
-    monkeypatch.setattr(loop, "_window", noted)
+    monkeypatch.setattr(MixedOnDevice, "history", noted)
     peak = peak_on_gpu(lambda: graph.rank(method=method))
     estimated = found.device_leaping if leaps else found.device
     said = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"
