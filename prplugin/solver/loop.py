@@ -181,10 +181,10 @@ class Loop:
             alone = step.seeds is None and mean is None and proves(options)
             if alone and (stagnates or state.passes >= 2 * accelerated):
                 mean = Mean(step, alpha)
-            if mean is not None:
-                moved = mean.after_step()
-            elif self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
+            if self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
                 moved = True
+            elif mean is not None:
+                moved = mean.after_step()
             else:
                 moved = mixing is not None and mixing.after_step(left)
             before = math.inf if moved else before

@@ -59,6 +59,7 @@ class Patience:
             self._began = now, passes, change  # kernels are compiled by now
         began, first, before = self._began
         if not self._warned and self._solve is None and now - began > LOOK and passes > first:
+            self._began = now, passes, change  # the pace is that since the last look
             left = last - passes
             if 0 < goal < change < before:
                 left = min(left, round((passes - first) * math.log(change / goal) / math.log(before / change)))

@@ -52,7 +52,7 @@ class OrderProof:
     def __init__(self, k: int, equal: Equal) -> None:
         self._k, self._equal = k, equal
         self._order: Order | None = None
-        self._due = 1.0
+        self._due = self._aim = 1.0
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
         """Say whether a step's ranks have a proved order, by the bound on all errors together."""
@@ -66,12 +66,12 @@ class OrderProof:
             if self._order.proved:
                 return True
             gap = 0.0  # what seems to be equal is not proved to be
-        self._due = max(gap, LOOK * bound)
+        self._due, self._aim = max(gap, LOOK * bound), gap
         return False
 
     def goal(self, certificate: Certificate) -> float:
-        """Return what a step changes when a look is due."""
-        return certificate.change_for(self._due)
+        """Return what a step changes when the bound has come down to the least gap, as far as that is known."""
+        return certificate.change_for(self._aim) if np.isfinite(self._aim) else -1.0
 
     def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
         """Return the order of the ranks that the loop ends with."""
