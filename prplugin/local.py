@@ -29,7 +29,7 @@ from prplugin.methods.estimates import Estimate, explain_oom, of_a_plan, of_an_i
 from prplugin.methods.measured import Kept, fastest, measured
 from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
-from prplugin.options import EdgeOptions, GivenByVertex, Options
+from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings, highest_of_each, require_converged
 from prplugin.solver.batch import batches
@@ -313,7 +313,9 @@ def _iterated(
     budget = step_budget(certificate, options)
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
-    loop = Loop(certificate, options, budget, watched, order, Patience(direct_solver(problem)))
+    # With tol=0 exactly `max_iter` plain steps are asked for, and rules other than a proved error go by plain steps.
+    patience = Patience(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
+    loop = Loop(certificate, options, budget, watched, order, patience)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
 
