@@ -101,7 +101,7 @@ def checks_of(
             checks.append(Check(name, note=str(reason)))
         else:
             distance = total(np.abs(found.ranks - reference.ranks))
-            agrees = distance * (1 - ROUNDING) <= found.error_bound + reference.error_bound
+            agrees = bool(distance * (1 - ROUNDING) <= found.error_bound + reference.error_bound)
             checks.append(Check(name, found, distance, agrees))
     return checks
 
