@@ -8,8 +8,9 @@ tol=0, take plain steps.
 **Float32 first.** A step that is faster with contributions in float32 begins so, where the ranks are wanted in float32
 or their error is to be proved, under a certificate that counts those roundings too. A plain step after a plain step
 brings ||y - x|| down by alpha at least. Once one does not bring it below (1 + alpha) / 2 of what it was, iterates
-stagnate at rounding level, and float64 takes over; so it does where a rule is met that no proof stands behind, for
-iterates in float32 may stagnate where exact steps would not.
+stagnate at rounding level, and float64 takes over; so it does where a rule is met that no proof stands behind, if its
+tolerance is so small that iterates in float32 may stagnate below it: at 2 * noise / (1 - alpha) at most, for a step
+changes alpha times what the last one did, and twice the noise.
 
 **Stagnation in float64.** One ranking then goes on from means of iterates: `prplugin.solver.acceleration.Mean`. Of many
 seeds, those that stagnate end there, not converged.
@@ -163,7 +164,7 @@ class Loop:
             ended = is_met(options, sums, state.error_bound, proof.n)
             if self.order is not None and self.order.prove(step, proof, float(state.error_bound)):
                 ended = True
-            if options.stop == "error" or not narrow:
+            if options.stop == "error" or not narrow or goal >= 2 * proof.noise / (1 - alpha):
                 state.converged = state.converged | state.live & ended
             # A plain step after a plain step shrinks the change by alpha, but for rounding.
             stagnates = sums.change >= (1 + alpha) / 2 * before
