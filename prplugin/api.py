@@ -100,6 +100,7 @@ def pagerank(
     certified : bool, default False
         With `top`: stop as soon as the order of the highest ranks is proved, or at `tol`. Vertices with equal in-edges,
         and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
+        Weights are compared as float64: those that are equal only after rounding count as equal.
     progress : bool or function, default False
         True: a progress bar after two seconds. A function is called with a `prplugin.Progress` at each stage and
         iteration.
