@@ -73,12 +73,14 @@ class Plan:
 
     def __init__(self, racer, inner):
         self._racer, self._inner = racer, inner
-        self.chain, self.start, self.ranks = inner.chain, inner.start, inner.ranks
 
-    def __call__(self):
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def __call__(self, moves=None):
         self._racer.clock.now += self._racer.step
         self._racer.steps += 1
-        return self._inner()
+        return self._inner(moves)
 
 
 @pytest.fixture

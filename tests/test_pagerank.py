@@ -190,10 +190,13 @@ class TestStopping:
 
     def test_slow_graphs_get_the_steps_they_need(self, method):
         cycle = pd.DataFrame({"src": range(50), "dst": np.roll(range(50), -1)})
-        ranking = prplugin.Graph(cycle).rank(alpha=0.99, nstart={0: 1}, tol=1e-8, method=method)
-        assert ranking.iterations < 3000
-        assert (ranking.iterations > 1000) is (method != "numba")  # which goes round in one pass
+        graph, how = prplugin.Graph(cycle), {"alpha": 0.99, "nstart": {0: 1}, "method": method}
+        ranking = graph.rank(tol=1e-8, **how)
         assert ranking.converged
+        plain = graph.rank(tol=1e-10, stop="delta", **how)  # a change that proves 1e-8
+        assert plain.converged
+        assert ranking.iterations < plain.iterations / 2
+        assert 1000 < plain.iterations < 3000
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -306,7 +309,8 @@ class TestProgress:
         assert [state.iterations for state in steps] == list(range(1, ranking.iterations + 1))
         assert steps[-1].error_bound == ranking.error_bound
         assert steps[-1].expected == ranking.iterations
-        assert abs(steps[len(steps) // 2].expected - ranking.iterations) < 0.2 * ranking.iterations
+        # Acceleration ends sooner than the pace of the first steps lets expect.
+        assert ranking.iterations / 3 < steps[len(steps) // 2].expected < 3 * ranking.iterations
         assert all(0 <= one.seconds <= other.seconds for one, other in pairwise(steps))
 
     def test_an_error_of_the_function_comes_through(self):
