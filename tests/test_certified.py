@@ -104,7 +104,7 @@ def test_twins_are_equal(graph, personalization):
 @pytest.mark.parametrize("k", [1, 3, 20])
 def test_steps_in_float32_prove_the_same(name, k):
     graph = prplugin.Graph(GRAPHS[name])
-    adjacency, options = graph._adjacency, Options(tol=1e-11, top=k, certified=True)
+    adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Rounded(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
     order = OrderProof(k, Twins(adjacency, []).equal)

@@ -602,7 +602,7 @@ VALUES_ON_THE_GPU = {
     "text": (lambda: cudf.Series(["x"], index=[1]), "not real numbers"),
     "levels": (lambda: cudf.Series([1], index=cudf.MultiIndex.from_tuples([(1, 2)])), "has an index of 2 levels"),
     "absent column": (lambda: cudf.DataFrame({"vertex": [1]}), "has no column 'values': it needs the columns 'vertex', 'values'."),
-    "array": (lambda: cupy.ones(3), "must be a dict of vertex: value, a Series"),
+    "array": (lambda: cupy.ones(9), "is an array of shape (9,), but the graph has"),
     "sum 0": (lambda: cudf.Series([0, 0], index=[1, 2]), "sums to 0: at least one vertex"),
 }  # fmt: skip
 

@@ -216,7 +216,9 @@ def test_progress_is_told(method, library):
     states = []
     ranking = prplugin.Graph(posed(random_graph(), library)).rank(method=method, progress=states.append)
     assert states[0].stage == "edges"
-    assert [state.iterations for state in states[1:]] == list(range(1, ranking.iterations + 1))
+    told = [state.iterations for state in states[1:]]
+    assert told == sorted(set(told))  # once a launch
+    assert told[-1] == ranking.iterations
     assert states[-1].error_bound <= 1e-6
 
 
@@ -225,7 +227,7 @@ def test_progress_is_told(method, library):
 @on_gpu
 def test_an_interrupt_leaves_nothing_behind(method, library):
     def interrupt(state) -> None:
-        if state.iterations == 3:
+        if state.iterations >= 3:
             raise KeyboardInterrupt
 
     edges = posed(random_graph(), library)

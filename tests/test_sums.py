@@ -65,9 +65,9 @@ def test_row_sums_of_both_methods(fan, lengths, seed):
     assert sums.dtype == np.float64
     pulled, one = np.zeros(n), np.ones(1)
     if n:
-        kernels.sweep(
+        kernels.step(
             0, -(-n // kernels.BLOCK), offsets.astype(np.uint64), np.arange(offsets[-1]).astype(np.uint32), None,
-            np.uint64(fan), np.ones(n), terms, 1.0, 0.0, 0 * one, 0 * one, pulled, np.empty(n), None,
+            np.uint64(fan), np.ones(n), terms, 1.0, 0.0, 0 * one, 0 * one, pulled, np.empty(n), None, False,
             np.empty((-(-n // kernels.BLOCK), 3)),
         )  # fmt: skip
     for row, length in enumerate(lengths):

@@ -88,7 +88,7 @@ class PersistentPlan:
         self._layout = gpu_pull.csc_layout(adjacency)
         self.narrow_pays = adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._layout.sources.dtype)
 
     def kernel(self, dtype: Any) -> Any:
         return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))

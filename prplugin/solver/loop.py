@@ -39,8 +39,8 @@ from prplugin.types.order import Order
 
 __all__ = ["Loop", "Outcome"]
 
-MOST = 256
-"""Passes over the edges from one proof to the next."""
+MOST = 128
+"""Passes over the edges from one proof to the next, at most."""
 
 
 @dataclass(slots=True)

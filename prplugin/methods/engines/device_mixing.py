@@ -34,7 +34,8 @@ class MixedOnDevice(Step):
     def history(self, rows: int) -> Any:
         import cupy  # holds the ranks
 
-        if not runtime.holds(4 * rows * self._ranks.size):
+        # Beside the history, temporary vectors: of a mix, of its division by the sum, and of the start from it.
+        if not runtime.holds((4 * rows + 4 * 8) * self._ranks.size):
             return None
         return cupy.empty((rows, *self._ranks.shape), np.float32)
 
