@@ -39,7 +39,7 @@ from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Sweeps", "worth_from"]
+__all__ = ["Sweeps", "room_for", "worth_from"]
 
 STREAMS = 2
 TURNS = 16
@@ -124,8 +124,10 @@ class Sweeps:
         own = vector[self.live]
         return own, total(vector) - total(own)
 
-    def solve(self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int) -> tuple[Floats, float, int]:
-        """Find d.
+    def solve(
+        self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, room: Any
+    ) -> tuple[float, int]:
+        """Find d, and replace the ranks x + r by x + d, but for those of dangling vertices.
 
         Parameters
         ----------
@@ -139,11 +141,11 @@ class Sweeps:
             What a sweep may change to be the last, if float32 can tell.
         limit : int
             The most sweeps.
+        room : array of at least `room_for` float32
+            Where the iterates are written. `moves` may lie there.
 
         Returns
         -------
-        ranks : array of n float64
-            x + d, but x + r of dangling vertices.
         gained : float
             What d is more than r on all of these together.
         count : int
@@ -151,20 +153,19 @@ class Sweeps:
         """
         left = np.empty(self.live.size, np.float32)
         self._share(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
-        gained, count = self._solve(left, dangling, goal, limit)
-        further = ranks.copy()
+        gained, count = self._solve(left, dangling, goal, limit, room)
 
         def add(_: int, first: int, last: int) -> None:
-            further[self.live[first:last]] += left[first:last]
+            ranks[self.live[first:last]] += left[first:last]
 
         self._share(add)
-        return further, gained, count
+        return gained, count
 
-    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int) -> tuple[float, int]:
+    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, room: Any) -> tuple[float, int]:
         """Replace r of the vertices that are swept by d - r; `of_dangling` is the sum of r of the others."""
         layout, n, depth = self._layout, self.live.size, self._depth
         # Of each cycle, what it begins with and its sweeps.
-        iterates = np.empty((depth.cycles, depth.period + 1, n + 1), np.float32)
+        iterates = room[: room_for(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
         iterates[:, :, n] = 0
         sums = np.empty((len(layout.pieces), 2))
 
@@ -245,6 +246,11 @@ class Sweeps:
         """Call ``do(piece, first, last)`` for each piece."""
         pieces = self._layout.pieces
         self._crew.work(lambda piece, _: do(piece, *pieces[piece]), apart)
+
+
+def room_for(live: int, depth: Depth) -> int:
+    """Return how many entries the iterates of so many swept vertices have, each with the 0 that follows it."""
+    return depth.cycles * (depth.period + 1) * (live + 1)
 
 
 def worth_from(adjacency: Adjacency) -> float:
