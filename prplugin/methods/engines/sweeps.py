@@ -71,8 +71,10 @@ class _Layout:
         What a vertex's contribution is multiplied by to be its value: its out-weight, or 1 where edges have shares.
     lost : array of float32, or of one that stands for all
         What a vertex's contribution is multiplied by to be what dangling ones get of it.
-    loops : array of float32, or None
-        What share of a vertex's rank goes to itself. None: nowhere any.
+    looping : array of uint32
+        The places, in that order, of vertices with an edge to themselves.
+    loops : array of float32
+        What share of their ranks goes to themselves.
     """
 
     live: Integers
@@ -82,6 +84,7 @@ class _Layout:
     shares: Any
     out: Any
     lost: Any
+    looping: Integers
     loops: Any
 
 
@@ -113,9 +116,9 @@ class Sweeps:
         self._target, self._target_lost = self._parted(target, adjacency.n)
         self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
         # What stays is solved for: c * out = alpha * (sum + loops * c * out) + ...
-        stays = layout.loops
-        whole = layout.out if stays is None else layout.out * (1 - problem.alpha * stays.astype(np.float64))
-        self._scale = np.reciprocal(whole).astype(np.float32, copy=False)
+        self._scale = np.reciprocal(layout.out)
+        whole = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
+        self._scale[layout.looping] = np.reciprocal(whole)
 
     def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
         """Give the entries of the vertices that are swept, and the sum of the others."""
@@ -293,19 +296,16 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     begins = list(accumulate((int(ends[last]) if first < last else 0 for first, last in pieces), initial=0))
     places = np.empty(begins[-1], np.uint32)
     shares = None if weights is None else np.empty(places.size, np.float32)
-    looped = []
 
     def lay_out(turn: int, _: int) -> None:
         first, last = pieces[turn]
         own = ends[first + 1 : last + 1]
         np.add(own, begins[turn], out=own)
         ready = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
-        looped.append(
-            kernels.lay_out(
-                first, last, ready, begins[turn], live, place, offsets, sources, weights, out_weight, places, shares,
-                loops,
-            )
-        )  # fmt: skip
+        kernels.lay_out(
+            first, last, ready, begins[turn], live, place, offsets, sources, weights, out_weight, places, shares, loops
+        )
 
     crew.work(lay_out)
-    return _Layout(live, pieces, ends, places, shares, out, lost, loops if any(looped) else None)
+    looping = np.flatnonzero(loops).astype(np.uint32)
+    return _Layout(live, pieces, ends, places, shares, out, lost, looping, loops[looping])
