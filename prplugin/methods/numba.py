@@ -28,11 +28,11 @@ runs_on = "cpu"
 memory = Memory(
     place="host",
     edge=Size(weight=1),  # normalized weights
-    # Inverse out-weights, ranks, contributions old and new, moves in float32, and which vertices dangle.
-    vertex=Size(4 * 8 + 4 + 1),
-    # The layout and the iterates of sweeps, in float32, in place of the contributions.
+    # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
+    vertex=Size(4 * 8 + 8 * 4),
+    # The layout of sweeps, whose rows are padded by 1.5 edges on average, and 12 more rows.
     many_edge=Size(4, weight=0.5),
-    many_vertex=Size(61, weight=0.75),
+    many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
 
 
