@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from threading import Condition
@@ -73,7 +74,12 @@ def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
     `offsets` are those of the rows' edges; the pieces are ranges of blocks.
     """
     n = offsets.size - 1
-    bounds = np.append(np.arange(0, n, block), n)
-    work = offsets[bounds] + 4 * bounds
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], count + 1))
-    return [(first, last) for first, last in pairwise(cuts.tolist()) if first < last]
+    blocks = -(-n // block)
+
+    def work(blocks: int) -> int:
+        rows = min(blocks * block, n)
+        return int(offsets[rows]) + 4 * rows
+
+    goals = np.linspace(0, work(blocks), count + 1).tolist()
+    cuts = [bisect_left(range(blocks), goal, key=work) for goal in goals]
+    return [(first, last) for first, last in pairwise(cuts) if first < last]

@@ -54,11 +54,10 @@ def lay_out(first, last, ready, at, live, place, offsets, sources, weights, out_
     The iterates lie end to end. A vertex reads new values of those before `ready`, and of those before it from `first`
     on, and old values of others. An edge from a vertex to itself or from one that is not swept, and what fills up a
     group, reads the 0 that follows the n old values; `loops` takes how much of a rank goes to itself. The places begin
-    at `at`. Returns whether a vertex has an edge to itself.
+    at `at`.
     """
     n = np.uint64(live.size)
     first, last, ready, at = np.uint64(first), np.uint64(last), np.uint64(ready), np.uint64(at)
-    looped = False
     for i in range(first, last):
         vertex, stays = np.uint64(live[i]), 0.0
         for edge in range(offsets[vertex], offsets[vertex + ONE]):
@@ -79,8 +78,6 @@ def lay_out(first, last, ready, at, live, place, offsets, sources, weights, out_
                 shares[at] = 0.0
             at += ONE
         loops[i] = stays if weights is not None or stays == 0.0 else stays / out_weight[vertex]
-        looped |= stays > 0.0
-    return looped
 
 
 @compiled

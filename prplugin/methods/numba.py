@@ -16,7 +16,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.methods.engines.sweeps import STREAMS, Sweeps, worth_from
+from prplugin.methods.engines.sweeps import STREAMS, Sweeps, room_for, worth_from
+from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepChain, chain
 from prplugin.options import whole
 from prplugin.types.arrays import moved
@@ -27,11 +28,11 @@ runs_on = "cpu"
 memory = Memory(
     place="host",
     edge=Size(weight=1),  # normalized weights
-    # Inverse out-weights, ranks, contributions old and new, moves in float32, and which vertices dangle.
-    vertex=Size(4 * 8 + 4 + 1),
-    # The layout and the iterates of sweeps, in float32, in place of the contributions.
+    # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
+    vertex=Size(4 * 8 + 8 * 4),
+    # The layout of sweeps, whose rows are padded by 1.5 edges on average, and 12 more rows.
     many_edge=Size(4, weight=0.5),
-    many_vertex=Size(61, weight=0.75),
+    many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
 
 
@@ -98,6 +99,7 @@ class _ThreadedPull(HostStep):
         self._contributions: Any = None
         self._next: Any = None
         self._moves: Any = None
+        self._room: Any = None
         self._worth = worth_from(adjacency) if sweeps else math.inf
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
@@ -157,6 +159,14 @@ class _ThreadedPull(HostStep):
     def ranks(self) -> Floats:
         return self._ranks
 
+    def history(self, rows: int) -> Any:
+        # Sweeps end the history, and their iterates lie in its place.
+        n, least = self._ranks.size, 0
+        if self._worth < math.inf:
+            least = room_for(int(np.count_nonzero(self._outflow)), depth_for(self._alpha))
+        self._room = np.empty(max(rows * n, least), np.float32)
+        return self._room[: rows * n].reshape(rows, n)
+
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Sweep in place from the last step: see `prplugin.methods.engines.sweeps`."""
         changes, self._changes = self._changes, self._changes[-1:]
@@ -165,7 +175,7 @@ class _ThreadedPull(HostStep):
         self._contributions = self._next = None  # room for sweeps; `_begin` makes them anew
         if self._sweeps is None:
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
-        self._ranks, gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1)
+        gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
         np.maximum(self._ranks, 0.0, out=self._ranks)
         whole = total(self._ranks) + gained
         self._begin(whole)

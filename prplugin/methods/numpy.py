@@ -23,9 +23,10 @@ runs_on = "cpu"
 memory = Memory(
     place="host",
     arrays=("product", "out_weight"),
-    # Old and new ranks, and what they differ by; without weights, divisors and contributions.
-    vertex=Size(6 * 8, weight=-2),
-    many_vertex=Size(56),
+    # Old and new ranks, contributions or what the ranks differ by, and 7 rows of history; without weights, divisors.
+    vertex=Size(4 * 8 + 7 * 4, weight=-1),
+    # 12 more rows.
+    many_vertex=Size(12 * 4),
 )
 
 

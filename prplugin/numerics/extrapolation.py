@@ -22,7 +22,7 @@ import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["Depth", "depth_for", "mixing_weights", "window_bytes"]
+__all__ = ["Depth", "depth_for", "mixing_weights"]
 
 RIDGE = 1e-12
 """Of the trace, added to the diagonal: residuals may be all but dependent."""
@@ -56,11 +56,6 @@ def depth_for(alpha: float, seeds: int | None = None) -> Depth:
     if seeds is not None:
         return Depth(8, 1)
     return Depth(9, 2) if alpha > LONG_FROM else Depth(3, 2)
-
-
-def window_bytes(n: int, alpha: float = 0.85) -> int:
-    """Count the bytes of the history of one ranking, in float32, and of the mixed ranks."""
-    return n * (4 * depth_for(alpha).rows + 8)
 
 
 def mixing_weights(products: Floats) -> Floats:

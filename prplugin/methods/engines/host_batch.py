@@ -21,9 +21,9 @@ MOST_BYTES = 1 << 32
 """Of the matrices of a batch of more than the least width."""
 
 
-def width_for(seeds: int, n: int, bytes_a_rank: int) -> int:
+def width_for(seeds: int, bytes_a_seed: int) -> int:
     """Return how many seeds go side by side: the least width that holds all, or as many as there is room for."""
-    room = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_a_rank * n <= MOST_BYTES]
+    room = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_a_seed <= MOST_BYTES]
     return next((width for width in room if width >= seeds), room[-1])
 
 

@@ -32,7 +32,7 @@ class NumbaBatch(HostBatch):
         adjacency = problem.adjacency
         n = adjacency.n
         # Of a rank: itself, its contributions in this step and the next, and its history.
-        super().__init__(problem, width_for(seeds, n, 3 * 8 + 4 * depth_for(problem.alpha, seeds).rows))
+        super().__init__(problem, width_for(seeds, (3 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
         offsets, sources, weights = adjacency.csc
         self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         out_weight = adjacency.out_weight

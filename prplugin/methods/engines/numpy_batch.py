@@ -9,6 +9,7 @@ import numpy as np
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
+from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import FAN, StepChain, chain
 from prplugin.types.edges import Floats, Integers
 
@@ -21,8 +22,9 @@ class NumpyBatch(HostBatch):
     def __init__(self, problem: Problem, seeds: int) -> None:
         adjacency = problem.adjacency
         n = adjacency.n
-        # The terms of all edges are in memory.
-        super().__init__(problem, width_for(seeds, n + adjacency.m, 2 * 8))
+        # Of a seed: ranks old and new, contributions, and the history; and the terms of all edges, twice with weights.
+        of_ranks = (3 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n
+        super().__init__(problem, width_for(seeds, of_ranks + 2 * 8 * adjacency.m))
         offsets, self._sources, weights = adjacency.csc
         self._row_sums = _RowSums(offsets)
         out_weight = adjacency.out_weight

@@ -39,7 +39,7 @@ from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Sweeps", "worth_from"]
+__all__ = ["Sweeps", "room_for", "worth_from"]
 
 STREAMS = 2
 TURNS = 16
@@ -71,8 +71,10 @@ class _Layout:
         What a vertex's contribution is multiplied by to be its value: its out-weight, or 1 where edges have shares.
     lost : array of float32, or of one that stands for all
         What a vertex's contribution is multiplied by to be what dangling ones get of it.
-    loops : array of float32, or None
-        What share of a vertex's rank goes to itself. None: nowhere any.
+    looping : array of uint32
+        The places, in that order, of vertices with an edge to themselves.
+    loops : array of float32
+        What share of their ranks goes to themselves.
     """
 
     live: Integers
@@ -82,6 +84,7 @@ class _Layout:
     shares: Any
     out: Any
     lost: Any
+    looping: Integers
     loops: Any
 
 
@@ -113,9 +116,9 @@ class Sweeps:
         self._target, self._target_lost = self._parted(target, adjacency.n)
         self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
         # What stays is solved for: c * out = alpha * (sum + loops * c * out) + ...
-        stays = layout.loops
-        whole = layout.out if stays is None else layout.out * (1 - problem.alpha * stays.astype(np.float64))
-        self._scale = np.reciprocal(whole).astype(np.float32, copy=False)
+        self._scale = np.reciprocal(layout.out)
+        whole = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
+        self._scale[layout.looping] = np.reciprocal(whole)
 
     def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
         """Give the entries of the vertices that are swept, and the sum of the others."""
@@ -124,8 +127,10 @@ class Sweeps:
         own = vector[self.live]
         return own, total(vector) - total(own)
 
-    def solve(self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int) -> tuple[Floats, float, int]:
-        """Find d.
+    def solve(
+        self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, room: Any
+    ) -> tuple[float, int]:
+        """Find d, and replace the ranks x + r by x + d, but for those of dangling vertices.
 
         Parameters
         ----------
@@ -139,11 +144,11 @@ class Sweeps:
             What a sweep may change to be the last, if float32 can tell.
         limit : int
             The most sweeps.
+        room : array of at least `room_for` float32
+            Where the iterates are written. `moves` may lie there.
 
         Returns
         -------
-        ranks : array of n float64
-            x + d, but x + r of dangling vertices.
         gained : float
             What d is more than r on all of these together.
         count : int
@@ -151,20 +156,19 @@ class Sweeps:
         """
         left = np.empty(self.live.size, np.float32)
         self._share(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
-        gained, count = self._solve(left, dangling, goal, limit)
-        further = ranks.copy()
+        gained, count = self._solve(left, dangling, goal, limit, room)
 
         def add(_: int, first: int, last: int) -> None:
-            further[self.live[first:last]] += left[first:last]
+            ranks[self.live[first:last]] += left[first:last]
 
         self._share(add)
-        return further, gained, count
+        return gained, count
 
-    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int) -> tuple[float, int]:
+    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, room: Any) -> tuple[float, int]:
         """Replace r of the vertices that are swept by d - r; `of_dangling` is the sum of r of the others."""
         layout, n, depth = self._layout, self.live.size, self._depth
         # Of each cycle, what it begins with and its sweeps.
-        iterates = np.empty((depth.cycles, depth.period + 1, n + 1), np.float32)
+        iterates = room[: room_for(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
         iterates[:, :, n] = 0
         sums = np.empty((len(layout.pieces), 2))
 
@@ -247,6 +251,11 @@ class Sweeps:
         self._crew.work(lambda piece, _: do(piece, *pieces[piece]), apart)
 
 
+def room_for(live: int, depth: Depth) -> int:
+    """Return how many entries the iterates of so many swept vertices have, each with the 0 that follows it."""
+    return depth.cycles * (depth.period + 1) * (live + 1)
+
+
 def worth_from(adjacency: Adjacency) -> float:
     """Give how many steps of those left a layout and a few sweeps are worth; infinity where 32 bits hold no place.
 
@@ -287,19 +296,16 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     begins = list(accumulate((int(ends[last]) if first < last else 0 for first, last in pieces), initial=0))
     places = np.empty(begins[-1], np.uint32)
     shares = None if weights is None else np.empty(places.size, np.float32)
-    looped = []
 
     def lay_out(turn: int, _: int) -> None:
         first, last = pieces[turn]
         own = ends[first + 1 : last + 1]
         np.add(own, begins[turn], out=own)
         ready = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
-        looped.append(
-            kernels.lay_out(
-                first, last, ready, begins[turn], live, place, offsets, sources, weights, out_weight, places, shares,
-                loops,
-            )
-        )  # fmt: skip
+        kernels.lay_out(
+            first, last, ready, begins[turn], live, place, offsets, sources, weights, out_weight, places, shares, loops
+        )
 
     crew.work(lay_out)
-    return _Layout(live, pieces, ends, places, shares, out, lost, loops if any(looped) else None)
+    looping = np.flatnonzero(loops).astype(np.uint32)
+    return _Layout(live, pieces, ends, places, shares, out, lost, looping, loops[looping])
