@@ -46,6 +46,7 @@ class HostBatch(HostStep, SeedsStep):
         self.width = width
         self._alpha, self._target = problem.alpha, problem.dangling
         self._n = problem.adjacency.n
+        self._history: Any = None
 
     def seed(self, seeds: Seeds) -> None:
         self._count, self.seeds = seeds.count, self.width
@@ -90,6 +91,12 @@ class HostBatch(HostStep, SeedsStep):
         change, largest, dangling = self._step(moves)
         self._mass = self._alpha * dangling
         return Sums(self._of_all(change), self._of_all(largest))
+
+    def history(self, rows: int) -> Any:
+        # Kept from batch to batch: the first write to new memory takes longer than a step.
+        if self._history is None or len(self._history) != rows:
+            self._history = np.empty((rows, self._n, self.width), np.float32)
+        return self._history
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
         return self._of_all(self._products(moves, rows))
