@@ -12,7 +12,6 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import SeedsStep, Step
 from prplugin.methods.engines import gpu_merge, gpu_pull
-from prplugin.types.edges import index_dtype
 
 name = "persistent"
 runs_on = "gpu"

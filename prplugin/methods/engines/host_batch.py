@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.types.arrays import moved
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Floats, Integers
 
 __all__ = ["HostBatch", "width_for"]
 
@@ -28,40 +29,87 @@ def width_for(seeds: int, bytes_a_seed: int) -> int:
 
 
 class HostBatch(HostStep, SeedsStep):
-    """Ranks as a matrix of `width` columns, one per seed; the others are 0.
+    """Ranks as a matrix of `width` columns, one per seed; the columns past the last seed are 0.
 
-    So sums are made in the same order, whatever the number of seeds.
+    Each sum is therefore made in the same order, whatever the number of seeds. Once few seeds are live, steps go on in
+    a narrower matrix of the live columns, and of as many others as bring it to a multiple of the least width.
+
+    Attributes
+    ----------
+    _columns : array of integers
+        The seed of each column of `_ranks`.
+    _whole : matrix, optional
+        The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
     """
 
     def __init__(self, problem: Problem, width: int) -> None:
         self.width = width
         self._alpha, self._target = problem.alpha, problem.dangling
         self._n = problem.adjacency.n
+        self._history: Any = None
 
     def seed(self, seeds: Seeds) -> None:
         self._count, self.seeds = seeds.count, self.width
-        self._entries = seeds.on("host").by_row()
-        self._live = np.ones(self.width, np.bool_)
+        self._all_entries = seeds.on("host").by_row()
 
     def start(self, ranks: Floats | float | None) -> None:
-        if isinstance(ranks, np.ndarray) and ranks.ndim == 2:
-            self._ranks = ranks
-        else:
-            self._ranks = np.zeros((self._n, self.width))
+        whole: Any = ranks
+        if not (isinstance(ranks, np.ndarray) and ranks.ndim == 2):
+            whole = np.zeros((self._n, self.width))
             if ranks is None:
-                rows, columns, values = self._entries
-                self._ranks[rows, columns] = values
+                rows, columns, values = self._all_entries
+                whole[rows, columns] = values
             else:
-                self._ranks[:, : self._count] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
+                whole[:, : self._count] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
+        self._whole: Any = None
+        self._hold(np.arange(self.width), whole)
+
+    def _hold(self, columns: Integers, ranks: Floats) -> None:
+        """Go on from the ranks of these seeds."""
+        self._columns, self._ranks, self._entries = columns, ranks, self._all_entries
+        if columns.size < self.width:
+            place = np.full(self.width, -1)
+            place[columns] = np.arange(columns.size)
+            rows, seeds, values = self._all_entries
+            held = place[seeds] >= 0
+            self._entries = rows[held], place[seeds[held]], values[held]
+        self._live = np.ones(columns.size, np.bool_)
+        self._has_moves = False
         self._mass = self._alpha * self._begun()
 
     def keep(self, live: Any) -> None:
-        self._live = live
+        narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
+        # The moves since the last mix have the width that they were written with.
+        if narrow < self._columns.size and not self._has_moves:
+            self._whole = self.ranks()
+            columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
+            self._hold(columns, np.take(self._whole, columns, axis=1))
+        self._live = live[self._columns]
 
     def __call__(self, moves: Any = None) -> Sums:
+        self._has_moves = moves is not None
         change, largest, dangling = self._step(moves)
         self._mass = self._alpha * dangling
-        return Sums(change, largest)
+        return Sums(self._of_all(change), self._of_all(largest))
+
+    def history(self, rows: int) -> Any:
+        # Kept from batch to batch: the first write to new memory takes longer than a step.
+        if self._history is None or len(self._history) != rows:
+            self._history = np.empty((rows, self._n, self.width), np.float32)
+        return self._history
+
+    def products(self, moves: Any, rows: list[int]) -> Floats:
+        return self._of_all(self._products(moves, rows))
+
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        self._mass = self._alpha * self._mix(moves, weights[self._columns], jump)
+        self._has_moves = False
+
+    def _of_all(self, values: Floats) -> Floats:
+        """Return values per column as values per seed: 0 for a seed without a column."""
+        spread = np.zeros((self.width, *values.shape[1:]))
+        spread[self._columns] = values
+        return spread
 
     def _begun(self) -> Floats:
         """Make ready for the first step; return D of each column."""
@@ -71,14 +119,26 @@ class HostBatch(HostStep, SeedsStep):
         """Iterate once; return ||y - x||, max |y - x| and D(y) of each column."""
         raise NotImplementedError
 
+    def _products(self, moves: Any, rows: list[int]) -> Floats:
+        """Return the dot products of some moves, a matrix per column; see `Step.products`."""
+        raise NotImplementedError
+
+    def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
+        """Mix, with a row of weights per column; return D of each column. See `Step.mix`."""
+        raise NotImplementedError
+
     @property
     def _pour(self) -> Floats:
         """The factor of each seed's values."""
-        rest = np.full(self._live.size, 1 - self._alpha)
+        rest = np.full(self._columns.size, 1 - self._alpha)
         return rest + self._mass if self._target is None else rest
 
     def ranks(self) -> Floats:
-        return self._ranks
+        if self._whole is None:
+            return self._ranks
+        self._whole[:, self._columns] = self._ranks
+        whole: Floats = self._whole
+        return whole
 
     def transposed(self) -> Floats:
-        return np.ascontiguousarray(self._ranks[:, : self._count].T)
+        return np.ascontiguousarray(self.ranks()[:, : self._count].T)

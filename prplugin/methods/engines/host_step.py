@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu import mixing
-from prplugin.cpu.sums import total, totals
+from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.types.edges import Floats
 
@@ -26,8 +26,5 @@ class HostStep(Step):
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         ranks = mixing.mixed(self.ranks(), moves, weights, jump)
-        if weights.ndim == 1:
-            ranks /= self.add(total(ranks))
-        else:
-            ranks /= np.where(weights.any(axis=-1), totals(ranks), 1.0)
+        ranks /= self.add(total(ranks))
         self.start(ranks)

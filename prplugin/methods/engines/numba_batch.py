@@ -11,7 +11,7 @@ from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.outflow import outflow
 from prplugin.cpu.pull_kernels import edge_shares, fan_for, pull_chain
 from prplugin.cpu.sums import totals
-from prplugin.graph.problem import Problem, Seeds
+from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepChain, chain
@@ -31,8 +31,8 @@ class NumbaBatch(HostBatch):
         self._kernels = kernels
         adjacency = problem.adjacency
         n = adjacency.n
-        # Of a rank: itself, its contributions in this step and the next, and its history.
-        super().__init__(problem, width_for(seeds, (3 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
+        # Of a rank: itself, itself in a narrower matrix, its contributions in this step and the next, and its history.
+        super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
         offsets, sources, weights = adjacency.csc
         self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         out_weight = adjacency.out_weight
@@ -62,19 +62,17 @@ class NumbaBatch(HostBatch):
         self._contributions: Any = None
         self.chain = replace(self._in_float64, single=int(dtype == "float32"))
 
-    def seed(self, seeds: Seeds) -> None:
-        super().seed(seeds)
+    def _begun(self) -> Floats:
         rows, columns, values = self._entries
         self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
-        self._sums = np.empty((self._blocks, 3, self.width))
-
-    def _begun(self) -> Floats:
-        return self._divided_by(np.ones(self._live.size))
+        return self._divided_by(np.ones(self._columns.size))
 
     def _divided_by(self, whole: Floats) -> Floats:
         """Divide the ranks of each column, and make their contributions; return D of each."""
-        if self._contributions is None:
-            shape = self._n + 1, self._live.size
+        shape = self._n + 1, self._columns.size
+        if self._contributions is None or self._contributions.shape != shape:
+            self._contributions = self._next = None  # frees them first
+            self._sums = np.empty((self._blocks, 3, self._columns.size))
             self._contributions, self._next = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
             self._contributions[-1], self._next[-1] = 0, 0
         self._crew.work(
@@ -98,13 +96,13 @@ class NumbaBatch(HostBatch):
         self._contributions, self._next = self._next, self._contributions
         return totals(self._sums[:, 0]), self._sums[:, 1].max(axis=0), totals(self._sums[:, 2])
 
-    def products(self, moves: Any, rows: list[int]) -> Floats:
-        kernels, of, width = self._kernels, np.array(rows), np.uint64(self._live.size)
-        sums = np.zeros((self._blocks, of.size, of.size, self._live.size))
+    def _products(self, moves: Any, rows: list[int]) -> Floats:
+        kernels, of, width = self._kernels, np.array(rows), np.uint64(self._columns.size)
+        sums = np.zeros((self._blocks, of.size, of.size, self._columns.size))
         flat = moves.reshape(len(moves), -1)
 
         def multiply(first: int, last: int) -> None:
-            room = np.empty((of.size, self._live.size))
+            room = np.empty((of.size, self._columns.size))
             for block in range(first, last):
                 kernels.products(*self._bounds[block : block + 2], flat, of, width, room, sums[block])
 
@@ -113,12 +111,12 @@ class NumbaBatch(HostBatch):
         products: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
         return products
 
-    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+    def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
         by_row, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
         self._sums[:, 0] = 0
 
         def mix(first: int, last: int) -> None:
-            room = np.empty(self._live.size)
+            room = np.empty(self._columns.size)
             for block in range(first, last):
                 self._kernels.mix(
                     *self._bounds[block : block + 2], _flat(self._ranks), flat, by_row, _flat(jump), room,
@@ -127,13 +125,12 @@ class NumbaBatch(HostBatch):
 
         self._crew.work(mix)
         whole = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
-        self._mass = self._alpha * self._divided_by(whole)
+        return self._divided_by(whole)
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))
-        self._crew.work(
-            lambda first, last: self._kernels.transpose(first, last, _flat(self._ranks), self._live.size, transposed)
-        )
+        ranks = _flat(self.ranks())
+        self._crew.work(lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed))
         return transposed
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.cpu import mixing
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
@@ -62,9 +63,23 @@ class NumpyBatch(HostBatch):
         self._ranks = y
         change = y - x
         if moves is not None:
-            moves[:] = change
+            self._narrowed(moves)[:] = change
         np.abs(change, out=change)
         return totals(change), change.max(axis=0), totals(y[self._dangling])
+
+    def _products(self, moves: Any, rows: list[int]) -> Floats:
+        products: Floats = mixing.products(self._narrowed(moves), rows)
+        return products
+
+    def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
+        ranks = mixing.mixed(self._ranks, self._narrowed(moves), weights, self._narrowed(jump))
+        ranks /= np.where(weights.any(axis=-1), totals(ranks), 1.0)
+        self._ranks = ranks
+        return self._begun()
+
+    def _narrowed(self, moves: Any) -> Any:
+        """Return a view of the first columns: as many as the ranks have."""
+        return moves[..., : self._columns.size]
 
 
 class _RowSums:
