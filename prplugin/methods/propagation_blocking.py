@@ -14,7 +14,6 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
 from prplugin.options import whole
-from prplugin.types.edges import index_dtype
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -95,7 +94,7 @@ class BlockedPlan:
 
         self._adjacency = adjacency
         csc = adjacency.csc
-        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, index_dtype(adjacency.n))
+        self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
         grid = runtime.multiprocessors() * BLOCKS
         self._blocks = blocks.lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
         self._values: Any = None
