@@ -26,8 +26,8 @@ COUNTED = (
     "methods/papers/node.cu",
     "methods/persistent.cu", "gpu/shares.cu", "methods/papers/warp.cu",
 )  # fmt: skip
-"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host, and a leap of
-`mixing.cu` comes once in many steps; those of `strings.cu` read strings of any length."""
+"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host; those of
+`strings.cu` read strings of any length."""
 
 
 def _early(a: Mapping[str, Any]) -> int:
@@ -88,16 +88,16 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
     # The layouts of methods.
     "cut.cut": "cuts",
-    "blocked_layout.count": "cuts sources chunks",
-    "blocked_layout.arrange": "cuts sources chunks ends begins locals goals spots",
-    "blocked_layout.arrange_shares": "cuts begins spots shares arranged",
+    "propagation_blocking_layout.count": "cuts sources chunks",
+    "propagation_blocking_layout.arrange": "cuts sources chunks ends begins locals goals spots",
+    "propagation_blocking_layout.arrange_shares": "cuts begins spots shares arranged",
     "shares.shares": "sources weights out_weights shares",
     # One iteration.
     "merge_start.merge_start": "out_weight given tails ranks outflow contributions",
     "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
-    "blocked.propagate": "bounds locals goals spots values values shares cuts offsets begins target teleport outflow "
-    "ranks ranks from to",
-    "blocked.send_early": _early,
+    "propagation_blocking.propagate": "bounds locals goals spots values values shares cuts offsets begins target teleport "
+    "outflow ranks ranks from to",
+    "propagation_blocking.send_early": _early,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
     "block.block_pull": _pull,

@@ -54,12 +54,14 @@ def compiled(path: str, variant: dict[str, str], arch: str) -> None:
     assert core.Program(runtime.source(path), "c++", options).compile("cubin").code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FILES)
 def test_every_variant_compiles_for_sm_90(path):
     for variant in variants(path):
         compiled(path, variant, "sm_90")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", OTHERS)
 @pytest.mark.parametrize("path", FILES)
 def test_the_default_variant_compiles_for_other_hardware(path, arch):

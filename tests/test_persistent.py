@@ -15,7 +15,6 @@ from test_expanded import IN_DEGREES, graph, row_sums
 import prplugin
 from prplugin.graph.problem import Problem
 from prplugin.methods import persistent
-from prplugin.methods.base import Ending, LaunchStep
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics.rounding import StepChain
 from prplugin.solver.certificate import Certificate
@@ -67,10 +66,10 @@ def expected_step(adjacency, ranks, dtype):
 def test_steps_over_pieces_of_any_size(method, name, size, weighted, dtype):
     adjacency = graph(IN_DEGREES[name], weighted)
     step = step_of(adjacency, dtype, size)
-    assert isinstance(step, LaunchStep)
     ranks = np.random.default_rng(0).dirichlet(np.ones(adjacency.n))
     step.start(ranks)
-    for measured in step.many(3):
+    for _ in range(3):
+        measured = step()
         after = expected_step(adjacency, ranks, dtype)
         # Moves are differences of ranks: their error is that of the ranks, not of themselves.
         assert measured.change == pytest.approx(np.abs(after - ranks).sum(), rel=1e-12, abs=1e-14)
@@ -87,55 +86,10 @@ def test_any_rows_in_pieces_of_any_size(method, in_degrees, size):
     step = step_of(adjacency, size=size)
     ranks = np.full(adjacency.n, 1 / adjacency.n)
     step.start(ranks)
-    step.many(2)
     for _ in range(2):
+        step()
         ranks = expected_step(adjacency, ranks, "float64")
     np.testing.assert_allclose(step.ranks().get(), ranks, rtol=1e-13, atol=0)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
-def test_a_launch_ends_at_its_goal_and_where_it_stalls(method):
-    adjacency = graph(IN_DEGREES["all lengths"], weighted=False)
-    step = step_of(adjacency)
-    uniform = np.full(adjacency.n, 1 / adjacency.n)
-    step.start(uniform)
-    changes = [sums.change for sums in step.many(20)]
-    step.start(uniform)
-    assert [sums.change for sums in step.until(Ending(20, goal=changes[6]))] == changes[:7]
-    assert [sums.change for sums in step.until(Ending(5))] == changes[7:12]
-    assert [sums.change for sums in step.until(Ending(8, stall=0.0))] == changes[12:13]
-    step.start(uniform)
-    assert len(step.until(Ending(9, stall=1e-9))) == 2  # the first step has none before it to stall against
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
-def test_a_launch_ends_where_its_goal_is_far_away(method):
-    adjacency = graph(IN_DEGREES["all lengths"], weighted=False)
-    step = step_of(adjacency)
-    step.start(1 / adjacency.n)
-    changes = [sums.change for sums in step.many(20)]
-    goal = changes[8]
-    left = math.log(goal / changes[3]) / math.log(changes[3] / changes[2])
-    for many, taken in ((left - 1, 4), (left + 1, 9)):
-        step.start(1 / adjacency.n)
-        assert [sums.change for sums in step.until(Ending(20, goal=goal, look=4, many=many))] == changes[:taken]
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("method", PERSISTENT)
-def test_going_back_gives_the_same_bits(method):
-    step = step_of(graph(IN_DEGREES["hubs side by side"], weighted=True))
-    step.start(np.random.default_rng(1).dirichlet(np.ones(6)))
-    step.many(3)
-    reached = step.ranks().get()
-    after = [sums.change for sums in step.many(7)]
-    step.rewind(0)
-    assert step.ranks().get().tobytes() == reached.tobytes()
-    assert [sums.change for sums in step.many(7)] == after
-    step.rewind(4)
-    assert [step().change for _ in range(3)] == after[4:]
 
 
 # --- Anderson mixing ----------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_sweeps_lead_to_the_solution(n, weight, own):
     given = {"alpha": 0.9, "personalization": v, "dangling": w, "tol": 1e-10}
     ranking, plain = graph.rank(method="numba", **given), graph.rank(method="numpy", **given)
     assert np.abs(ranking.ranks - plain.ranks).sum() <= ranking.error_bound + plain.error_bound <= 2e-10
-    assert ranking.iterations <= plain.iterations + 4
+    assert ranking.iterations <= plain.iterations + 5
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -79,9 +79,10 @@ def test_the_layout_is_made_once_a_graph():
 
 @pytest.mark.parametrize("wrong", ["nothing", "noise", "not a number"])
 def test_a_wrong_look_ahead_costs_its_passes_and_a_step(monkeypatch, wrong):
-    def solve(self, ranks, moves, dangling, goal, limit):
+    def solve(self, ranks, moves, dangling, goal, limit, room):
         random = np.random.default_rng(0).random(moves.size)
-        return ranks + {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong], 0.0, 1
+        ranks += {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong]
+        return 0.0, 1
 
     graph = prplugin.Graph(edges_of())
     right = graph.rank(method="numba", tol=1e-10)

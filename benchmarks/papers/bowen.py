@@ -165,9 +165,9 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
     samples = repeatedly(once, runs=sides.RUNS, limit=sides.LIMIT)
     [outcome] = outcomes
     yield known | {
-        "iterations": outcome.iterations,
+        "iterations": int(outcome.iterations),
         "s": statistics.median(samples),
-        "GTEPS": adjacency.m * outcome.iterations / statistics.median(samples) / 1e9,
+        "GTEPS": adjacency.m * int(outcome.iterations) / statistics.median(samples) / 1e9,
         "note": _kernels(schedule) if schedule else "",
         "CPU segments": len(schedule.host_segments) if schedule else "",
         "samples": samples,

@@ -128,7 +128,7 @@ def _of_size(n: int) -> Iterator[Row]:
 def _timed(n: int, line: Row) -> Iterator[Row]:
     adjacency = _named(n).adjacency()
     step = sides.prepared("numba", adjacency, threads=1)
-    line["rounds"] = full_run(step, adjacency, "delta", TOL).iterations
+    line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
     samples: dict[str, list[float]] = {}
     notes: dict[str, str] = {}
     for column, sample in _columns(adjacency).items():
