@@ -95,8 +95,8 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     # One iteration.
     "merge_start.merge_start": "out_weight given tails ranks outflow contributions",
     "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
-    "propagation_blocking.propagate": "bounds locals goals spots values values shares cuts offsets begins target teleport "
-    "outflow ranks ranks from to",
+    "propagation_blocking.propagate": "bounds locals goals spots values values shares cuts offsets begins target "
+    "teleport outflow ranks ranks from to",
     "propagation_blocking.send_early": _early,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,

@@ -31,7 +31,7 @@ LOG = """\
 
 def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
     signatures = {
-        f"{path.partition('/')[2].removesuffix('.cu')}.{name}": names
+        f"{path.rpartition('/')[2].removesuffix('.cu')}.{name}": names
         for path in traffic.COUNTED
         for name, names in traffic.parameters(path).items()
     }

@@ -178,6 +178,10 @@ class _ThreadedPull(HostStep):
         gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
         np.maximum(self._ranks, 0.0, out=self._ranks)
         whole = total(self._ranks) + gained
+        if not 0 < whole < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
+            self._sweeps, self._worth = None, math.inf
+            self.start(1.0 / self._ranks.size)
+            return count, None
         self._begin(whole)
         self._mass = max(0.0, self._mass + gained / whole)
         self._stale = True
