@@ -14,8 +14,9 @@ import numpy as np
 
 from prplugin.cpu.sums import depth_of as pull_chain
 from prplugin.cpu.sums import fan_for
+from prplugin.types.edges import Floats, Integers
 
-__all__ = ["BLOCK", "GROUP", "begin", "edge_shares", "fan_for", "pull_chain", "row_sums", "step", "step_chain"]
+__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_chain", "row_sums", "step", "step_chain"]
 
 GROUP = 32
 """Terms added in a plain loop before their sum goes up a level."""
@@ -33,8 +34,20 @@ def step_chain() -> int:
     return 2 * GROUP
 
 
+def in_edges(
+    csc: tuple[Integers, Integers, Floats | None], out_weight: Floats
+) -> tuple[Integers, Integers, Floats | None]:
+    """Return offsets and sources as the kernels index with them, and the edges' shares, None without weights."""
+    offsets, sources, weights = csc
+    shares = None
+    if weights is not None:
+        shares = np.empty_like(weights)
+        _write_shares(weights, sources, out_weight, shares)
+    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), shares
+
+
 @compiled
-def edge_shares(weights, sources, out_weight, shares):
+def _write_shares(weights, sources, out_weight, shares):
     """Write each edge's share w / W of its source's out-weight; 0 where W is 0, which makes the source dangling."""
     for edge in range(weights.size):
         whole = out_weight[sources[edge]]

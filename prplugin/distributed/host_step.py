@@ -134,11 +134,8 @@ class CompiledStep(_SpreadStep):
         self._kernels = kernels
         offsets, sources, weights = shard.adjacency.csc
         offsets = offsets[: self._rows + 1]
-        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
-        self._shares: Floats | None = None
-        if weights is not None:
-            self._shares = np.empty_like(weights)
-            kernels.edge_shares(weights, sources, shard.adjacency.out_weight, self._shares)
+        csc = (offsets, sources, weights)
+        self._offsets, self._sources, self._shares = kernels.in_edges(csc, shard.adjacency.out_weight)
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)

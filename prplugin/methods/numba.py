@@ -80,14 +80,10 @@ class _ThreadedPull(HostStep):
         self._kernels, self._mixing = pull_kernels, mixing_kernels
         adjacency = problem.adjacency
         n = adjacency.n
-        offsets, sources, weights = adjacency.csc
-        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
+        offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._outflow = outflow(out_weight, weighted=weights is not None)
-        self._shares: Floats | None = None
-        if weights is not None:
-            self._shares = np.empty_like(weights)
-            pull_kernels.edge_shares(weights, sources, out_weight, self._shares)
+        self._offsets, self._sources, self._shares = pull_kernels.in_edges(adjacency.csc, out_weight)
+        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
@@ -108,7 +104,7 @@ class _ThreadedPull(HostStep):
         self._fan = np.uint64(pull_kernels.fan_for(largest))
         self.chain = StepChain(
             row=pull_kernels.pull_chain(largest),
-            edge=2 if weights is None else adjacency.out_weight_chain + 4,
+            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
             dangling=max(chain(n), pull_kernels.step_chain() + chain(blocks)),
             vectors=problem.vector_chain,
             norm=pull_kernels.step_chain() + chain(blocks) + 1,

@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.outflow import outflow
-from prplugin.cpu.pull_kernels import edge_shares, fan_for, pull_chain
+from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_chain
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
@@ -33,14 +33,10 @@ class NumbaBatch(HostBatch):
         n = adjacency.n
         # Of a rank: itself, itself in a narrower matrix, its contributions in this step and the next, and its history.
         super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
-        offsets, sources, weights = adjacency.csc
-        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
+        offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._outflow = outflow(out_weight, weighted=weights is not None)
-        self._shares: Floats | None = None
-        if weights is not None:
-            self._shares = np.empty_like(weights)
-            edge_shares(weights, sources, out_weight, self._shares)
+        self._offsets, self._sources, self._shares = in_edges(adjacency.csc, out_weight)
+        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
@@ -50,7 +46,7 @@ class NumbaBatch(HostBatch):
         in_a_block = 2 * kernels.GROUP
         self._in_float64 = StepChain(
             row=pull_chain(largest) + 4,
-            edge=2 if weights is None else adjacency.out_weight_chain + 4,
+            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
             dangling=max(chain(n), in_a_block + chain(self._blocks)),
             vectors=problem.vector_chain,
             norm=in_a_block + chain(self._blocks) + 1,
