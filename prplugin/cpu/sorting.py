@@ -11,14 +11,14 @@ __all__ = ["offsets_of", "packs", "rows_of", "stable_order"]
 
 
 def offsets_of(counts: Integers) -> Integers:
-    """Give where each group begins, and where the last one ends: n + 1 int64, for m may pass 2**31 where n does not."""
+    """Return the n + 1 offsets of n groups, as int64: the number of entries may exceed 2**31 where n does not."""
     offsets = np.zeros(counts.size + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
 
 
 def stable_order(keys: Integers) -> Integers:
-    """Give the permutation that sorts small non-negative keys and keeps the order of equal ones.
+    """Return the permutation that sorts small non-negative keys stably.
 
     Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
     than `numpy.argsort` with ``kind="stable"``.
@@ -38,7 +38,7 @@ def stable_order(keys: Integers) -> Integers:
 
 
 def packs(largest: int, count: int) -> bool:
-    """Say whether a key up to `largest` and a position below `count` fit in 63 bits together."""
+    """Return whether a key up to `largest` and a position below `count` fit into 63 bits together."""
     return largest.bit_length() + count.bit_length() <= 63
 
 

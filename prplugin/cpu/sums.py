@@ -46,7 +46,7 @@ def totals(terms: Floats) -> Floats:
 
 
 PIECE = 1 << 14
-"""Terms whose places in their groups are found in one go: what that takes does not grow with the edges."""
+"""Terms whose positions are computed at once, so that the memory for them does not grow with the edges."""
 
 
 def fan_for(longest: int) -> int:

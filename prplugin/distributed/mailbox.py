@@ -176,7 +176,7 @@ def _not_wanted() -> WorkerLostError:
 
 
 async def abandon(job: str, reason: str, dask_worker: Any) -> None:
-    """Give up a job on a worker; called there by `distributed.Client.run`."""
+    """Cancel a job on a worker; called there by `distributed.Client.run`."""
     _messages_of(dask_worker).close(job, WorkerLostError(reason))
     nccl = sys.modules.get("prplugin.distributed.nccl")
     if nccl is not None:  # on a thread: it waits for what runs on the GPU

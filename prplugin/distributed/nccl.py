@@ -90,7 +90,7 @@ _ranks: set[Any] = set()
 
 
 def abort() -> None:
-    """Give up the communicator of this worker and end what runs in it, if a rank is at work."""
+    """Abort the communicator of this worker, and the operations in it, if a rank is running."""
     if _ranks:
         _drop()
 

@@ -95,7 +95,7 @@ class Directory:
 
     @property
     def by_number(self) -> bool:
-        """Whether ids are their own keys."""
+        """Whether vertex ids serve as keys unchanged."""
         return self._keys is None
 
     def columns(self, keys: Integers) -> list[Any]:

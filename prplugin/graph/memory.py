@@ -76,7 +76,7 @@ NONE = Size()
 
 @dataclass(frozen=True)
 class Memory:
-    """What a method holds beside the frame, as bytes per edge and per vertex.
+    """Memory that a method needs besides the frame, in bytes per edge and per vertex.
 
     `place` ({"host", "device"}): Where it iterates.
     `arrays` (tuple of str): Which arrays of the graph it builds, in this order.
