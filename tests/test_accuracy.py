@@ -59,7 +59,8 @@ def test_no_graph_is_further_off_than_its_bound(method, data, graph, alpha):
     )  # fmt: skip
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling)
     true = distance(ranking.ranks, exact, n if scale == "n" else 1)
-    assert true <= Fraction(ranking.error_bound)
+    # A bound of 2 claims nothing, and the computed ranks sum to 1 up to rounding: disjoint vectors may be 2 + u apart.
+    assert true <= Fraction(ranking.error_bound) + (Fraction(1, 2**48) if ranking.error_bound == 2 else 0)
     assert max_iter is not None or ranking.error_bound <= 1e-6
     assert ranking.ranks.dtype == dtype
 

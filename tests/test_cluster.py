@@ -113,6 +113,14 @@ def test_any_ids_cut_anywhere(kind, data, size):
     assert again["pagerank"].to_numpy().tobytes() == found["pagerank"].to_numpy().tobytes()
 
 
+def test_the_same_bits_where_ids_lie_on_several_workers():
+    """The owner of a vertex once depended on how many workers held rows with its id."""
+    edges = pd.DataFrame({"src": ["a", "a", "a", "b"], "dst": ["", "ab", "b", "é"]}, dtype=object)
+    cuts, how = [0, 0, 0, 1, 4], {"directed": False, "tol": 1e-9}
+    bits = {spread(edges, 2, cuts, h, **how)[0]["pagerank"].to_numpy().tobytes() for h in ([0, 0, 1, 0], [0, 1, 0, 0])}
+    assert len(bits) == 1
+
+
 @settings(max_examples=12, deadline=None)
 @given(data=st.data(), size=SIZES)
 def test_vertices_of_several_columns(data, size):

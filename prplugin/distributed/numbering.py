@@ -189,22 +189,23 @@ def keys_by_appearance(
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(ends, labels, shared)
     places = part.places_of(places)
-    weights = np.ones(places.size)
+    occurrences = np.zeros(places.size)
     for code in codes:
-        weights += moved(group_sizes(code, places.size), "host")
+        occurrences += moved(group_sizes(code, places.size), "host")
 
     # To the rank that the hash of the id selects.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
-    brought = communicator.exchange([(parts.taken(arrays, r), places[r], weights[r]) for r in rows])
+    brought = communicator.exchange([(parts.taken(arrays, r), places[r], occurrences[r]) for r in rows])
     counts = [found.size for _, found, _ in brought]
     numbers, ids = parts.distinct(parts.together([piece for piece, _, _ in brought], shared), shared)
     first = np.full(len(ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate([found for _, found, _ in brought]))
-    degrees = np.bincount(numbers, np.concatenate([found for _, _, found in brought]), first.size)
+    # One per vertex, added only here: several ranks may hold the same id, and owners must not depend on which.
+    loads = 1.0 + np.bincount(numbers, np.concatenate([found for _, _, found in brought]), first.size)
 
     # To the rank that owns the id, and its key back.
     by_place = np.argsort(first)
-    places_between = _weighted_splitters(communicator, first[by_place], degrees[by_place])
+    places_between = _weighted_splitters(communicator, first[by_place], loads[by_place])
     runs = runs_of(first[by_place], places_between)
     owned = communicator.exchange(
         [(parts.taken(ids, by_place[begin:end]), first[by_place[begin:end]]) for begin, end in runs]
