@@ -60,7 +60,8 @@ def plain_passes(graph, alpha, tol):
 @pytest.mark.parametrize("method", HOST_METHODS)
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("alpha", [0.85, 0.99])
-def test_fewer_passes_and_a_bound_that_holds(method, directed, alpha):
+def test_fewer_passes_and_a_bound_that_holds(monkeypatch, method, directed, alpha):
+    monkeypatch.setattr("prplugin.methods.numpy.CALLS", 0)  # else so small a graph takes more passes in less time
     graph = prplugin.Graph(communities(), directed=directed, vertices=range(480))
     ranking = graph.rank(alpha=alpha, tol=1e-8, method=method)
     again = graph.rank(alpha=alpha, tol=1e-8, method=method)
@@ -73,8 +74,8 @@ def test_fewer_passes_and_a_bound_that_holds(method, directed, alpha):
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 def test_a_star_takes_a_few_passes(method):
-    graph = prplugin.Graph(star(1000), directed=False)
-    assert graph.rank(method=method).iterations <= 6
+    graph = prplugin.Graph(star(100_000), directed=False)
+    assert graph.rank(method=method).iterations <= 9
 
 
 def test_a_graph_that_converges_fast_is_left_alone():
@@ -264,7 +265,7 @@ def test_a_direct_solution_knows_dangling_vertices_and_weights(monkeypatch, weig
     iterated = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
     monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
     direct = graph.rank(alpha=0.99, tol=1e-10, dangling=dangling, method="numpy")
-    assert direct.iterations < 10
+    assert direct.iterations < iterated.iterations / 2
     assert np.abs(direct.ranks - iterated.ranks).sum() <= 2e-10
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,15 @@ memory = Memory(
     # 12 more rows.
     many_vertex=Size(12 * 4),
 )
+
+SLOW = 30
+"""Iterations left, at the pace of the last two, from which mixing pays on large graphs."""
+
+CALLS = 60_000
+"""Vertices and edges on which a plain iteration takes as long as the calls of a mixed one take more."""
+
+SLOWEST = 1000
+"""Iterations left from which mixing pays on any graph."""
 
 
 def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -70,6 +80,7 @@ class _Pull(HostStep):
         # c = x / W, once per vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
         self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
+        self._slow, self._mixes = min(SLOW * (1 + CALLS / (n + adjacency.m)), SLOWEST), False
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
@@ -84,9 +95,11 @@ class _Pull(HostStep):
 
     def start(self, ranks: Floats | float) -> None:
         self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
-        self._mass = total(self._x[self._dangling])
+        self._mass, self._change = total(self._x[self._dangling]), math.inf
 
     def __call__(self, moves: Any = None) -> Sums:
+        if moves is None:  # mixing does not pay
+            self._slow, self._mixes = math.inf, False
         x = self._x
         y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
@@ -96,7 +109,30 @@ class _Pull(HostStep):
         if moves is not None:
             moves[:] = change
         np.abs(change, out=change)
-        return Sums(total(change), float(change.max()))
+        self._change = total(change)
+        return Sums(self._change, float(change.max()))
+
+    def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
+        """Iterate without proof and history, unless convergence is so slow that mixing pays."""
+        before, change, passes = math.inf, self._change, 0
+        # Ends where the next iteration, which is proved, is expected to reach the goal.
+        while passes < budget - 1 and goal < change < before and not self._mixes:
+            x = self._x
+            y = self._product(x if self._divisor is None else x / self._divisor)
+            y *= self._alpha
+            # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
+            y += (self._alpha - np.add.reduce(y)) * self._dangling_target + self._teleport
+            difference = y - x
+            before, change = change, float(np.add.reduce(np.abs(difference, out=difference)))
+            self._x, passes = y, passes + 1
+            if 0 < goal < change < before:
+                pace = math.log(before / change)
+                if (left := math.log(change / goal) / pace) <= 1:
+                    break
+                self._mixes = left > self._slow
+        if passes:
+            self._mass = total(self._x.take(self._dangling))
+        return passes, None
 
     def ranks(self) -> Floats:
         return self._x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ __all__ = ["Mean", "Mixing"]
 WORTH = 4
 """Plain steps left from which a mix is worth the vectors that it reads."""
 
+GAIN = 0.15
+"""Plain steps that a mix must gain for mixing to pay: two in a row that gain less end it."""
+
 
 class Mixing:
     """Anderson mixing of the iterates: see `prplugin.numerics.extrapolation`.
@@ -26,6 +30,8 @@ class Mixing:
     def __init__(self, step: Step, alpha: float) -> None:
         self._step, self._depth = step, depth_for(alpha, step.seeds)
         self._rows: Any = None
+        self._pays: Any = np.True_
+        self._weak: Any = np.False_
         self.restart()
 
     def restart(self) -> None:
@@ -37,26 +43,28 @@ class Mixing:
 
     @property
     def moves(self) -> Any:
-        """The row for the residual of the next step."""
+        """The row for the residual of the next step; None where mixing does not pay."""
+        if not self._pays.any():
+            return None
         if self._rows is None:
             self._rows = self._step.history(self._depth.rows)
         return None if self._rows is None else self._rows[self._free()]
 
-    def after_step(self, left: Any) -> bool:
-        """Take note of a step, and mix if it is time; say whether it did.
+    def after_step(self, left: Callable[[], Any]) -> bool:
+        """Take note of a step, and mix if it is time; return whether it did.
 
         Parameters
         ----------
-        left : float, or array with an entry per seed
-            Plain steps left, about.
+        left : function
+            Returns how many plain steps are left, about: a number, or an array with an entry per seed.
         """
-        if self._rows is None:
+        if self._rows is None or not self._pays.any():
             return False
         self._chain.append(self._free())
         self._since += 1
         if self._since < self._depth.period:
             return False
-        worth = np.asarray(left) >= WORTH
+        worth = self._pays & np.asarray(left() >= WORTH)
         if not worth.any():
             self.restart()
             return False
@@ -65,6 +73,8 @@ class Mixing:
         products = self._step.products(rows, steps)
         chosen = np.zeros((*products.shape[:-2], len(rows)))
         chosen[..., steps] = mixing_weights(products)
+        weak = _gains_little(products, chosen[..., steps])
+        self._pays, self._weak = self._pays & ~(weak & self._weak), weak
         # sum_j a_j y_j = y_last - sum over moves of the sum of the a_j before it, which loses nothing to rounding.
         along = chosen[..., self._chain]
         weights = np.zeros_like(chosen)
@@ -82,6 +92,14 @@ class Mixing:
 
     def _free(self) -> int:
         return next(row for row in range(self._depth.rows) if row not in self._chain)
+
+
+def _gains_little(products: Floats, weights: Floats) -> Any:
+    """Return whether ||sum_j a_j f_j|| is above what `GAIN` more plain steps, at the last one's pace, make of ||f||."""
+    least = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
+    last, before = products[..., -1, -1], products[..., -2, -2]
+    with np.errstate(all="ignore"):
+        return (last < before) & (least > last * (last / before) ** GAIN)
 
 
 class Mean:

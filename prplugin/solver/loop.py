@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,12 @@ class Loop:
             if not np.any(state.live):
                 return
             # A seed is mixed whatever is left of it: by this it is the same beside any others.
-            left = steps_left(before, sums.change, aim) if step.seeds is None else np.where(state.live, math.inf, 0.0)
+            alone = step.seeds is None
+            left = (
+                partial(steps_left, before, sums.change, aim) if alone else partial(np.where, state.live, math.inf, 0)
+            )
             before = sums.change
-            alone = step.seeds is None and mean is None and proves(options)
-            if alone and (stagnates or state.passes >= 2 * accelerated):
+            if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):
                 mean = Mean(step, alpha)
             if self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
                 moved = True
