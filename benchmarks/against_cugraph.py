@@ -242,7 +242,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
     auto = choose("auto", adjacency, this_machine(), {}).name
 
     def one(method: str) -> Iterator[dict[str, Any]]:
-        if reason := methods()[method].unfit(adjacency, this_machine()):
+        if reason := methods()[method].unavailable_reason(adjacency, this_machine()):
             raise MethodUnavailableError(reason)
         step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
         yield _row({**named, **_times(peer, iterations.ours(step, adjacency.n, case.dtype))})

@@ -89,7 +89,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             chosen = {"auto": method.name == auto, "measured": method.name == measured}
             problem, layout = Problem(adjacency, 0.85), []
             try:
-                if reason := method.unfit(adjacency, machine):
+                if reason := method.unavailable_reason(adjacency, machine):
                     raise PageRankError(reason)
                 step = method.prepare(problem, machine)
                 begins = "float32" if step.narrow_pays else "float64"

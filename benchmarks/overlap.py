@@ -54,7 +54,7 @@ def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def parts(data: Path | None, quick: bool, split: int = 8192) -> list[Part]:
     """Each graph."""
-    if reason := cpu_split.unfit(None, this_machine()):
+    if reason := cpu_split.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
     return [Part(name, partial(_rows, name, make, split)) for name, make in graphs(quick)]
 

@@ -162,7 +162,7 @@ def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
     """Give one iteration, after two."""
     import cupy
 
-    if reason := methods()[name].unfit(problem.adjacency, this_machine()):
+    if reason := methods()[name].unavailable_reason(problem.adjacency, this_machine()):
         raise MethodUnavailableError(reason)
     step: Callable[[], object] = methods()[name].prepare(problem, this_machine())
     step.contribute_in(dtype)  # type: ignore[attr-defined]

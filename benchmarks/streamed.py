@@ -56,7 +56,7 @@ ROW_GROUP = 1 << 20
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
     """Each graph."""
-    if reason := streamed.unfit(None, this_machine()):
+    if reason := streamed.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'streamed' cannot run here: {reason}")
     # Of fewer edges a vertex a tenth would not hold the vectors of the small one.
     graphs = [(18, 64)] if quick else [(22, 16), (24, 16)]

@@ -320,7 +320,7 @@ def _ours(asked: _Asked, way: Way, names: list[str]) -> Iterator[tuple[str, str,
     vectors = {name: rapids.as_cudf(table) for name, table in asked.vectors.items() if name == way.argument}
     machine, weighted = this_machine(), way.weight is not None
     for name in names:
-        if methods()[name].unfit(None, machine):
+        if methods()[name].unavailable_reason(None, machine):
             continue
         for dtype in DTYPES:
             tol = max(TOL[dtype], owed(asked.equation, name, dtype, weighted=weighted))

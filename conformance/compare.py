@@ -83,7 +83,7 @@ class Result:
         Of the frame, its arguments and the result: "pandas" or "cudf".
     outcome : str
         "ranked"; "refused", where no float32 vector need be as exact as asked, or no sum in the order of arrival;
-        "unfit", where the method says so; "no form", where the library has none for the frame.
+        "unavailable", where the method says so; "no form", where the library has none for the frame.
     tol, bound, error, residual : float
         What the error was to stay below, if it was; `error_bound`; the distance to the most exact reference;
         ||G x - x||.
@@ -92,7 +92,7 @@ class Result:
     failures : list of str
         A sentence each; none where all is well.
     note : str
-        Why the method is unfit, or there is no form.
+        Why the method is unavailable, or there is no form.
     """
 
     case: str
@@ -123,7 +123,7 @@ class Result:
 def available() -> dict[str, str | None]:
     """Name every method, with the reason why it cannot run here or None."""
     machine = this_machine()
-    return {name: method.unfit(None, machine) for name, method in methods().items()}
+    return {name: method.unavailable_reason(None, machine) for name, method in methods().items()}
 
 
 def library_for(method: str, wanted: str = "cudf") -> str:
@@ -207,7 +207,7 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
         ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype)
         frame = ranking.frame
     except prplugin.MethodUnavailableError as reason:
-        result.outcome, result.note = "unfit", str(reason)
+        result.outcome, result.note = "unavailable", str(reason)
         return result
     except prplugin.InvalidOptionError as error:
         least = owed(case.equation, method, dtype, weighted="weight" in case.graph)

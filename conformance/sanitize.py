@@ -74,7 +74,7 @@ def workload(seconds: float) -> None:
             asked: dict[str, Any] = {"alpha": 0.3, "tol": 1e-3, "personalization": personalization}  # a few steps
             expected = graph.rank(method="numpy", **asked)
             for method in methods().values():
-                if method.runs_on != "gpu" or method.unfit(graph._graph.adjacency, this_machine()):
+                if method.runs_on != "gpu" or method.unavailable_reason(graph._graph.adjacency, this_machine()):
                     continue
                 for dtype in ("float64", "float32"):
                     ranking = graph.rank(method=method.name, dtype=dtype, **asked, **OPTIONS.get(method.name, {}))

@@ -100,7 +100,11 @@ def _do(unit: Unit, quick: bool, only: tuple[str, ...]) -> Done:
         case = published.read(unit.file)
     else:
         return Done([], [], [beside(unit.graph, unit.way, quick=quick, only=only)])
-    able = [name for name, unfit in available().items() if unfit is None and name in (only or methods())]
+    able = [
+        name
+        for name, unavailable_reason in available().items()
+        if unavailable_reason is None and name in (only or methods())
+    ]
     runs = [(method, dtype) for method in able for dtype in DTYPES]
     if quick:
         runs = runs[unit.turn % SHARE :: SHARE]

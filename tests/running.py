@@ -18,7 +18,7 @@ def param(name: str, *others: Any) -> Any:
     """A method and whatever goes with it, marked and skipped as the method asks."""
     method = methods()[name]
     marks = [pytest.mark.gpu] if method.runs_on == "gpu" else []
-    if reason := method.unfit(None, this_machine()):
+    if reason := method.unavailable_reason(None, this_machine()):
         marks.append(pytest.mark.skip(reason=f"{name}: {reason}"))
     return pytest.param(name, *others, marks=marks, id="-".join(map(str, (name, *others))))
 

@@ -305,7 +305,7 @@ def test_verify_compares_every_way_to_rank(edges):
     can = [
         name
         for name, method in prplugin.methods.registry.methods().items()
-        if method.unfit(None, this_machine()) is None
+        if method.unavailable_reason(None, this_machine()) is None
     ]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
@@ -370,7 +370,7 @@ def test_methods_lists_all(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
     assert [entry["name"] for entry in listed] == list(prplugin.methods.registry.methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
-    monkeypatch.setattr(prplugin.methods.numpy, "unfit", lambda adjacency, machine: "it is resting")
+    monkeypatch.setattr(prplugin.methods.numpy, "unavailable_reason", lambda adjacency, machine: "it is resting")
     lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
     assert len(lines) == 1
     assert "cannot run: it is resting" in lines[0]

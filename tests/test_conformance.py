@@ -53,7 +53,7 @@ def selection() -> list[tuple[str, str, str, Choice]]:
 )
 def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
     result = compare(prepare(choice), method, dtype, library_for(method, wanted))
-    if result.outcome in ("unfit", "no form"):
+    if result.outcome in ("unavailable", "no form"):
         pytest.skip(f"{method} cannot run on this graph: {result.outcome} {result.note}")
     assert not result.failures
 
@@ -186,7 +186,9 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison with numpy for every method on the GPU, frames of pandas, and its ranks in the place of cuGraph's."""
     monkeypatch.setattr(rapids, "as_cudf", lambda value: value)
     monkeypatch.setattr(
-        against_cugraph, "methods", lambda: {"numpy": SimpleNamespace(runs_on="gpu", unfit=lambda *_: None)}
+        against_cugraph,
+        "methods",
+        lambda: {"numpy": SimpleNamespace(runs_on="gpu", unavailable_reason=lambda *_: None)},
     )
     monkeypatch.setattr(against_cugraph, "_theirs", numpys)
 

@@ -21,7 +21,9 @@ pytestmark = [
 ]
 
 ON_GPU = [
-    name for name, method in methods().items() if method.runs_on == "gpu" and not method.unfit(None, this_machine())
+    name
+    for name, method in methods().items()
+    if method.runs_on == "gpu" and not method.unavailable_reason(None, this_machine())
 ]
 
 

@@ -255,10 +255,10 @@ def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
     monkeypatch.setattr(runtime, "bytes_free", lambda: 2**33)
     monkeypatch.setattr(runtime, "holds", lambda needed: needed <= 2**33)
     large = Counts(10**7, 2 * 10**10, weighted, "host")
-    assert streamed.unfit(large, this_machine()) is None
-    assert "bytes of GPU memory" in expanded.unfit(large, this_machine())
+    assert streamed.unavailable_reason(large, this_machine()) is None
+    assert "bytes of GPU memory" in expanded.unavailable_reason(large, this_machine())
     many = Counts(10**9, 10**10, weighted, "host")
-    assert "bytes of GPU memory" in streamed.unfit(many, this_machine())
+    assert "bytes of GPU memory" in streamed.unavailable_reason(many, this_machine())
 
 
 # --- streams ------------------------------------------------------------------------------------------------------

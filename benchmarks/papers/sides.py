@@ -118,7 +118,7 @@ def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
         If it cannot run here.
     """
     chosen, machine = methods()[name], this_machine()
-    if reason := chosen.unfit(adjacency, machine):
+    if reason := chosen.unavailable_reason(adjacency, machine):
         raise MethodUnavailableError(reason)
     step: Step = chosen.prepare(Problem(adjacency, ALPHA), machine, **options)
     return step

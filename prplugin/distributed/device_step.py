@@ -51,7 +51,10 @@ def prepare(
     machine, adjacency = this_machine(), shard.adjacency
     by_name = {propagation_blocking.name: propagation_blocking, persistent.name: persistent}
     found = communicator.gather(
-        [(by_name[name].unfit(adjacency, machine), by_name[name].cost(adjacency, machine)) for name in able]
+        [
+            (by_name[name].unavailable_reason(adjacency, machine), by_name[name].cost(adjacency, machine))
+            for name in able
+        ]
     )
     costs = {}
     for nth, name in enumerate(able):

@@ -4,8 +4,8 @@ A method module has
 
 - `name`: what users call it by;
 - `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
-- `unfit(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
-- `memory`: the bytes that a ranking holds per edge and per vertex; `unfit` goes by it;
+- `unavailable_reason(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
+- `memory`: the bytes that a ranking holds per edge and per vertex; `unavailable_reason` goes by it;
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
@@ -164,7 +164,7 @@ class Method(Protocol):
 
     name: str
     runs_on: Literal["cpu", "gpu"]
-    unfit: Callable[[Adjacency | None, Machine], str | None]
+    unavailable_reason: Callable[[Adjacency | None, Machine], str | None]
     memory: Memory
     cost: Callable[[Adjacency, Machine], float]
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]

@@ -133,7 +133,7 @@ def of_graph(graph: Any, machine: Machine) -> Estimate:
 def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
     few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
     return MethodEstimate(
-        method.name, method.name == chosen, method.unfit(counts, machine), few.device.peak, few.host.peak,
+        method.name, method.name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
         many.device.peak, many.host.peak, method.cost(counts, machine),
     )  # fmt: skip
 

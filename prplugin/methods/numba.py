@@ -36,7 +36,7 @@ memory = Memory(
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere: Numba comes with prplugin."""
     return None
 

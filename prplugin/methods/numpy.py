@@ -30,7 +30,7 @@ memory = Memory(
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere."""
     return None
 

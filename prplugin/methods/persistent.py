@@ -38,7 +38,7 @@ memory = Memory(
     many_vertex=Size(40),
     float32_from=NARROW_FROM,
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

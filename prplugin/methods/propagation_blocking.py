@@ -39,9 +39,9 @@ memory = Memory(
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges twice and a contribution for each."""
-    reason = gpu_pull.unfit(memory, adjacency, machine)
+    reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason
     most = _most()
@@ -90,7 +90,7 @@ class BlockedPlan:
         most, items = _most(), offsets.size - 1 + adjacency.m
         tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
         size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         self._adjacency = adjacency
         csc = adjacency.csc

@@ -51,7 +51,9 @@ def reasons(
         seconds = method.cost(short, machine)
         if seconds >= own:
             return Considered(name, seconds, "a higher estimate")
-        return Considered(name, seconds, method.unfit(adjacency, machine) or "its longest row makes it slower")
+        return Considered(
+            name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
+        )
 
     others = [against(name, method) for name, method in methods().items() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)

@@ -92,7 +92,7 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
                 f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {name!r}."
             )
         method: Method = methods()[name]
-        if reason := method.unfit(adjacency, machine):
+        if reason := method.unavailable_reason(adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
@@ -125,7 +125,7 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
     reasons: dict[str, str] = {}
     for method in _by_cost(able, adjacency, machine):
         # Asked of no more than are wanted: it looks at the GPU.
-        if reason := method.unfit(adjacency, machine):
+        if reason := method.unavailable_reason(adjacency, machine):
             reasons[method.name] = reason
         else:
             yield method
@@ -164,7 +164,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             f"there are {', '.join(map(repr, able))}."
         )
     chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
-    if reason := chosen.unfit(adjacency, machine):
+    if reason := chosen.unavailable_reason(adjacency, machine):
         raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
     return chosen
 

@@ -56,7 +56,7 @@ memory = Memory(
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
     if reason := runtime.missing():
         return reason
@@ -64,7 +64,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
-    return gpu_pull.unfit(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
+    return gpu_pull.unavailable_reason(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -155,7 +155,7 @@ class StreamedPull:
     ) -> None:
         chunk_bytes = whole("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         threads = Threads(this_machine().threads)
         self.rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)

@@ -55,7 +55,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling

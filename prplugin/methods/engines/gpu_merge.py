@@ -189,7 +189,7 @@ class MergeStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency, pieces = problem.adjacency, plan.pieces
         n, totals = adjacency.n, gpu_pull.TOTALS

@@ -34,7 +34,7 @@ __all__ = [
     "outflow",
     "pull_types",
     "step_chain",
-    "unfit",
+    "unavailable_reason",
     "vectors",
 ]
 
@@ -88,7 +88,7 @@ class DeviceStep(MixedOnDevice):
     narrow_pays = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency = problem.adjacency
         n = adjacency.n
@@ -289,7 +289,7 @@ def blocks_option(blocks: int | None, threads: int, block: int) -> int:
 # --- what methods check -------------------------------------------------------------------------------------------
 
 
-def unfit(
+def unavailable_reason(
     memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.REMEDY
 ) -> str | None:
     """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""

@@ -24,7 +24,7 @@ from prplugin.types.edges import Floats
 name = "binned"
 runs_on = "gpu"
 memory = replace(gpu_pull.MEMORY, vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

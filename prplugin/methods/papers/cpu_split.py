@@ -38,7 +38,7 @@ from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["N", "Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+__all__ = ["N", "Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unavailable_reason", "varies"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ memory = replace(
     preparing_vertex=Size(64, index=1, offset=2),  # the order of the vertices
     preparing_bytes=32 * CHUNK,  # tails on their way to the host, to be timed
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -123,7 +123,7 @@ def _is_n(block: Any) -> bool:
 
 def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[N, float]:
     """Time iterations on this graph; only one split is held at a time."""
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     contributions, pulled = cupy.full(n, 1 / n), cupy.empty(n)
 
@@ -221,7 +221,7 @@ class SplitPull:
             self.tails = HostPull(tails, n, threads)
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        import cupy  # lazy import: availability was checked by `unfit`
+        import cupy  # lazy import: availability was checked by `unavailable_reason`
 
         # The heads are launched before the host waits for anything, and after all that the tails begin with.
         if self.tails is not None:
@@ -266,7 +266,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        import cupy  # lazy import: availability was checked by `unfit`
+        import cupy  # lazy import: availability was checked by `unavailable_reason`
 
         self._cuda = cupy.cuda
         self._cuda.Device().synchronize()

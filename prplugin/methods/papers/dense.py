@@ -26,7 +26,7 @@ memory = replace(
     preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with room to sort in
     pair=Size(4, share=1, weight=-0.5),  # an int32, or a normalized weight
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -20,7 +20,7 @@ name = "edge"
 runs_on = "gpu"
 varies = True  # atomic additions come in any order
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

@@ -33,7 +33,7 @@ memory = replace(
     edge=Size(pieces.BYTES / pieces.SIZE, real=1, share=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -66,7 +66,7 @@ class ExpandedPull:
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
         size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         self._layout = gpu_pull.csc_layout(adjacency)
         self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)

@@ -29,7 +29,7 @@ from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats
 
-__all__ = ["Schedule", "Segment", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+__all__ = ["Schedule", "Segment", "cost", "name", "prepare", "runs_on", "unavailable_reason", "varies"]
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ memory = replace(
     preparing_edge=Size(0.5, index=5, weight=2),  # their sorting
     preparing_vertex=Size(2 * 8, index=1),
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -186,7 +186,7 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
 
     They run once before they are recorded: kernels that are not compiled and arrays that are not there cannot be.
     """
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     for pull in pulls:
         pull(contributions, pulled)
@@ -206,7 +206,7 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, give the host what makes the whole shorter."""
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
     import cupyx
 
     contributions, pulled = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
