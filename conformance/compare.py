@@ -245,12 +245,13 @@ def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any
 def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
     """Give the tolerance from which a method has to prove, rather than refuse.
 
-    No float32 vector need be within a unit roundoff. And a method whose additions come in any order (`varies`) owes no
-    more than plain loops prove: with d the largest in-degree, a rank comes out of at most k = d + 10 roundings (where
-    edges have weights, also of those in the sum over its source's out-edges), noise = k * 2**-53, and
+    No float32 vector need be within a unit roundoff. And a method whose additions come in any order
+    (`nondeterministic`) owes no more than plain loops prove: with d the largest in-degree, a rank comes out of at most
+    k = d + 10 roundings (where edges have weights, also of those in the sum over its source's out-edges), noise = k *
+    2**-53, and
     `Certificate.provable` is 5 * noise / (1 - alpha).
     """
-    if not getattr(methods()[method], "varies", False):
+    if not getattr(methods()[method], "nondeterministic", False):
         return UNIT[dtype]
     summed = [equation.target, *([equation.source] if weighted else [])]
     chain = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)

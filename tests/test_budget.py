@@ -25,7 +25,7 @@ from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Edges, GroupedEdges
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
-STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)}
+STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
 
 
 @pytest.mark.parametrize(

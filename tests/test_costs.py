@@ -46,10 +46,10 @@ def timed(graph, what, layout, single, double, *, begins="float32", auto=False, 
 
 def test_the_choices_stand_beside_the_best():
     peer = {"graph": "one", "what": "cuGraph", "ms layout": "", "ms float32": 0.1, "ms float64": ""}
-    varies = timed("one", "edge", "", 0.001, 0.001)
+    nondeterministic = timed("one", "edge", "", 0.001, 0.001)
     sentence, table = summary(
         [
-            peer, varies,
+            peer, nondeterministic,
             timed("one", "ready", 0.0, 9.0, 0.2, begins="float64", auto=True),
             timed("one", "quick", 3.0, 0.1, 0.4, measured=True),
             timed("two", "ready", 0.0, 0.105, 0.2, auto=True, measured=True),

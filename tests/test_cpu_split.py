@@ -98,8 +98,8 @@ def test_threads_are_counted(threads):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, threads=threads)
 
 
-def test_auto_never_picks_what_varies():
-    assert cpu_split.varies
+def test_auto_never_picks_nondeterministic_methods():
+    assert cpu_split.nondeterministic
 
 
 # --- without a GPU: heads and tails -------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ A method module has
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
-- perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
+- perhaps `nondeterministic = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
 - perhaps `batch(problem, machine, seeds, **options)`: a `SeedsStep`, for rankings of many personalizations at once, and
   `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;

@@ -198,5 +198,5 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     return {
         name: method
         for name, method in methods().items()
-        if method.runs_on == side and not getattr(method, "varies", False)
+        if method.runs_on == side and not getattr(method, "nondeterministic", False)
     }

@@ -38,13 +38,24 @@ from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["N", "Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unavailable_reason", "varies"]
+__all__ = [
+    "N",
+    "Span",
+    "SplitStep",
+    "Tally",
+    "cost",
+    "name",
+    "nondeterministic",
+    "prepare",
+    "runs_on",
+    "unavailable_reason",
+]
 
 logger = logging.getLogger(__name__)
 
 name = "cpu-split"
 runs_on = "gpu"
-varies = True
+nondeterministic = True
 """With ``split="auto"`` N comes from measurements, and the last bits of a sum depend on N."""
 
 N: TypeAlias = int | Literal["all"]

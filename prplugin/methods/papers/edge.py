@@ -18,7 +18,7 @@ from prplugin.types.edges import Floats
 
 name = "edge"
 runs_on = "gpu"
-varies = True  # atomic additions come in any order
+nondeterministic = True  # atomic additions come in any order
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 

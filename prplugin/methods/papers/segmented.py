@@ -29,13 +29,13 @@ from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats
 
-__all__ = ["Schedule", "Segment", "cost", "name", "prepare", "runs_on", "unavailable_reason", "varies"]
+__all__ = ["Schedule", "Segment", "cost", "name", "nondeterministic", "prepare", "runs_on", "unavailable_reason"]
 
 logger = logging.getLogger(__name__)
 
 name = "segmented"
 runs_on = "gpu"
-varies = True  # schedules measured anew differ, and with them the order of additions; saved ones do not
+nondeterministic = True  # schedules measured anew differ, and with them the order of additions; saved ones do not
 
 CANDIDATES = (
     Segment(method="node", threads=256),
