@@ -254,8 +254,8 @@ def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> floa
     if not getattr(methods()[method], "nondeterministic", False):
         return UNIT[dtype]
     summed = [equation.target, *([equation.source] if weighted else [])]
-    chain = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)
-    return UNIT[dtype] + 5 * chain * 2.0**-53 / (1 - equation.alpha)
+    rounding_depth = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)
+    return UNIT[dtype] + 5 * rounding_depth * 2.0**-53 / (1 - equation.alpha)
 
 
 def _hold_against_references(result: Result, case: Case, x: Extended) -> None:
@@ -294,7 +294,7 @@ def _hold_against_stop(result: Result, case: Case, x: Extended) -> None:
         result.expect(result.bound, tol, "error_bound above tol")
     else:
         change = tol if stop == "delta" else n * tol
-        rounding = case.equation.chain * 2.0**-52 + (1 + case.equation.alpha) * cast
+        rounding = case.equation.rounding_depth * 2.0**-52 + (1 + case.equation.alpha) * cast
         result.expect(result.residual or 0.0, case.equation.alpha * change + rounding, f"residual after stop={stop!r}")
 
 

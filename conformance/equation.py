@@ -56,7 +56,7 @@ class Equation:
         return len(self.vertices)
 
     @property
-    def chain(self) -> int:
+    def rounding_depth(self) -> int:
         """Roundings on the way from x to a term of ||G x - x||, at most, when every sum is a plain loop.
 
         A weight is rounded, scaled and summed over the out-edges of its source; divided, multiplied by x and summed

@@ -163,7 +163,7 @@ def residual(equation: Equation, ranks: Extended) -> Residual:
     most (EPS is two unit roundoffs, which covers the higher order). References may dip below 0 by an ulp: hence |x|.
     """
     norm = np.abs(equation.step(ranks) - ranks).sum()
-    return Residual(float(norm), float(equation.chain * EPS * (2 * np.abs(ranks).sum() + 1)))
+    return Residual(float(norm), float(equation.rounding_depth * EPS * (2 * np.abs(ranks).sum() + 1)))
 
 
 def iterate(equation: Equation, steps: int) -> Solution:
@@ -175,4 +175,4 @@ def iterate(equation: Equation, steps: int) -> Solution:
     x = equation.start
     for _ in range(steps):
         x = equation.step(x)
-    return Solution(x, equation.chain * 2.0**-52 * min(steps + 1, 1 / (1 - equation.alpha)))
+    return Solution(x, equation.rounding_depth * 2.0**-52 * min(steps + 1, 1 / (1 - equation.alpha)))

@@ -106,7 +106,7 @@ def test_steps_in_float32_prove_the_same(name, k):
     graph = prplugin.Graph(GRAPHS[name])
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Rounded(Problem(adjacency, options.alpha))
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     order = OrderProof(k, Twins(adjacency, []).equal)
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
     outcome = loop.run(step, 1 / adjacency.n)

@@ -341,8 +341,8 @@ def assert_out_weights(there, rows):
     """They are off by as many roundings as they say."""
     found = there.out_weight.get()
     exact = exact_sums(rows.source, rows.weights, rows.n)
-    assert (np.abs(found - exact) <= there.out_weight_chain * 2.0**-53 * exact).all()
-    if there.out_weight_chain == 1:
+    assert (np.abs(found - exact) <= there.out_weight_depth * 2.0**-53 * exact).all()
+    if there.out_weight_depth == 1:
         assert found.tobytes() == exact.tobytes()
 
 
@@ -521,10 +521,10 @@ def test_sums_are_the_same_in_any_order():
     rng = np.random.default_rng(0)
     groups, terms = (30_000 * rng.random(50_000) ** 4).astype(np.int32), rng.random(50_000) ** 3
     extent = terms.min(), terms.max()
-    sums, chain = group.sums_by(*on_gpu(groups, terms), 30_000, extent)
+    sums, rounding_depth = group.sums_by(*on_gpu(groups, terms), 30_000, extent)
     order = rng.permutation(50_000)
     again, _ = group.sums_by(*on_gpu(groups[order], terms[order]), 30_000, extent)
-    assert chain == 1
+    assert rounding_depth == 1
     assert sums.get().tobytes() == again.get().tobytes() == exact_sums(groups, terms, 30_000).tobytes()
 
 
@@ -544,9 +544,9 @@ def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
     terms = rng.choice([0.0, 1.0, least, 1 - 2.0**-53, 0.1], groups.size)
     monkeypatch.setattr("prplugin.gpu.group.PIECE", 999)
     monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
-    sums, chain = group.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
+    sums, rounding_depth = group.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
     there = np.bincount(groups, minlength=n) > 0
-    assert chain == 1
+    assert rounding_depth == 1
     assert (sums.get()[~there] == -1).all()
     ranked, places = np.unique(groups, return_inverse=True)
     assert (sums.get()[there] == exact_sums(places, terms, ranked.size)).all()

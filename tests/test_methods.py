@@ -37,7 +37,7 @@ def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
     there = here.on("device")
     assert there is not here
     assert there.out_weight.tobytes() == here.out_weight.tobytes()
-    assert there.out_weight_chain == here.out_weight_chain
+    assert there.out_weight_depth == here.out_weight_depth
 
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
@@ -51,13 +51,13 @@ def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
     assert there.csc.offsets.dtype == np.int32
     assert there.csc.offsets.tolist() == here.csc.offsets.tolist() == [0, 2, 3, 3, 4]
     assert there.csc.indices.tolist() == here.csc.indices.tolist() == [1, 2, 0, 1]
-    assert (there.out_weight.tolist(), there.out_weight_chain) == (here.out_weight.tolist(), 0)
+    assert (there.out_weight.tolist(), there.out_weight_depth) == (here.out_weight.tolist(), 0)
     assert (there.edges.source.tolist(), there.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
 
 
 def test_the_dense_method_counts_the_product_with_a_count_of_edges():
-    """The other rounding of an unweighted term is in `StepChain.edge`, as for every method."""
-    assert DensePull(adjacency_of(weighted=False), 256).chain == gpu_pull.ROW_CHAIN + 1
+    """The other rounding of an unweighted term is in `StepRounding.edge`, as for every method."""
+    assert DensePull(adjacency_of(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
 
 
 def test_the_edges_of_the_edge_method_go_with_it():

@@ -19,7 +19,7 @@ from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, NotConvergedError, PageRankError
 from prplugin.io.selection import EdgeFile
 from prplugin.methods.registry import methods
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.result.ranking import Ranking
 from prplugin.solver.certificate import Certificate
@@ -144,8 +144,12 @@ class _Rows:
         self._dangling = np.flatnonzero(out_weight == 0)
         self._share = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
         in_degree, out_degree = (int(np.bincount(ends, minlength=1).max()) for ends in (self.target, self.source))
-        rounds = StepChain(
-            row=in_degree, edge=out_degree + 4, dangling=chain(self.n), vectors=1, norm=chain(self.n) + 1
+        rounds = StepRounding(
+            row=in_degree,
+            edge=out_degree + 4,
+            dangling=rounding_depth(self.n),
+            vectors=1,
+            norm=rounding_depth(self.n) + 1,
         )
         self.certificate = Certificate(alpha, self.n, len(rows), rounds, "float64", 1)
 

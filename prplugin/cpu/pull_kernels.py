@@ -12,11 +12,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from prplugin.cpu.sums import depth_of as pull_chain
+from prplugin.cpu.sums import depth_of as pull_depth
 from prplugin.cpu.sums import fan_for
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_chain", "row_sums", "step", "step_chain"]
+__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_depth", "row_sums", "step", "step_depth"]
 
 GROUP = 32
 """Terms added in a plain loop before their sum goes up a level."""
@@ -29,7 +29,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-def step_chain() -> int:
+def step_depth() -> int:
     """Give the most additions a row goes through in the sums of its block."""
     return 2 * GROUP
 

@@ -20,7 +20,7 @@ __all__ = ["GroupSums", "depth_of", "fan_for", "total", "totals"]
 
 
 def total(terms: Floats) -> float:
-    """Sum a vector, in chains no longer than `chain(terms.size)`.
+    """Sum a vector, in chains no longer than `rounding_depth(terms.size)`.
 
     Each level is one pass that adds `FAN` contiguous rows, so NumPy adds whole vectors.
     """
@@ -34,7 +34,7 @@ def total(terms: Floats) -> float:
 
 
 def totals(terms: Floats) -> Floats:
-    """Sum each column of a matrix, in chains no longer than `chain` says of its rows: as `total` does a vector."""
+    """Sum each column of a matrix, in chains no longer than `rounding_depth` says of its rows, as `total`."""
     while len(terms) > FAN:
         width = -(-len(terms) // FAN)
         whole = len(terms) // width * width

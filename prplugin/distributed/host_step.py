@@ -13,10 +13,10 @@ from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.distributed.communicator import Communicator, summed
 from prplugin.distributed.shard import Shard
-from prplugin.distributed.vectors import vector_chain
+from prplugin.distributed.vectors import vector_depth
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
 __all__ = ["CompiledStep", "NumpyStep"]
@@ -41,14 +41,14 @@ class _SpreadStep(HostStep, ABC):
         # Those of the rows, and then those of the ghosts.
         self._contributions, self._next = np.empty(n), np.empty(n)
 
-    def _chain(self, row: int, sums: int) -> StepChain:
+    def _rounding(self, row: int, sums: int) -> StepRounding:
         """Give the roundings of a step, with those of a row sum and those of the sums of all rows of a rank."""
         shard, ranks = self._shard, self._communicator.size
-        return StepChain(
+        return StepRounding(
             row=row,
-            edge=shard.chain + 4 if shard.adjacency.weighted else 2,
+            edge=shard.out_weight_depth + 4 if shard.adjacency.weighted else 2,
             dangling=sums + ranks,
-            vectors=vector_chain(shard),
+            vectors=vector_depth(shard),
             norm=sums + ranks + 1,
         )
 
@@ -98,7 +98,7 @@ class NumpyStep(_SpreadStep):
             whole = shard.adjacency.out_weight[self._sources]
             self._shares = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
         most = int(np.diff(shard.offsets).max())
-        self.chain = self._chain(depth_of(shard.longest), chain(most))
+        self.rounding = self._rounding(depth_of(shard.longest), rounding_depth(most))
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         terms = contributions[self._sources]
@@ -141,8 +141,8 @@ class CompiledStep(_SpreadStep):
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
         self._fan = np.uint64(kernels.fan_for(shard.longest))
         most = int(np.diff(shard.offsets).max())
-        sums = max(chain(most), kernels.step_chain() + chain(-(-most // kernels.BLOCK)))
-        self.chain = self._chain(kernels.pull_chain(shard.longest), sums)
+        sums = max(rounding_depth(most), kernels.step_depth() + rounding_depth(-(-most // kernels.BLOCK)))
+        self.rounding = self._rounding(kernels.pull_depth(shard.longest), sums)
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         def step(first: int, last: int) -> None:

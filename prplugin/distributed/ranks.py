@@ -71,7 +71,7 @@ def rank(
     else:
         method, step = _step(communicator, shard, options, v, w, threads)
         stages.done("plan")
-        certificate = Certificate(options.alpha, shard.n, shard.m, step.chain, options.dtype, options.scale)
+        certificate = Certificate(options.alpha, shard.n, shard.m, step.rounding, options.dtype, options.scale)
         budget = step_budget(certificate, options)
         outcome = Loop(certificate, options, budget, watch).run(step, 1.0 / shard.n if start is None else start)
         ranks = step.ranks()

@@ -60,7 +60,7 @@ class Shard:
     splitters: Integers
     directory: Directory
     longest: int = 0  # largest in-degree of the whole graph
-    chain: int = 0  # rounding depth of an out-weight, at most, on any rank
+    out_weight_depth: int = 0  # rounding depth of an out-weight, at most, on any rank
     seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of the construction
 
     @property
@@ -346,13 +346,15 @@ def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> N
             with np.errstate(over="ignore"):  # checked below
                 mine[shard.sent[one]] += weights
     # A rank's own roundings, and at most one addition per rank.
-    shard.chain = largest(communicator, adjacency.out_weight_chain) + communicator.size if adjacency.weighted else 0
+    shard.out_weight_depth = (
+        largest(communicator, adjacency.out_weight_depth) + communicator.size if adjacency.weighted else 0
+    )
     agreed(communicator, lambda: _check_range(shard, mine, label))
     out_weight = xp.full(adjacency.n, np.nan)  # that of ghosts is used with edge weights alone
     out_weight[: shard.rows] = mine
     if adjacency.weighted:
         out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))
-    adjacency.know_out_weight(out_weight, shard.chain)
+    adjacency.know_out_weight(out_weight, shard.out_weight_depth)
 
 
 def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:

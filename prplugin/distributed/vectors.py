@@ -13,11 +13,11 @@ from prplugin.distributed.numbering import owners_of, pieces_of
 from prplugin.distributed.shard import Shard
 from prplugin.errors import InvalidOptionError, RefusedRows, counted, listed, refusal
 from prplugin.graph.problem import normalised
-from prplugin.numerics.rounding import chain
+from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Given", "sum_of_ranks", "vector", "vector_chain"]
+__all__ = ["Given", "sum_of_ranks", "vector", "vector_depth"]
 
 Given = tuple[list[Any], Floats, int]
 """A rank's share of values by vertex: columns of ids, values, and at which entry of all the share begins."""
@@ -70,10 +70,10 @@ def sum_of_ranks(communicator: Communicator, values: Floats) -> float:
         return float(summed(communicator, float(total(values))))
 
 
-def vector_chain(shard: Shard) -> int:
+def vector_depth(shard: Shard) -> int:
     """Roundings in an entry of a vector: of the value as given, of the sum, and of their quotient."""
     ranks = len(shard.offsets) - 1
-    return chain(int(np.diff(shard.offsets).max())) + ranks + 2
+    return rounding_depth(int(np.diff(shard.offsets).max())) + ranks + 2
 
 
 def _as_keys(column: Any, shard: Shard) -> tuple[Integers, Integers]:

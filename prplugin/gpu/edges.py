@@ -78,12 +78,12 @@ def _grouped(
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
     if weights is not None:
-        outs, chain = group.sums_by(source, weights, span, extent, absent=-1.0)
+        outs, rounding_depth = group.sums_by(source, weights, span, extent, absent=-1.0)
     targets, sources, weights = sorted_by(target, bits_for(span), source, weights)
     begins = group.offsets_of(targets, span)
     del targets
     if weights is None:
-        outs, chain, extent = group.degrees(sources, span), 0, ANY
+        outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
     kernels: dict[str, Any] = {"id_t": runtime.ctype(dtype), "WEIGHTED": int(weights is not None)}
     range_blocks = (runtime.blocks_for(span + 1, THREADS),)
 
@@ -101,7 +101,7 @@ def _grouped(
         renumber = runtime.kernel("gpu/grouped.cu", "renumber", **kernels)
         renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
     by_row = partial(_by_target, offsets, sources)
-    return GroupedEdges((offsets, sources, weights), out_weight, by_row, chain, extent), ids
+    return GroupedEdges((offsets, sources, weights), out_weight, by_row, rounding_depth, extent), ids
 
 
 def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:

@@ -59,7 +59,7 @@ class Adjacency:
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # The same to the bit: added up in another order, a sum at the end of the range may be past it.
-            there.know_out_weight(moved(self.out_weight, place), self.out_weight_chain)
+            there.know_out_weight(moved(self.out_weight, place), self.out_weight_depth)
         settle(place)
         return there
 
@@ -71,7 +71,7 @@ class Adjacency:
             moved(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
         by_row = partial(ends_by_target, offsets, sources)
-        there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_chain, self.edges.extent)
+        there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_depth, self.edges.extent)
         settle(place)
         return Adjacency(there)
 
@@ -99,13 +99,13 @@ class Adjacency:
         return self._out_weight[0].astype(np.float64, copy=False)
 
     @property
-    def out_weight_chain(self) -> int:
+    def out_weight_depth(self) -> int:
         """How many roundings an out-weight carries at most."""
         return self._out_weight[1]
 
-    def know_out_weight(self, out_weight: Floats, chain: int) -> None:
+    def know_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
         """Take out-weights that were found elsewhere, and how many roundings one carries at most."""
-        self._out_weight = out_weight, chain
+        self._out_weight = out_weight, rounding_depth
 
     def past_range(self) -> Integers:
         """Find the vertices whose out-weight is more than float64 holds."""
@@ -117,7 +117,7 @@ class Adjacency:
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
-            return self.edges.out_weight, self.edges.out_weight_chain
+            return self.edges.out_weight, self.edges.out_weight_depth
         if self.place == "device":
             from prplugin.gpu import group  # imports CuPy, which holds the edges
 

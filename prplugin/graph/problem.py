@@ -10,7 +10,7 @@ import numpy as np
 from prplugin.cpu.sorting import rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.numerics.rounding import chain
+from prplugin.numerics.rounding import rounding_depth
 from prplugin.types.arrays import Place, moved, namespace
 from prplugin.types.edges import Floats, Integers
 
@@ -33,9 +33,9 @@ class Problem:
         )
 
     @property
-    def vector_chain(self) -> int:
+    def vector_depth(self) -> int:
         """Rounding depth of an entry of v or w: the given value, the sum, and their quotient."""
-        return chain(self.adjacency.n) + 2
+        return rounding_depth(self.adjacency.n) + 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
-from prplugin.numerics.rounding import StepChain
+from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options, allows_float32
 from prplugin.types.edges import Floats
 
@@ -61,7 +61,7 @@ class Step(Protocol):
 
     Attributes
     ----------
-    chain : StepChain
+    rounding : StepRounding
         The rounding depths of the next step.
     narrow_pays : bool
         Whether it is faster with contributions in float32.
@@ -69,12 +69,12 @@ class Step(Protocol):
         How many columns the ranks have; None: they are a vector.
     """
 
-    chain: StepChain
+    rounding: StepRounding
     narrow_pays: bool = False
     seeds: int | None = None
 
     def contribute_in(self, dtype: str) -> None:
-        """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
+        """Hold contributions in "float64", initially, or in "float32", from the next `start` on; `rounding` follows."""
         return
 
     def start(self, ranks: Any) -> None:

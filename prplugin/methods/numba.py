@@ -18,7 +18,7 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.methods.engines.sweeps import STREAMS, Sweeps, room_for, worth_from
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import whole
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
@@ -102,12 +102,12 @@ class _ThreadedPull(HostStep):
         self._crew = Crew(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
         largest = adjacency.largest_in_degree
         self._fan = np.uint64(pull_kernels.fan_for(largest))
-        self.chain = StepChain(
-            row=pull_kernels.pull_chain(largest),
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
-            dangling=max(chain(n), pull_kernels.step_chain() + chain(blocks)),
-            vectors=problem.vector_chain,
-            norm=pull_kernels.step_chain() + chain(blocks) + 1,
+        self.rounding = StepRounding(
+            row=pull_kernels.pull_depth(largest),
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+            dangling=max(rounding_depth(n), pull_kernels.step_depth() + rounding_depth(blocks)),
+            vectors=problem.vector_depth,
+            norm=pull_kernels.step_depth() + rounding_depth(blocks) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
@@ -147,7 +147,7 @@ class _ThreadedPull(HostStep):
         if self._stale:
             # G x depends on the ranks of dangling vertices only by their sum. So x is as good as a vector that has
             # this sum, and theirs of y in proportion: it differs from y by the rest and by what the sums differ by.
-            measured += abs(self._gained) + 2.0**-52 * self.chain.dangling * self._mass
+            measured += abs(self._gained) + 2.0**-52 * self.rounding.dangling * self._mass
             self._stale = False
         self._changes.append(measured)
         return Sums(measured, float(largest.max()))

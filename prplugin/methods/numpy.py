@@ -14,7 +14,7 @@ from prplugin.graph.product import product_of
 from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.arrays import moved
 from prplugin.types.edges import Floats
 
@@ -73,13 +73,13 @@ class _Pull(HostStep):
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
-        self.chain = StepChain(
+        self.rounding = StepRounding(
             row=self._product.depth,
             # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 1,
-            dangling=chain(n),
-            vectors=problem.vector_chain,
-            norm=chain(n) + 1,
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 1,
+            dangling=rounding_depth(n),
+            vectors=problem.vector_depth,
+            norm=rounding_depth(n) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:

@@ -132,7 +132,7 @@ class _Numbered:
 
     def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
         self.n, self.weighted = adjacency.n, adjacency.weighted
-        self.out_weight, self.out_weight_chain = out_weight, adjacency.out_weight_chain
+        self.out_weight, self.out_weight_depth = out_weight, adjacency.out_weight_depth
 
 
 class StreamedPull:
@@ -144,7 +144,7 @@ class StreamedPull:
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
     # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in a row.
-    chain = gpu_pull.ROW_CHAIN
+    rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
         self,

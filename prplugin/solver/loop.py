@@ -114,7 +114,7 @@ class Loop:
             state.converged = (options.stop == "error") & (state.error_bound <= options.tol)
             step.start(start)
         if narrow:
-            proof = certificate.for_chain(step.chain)
+            proof = certificate.for_rounding(step.rounding)
             self._until(step, state, proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
             if not np.all(state.converged):
                 # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.

@@ -74,7 +74,7 @@ class GroupedEdges:
     `in_edges` (tuple of arrays): Offsets, sources and weights of the edges by target; None where every edge counts 1.
     `out_weight`: array of n float64, or of n counts.
     `by_row`: Gives the source and the destination of each row.
-    `out_weight_chain`: How many roundings an out-weight carries at most.
+    `out_weight_depth`: How many roundings an out-weight carries at most.
     `extent` (tuple of float): As that of `Edges`.
 
     `spilled`: As that of `Edges`.
@@ -85,12 +85,12 @@ class GroupedEdges:
         in_edges: tuple[Integers, Integers, Floats | None],
         out_weight: Floats,
         by_row: Callable[[], tuple[Integers, ...]],
-        out_weight_chain: int = 0,
+        out_weight_depth: int = 0,
         extent: tuple[float, float] = ANY,
     ) -> None:
         self.in_edges = in_edges
         self.out_weight = out_weight
-        self.out_weight_chain = out_weight_chain
+        self.out_weight_depth = out_weight_depth
         self.extent = extent
         self.spilled = False
         self.weights = in_edges[2]

@@ -43,7 +43,7 @@ TOTAL_GROUPS = 32
 COLUMN, MEASURED, STATE = 3, 3, 3
 """Doubles in the structs of those names in batch.cu."""
 
-TOTALS_CHAIN = 2 + GROUPS + 2 + 5
+TOTALS_DEPTH = 2 + GROUPS + 2 + 5
 """Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
 again, and in five levels."""
 
@@ -74,14 +74,14 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._wholes = cupy.empty(self.width)
         self._ranks: Any = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
-        chain = gpu_pull.step_chain(problem, SIZE + gpu_pull.ROW_CHAIN + 1)
-        self._chain = replace(chain, dangling=TOTALS_CHAIN, norm=TOTALS_CHAIN + 1)
+        rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
+        self._rounding = replace(rounding, dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
         self._contributions: Any = None
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
-        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
 
     def seed(self, seeds: Seeds) -> None:
         import cupy

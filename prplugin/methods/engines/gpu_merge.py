@@ -116,10 +116,10 @@ class Pieces:
         return self.cuts.size - 1
 
     @property
-    def chain(self) -> int:
+    def rounding_depth(self) -> int:
         """Additions that a term of a row sum goes through."""
         in_a_piece = max(LONG_ROW, -(-self.size // 32)) + 5
-        return in_a_piece + gpu_pull.ROW_CHAIN + 1
+        return in_a_piece + gpu_pull.ROW_DEPTH + 1
 
 
 def even_size(items: int, blocks: int, least: int, most: int) -> int:
@@ -221,9 +221,11 @@ class MergeStep(MixedOnDevice):
         else:
             vectors = gpu_pull.vectors(problem)
         self._equation = problem.alpha, *vectors, self._outflow
-        chain = gpu_pull.step_chain(problem, pieces.chain)
+        rounding = gpu_pull.step_rounding(problem, pieces.rounding_depth)
         # After a mix, ranks and what is made of them are scaled: two roundings on the way of each.
-        self._chain = self.chain = replace(chain, edge=chain.edge + 2, dangling=chain.dangling + 2)  # in float64
+        self._rounding = self.rounding = replace(
+            rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2
+        )  # in float64
         self._alpha = problem.alpha
         self._kept: tuple[Any, ...] | None = None
         self._fresh = self._can_mix = True
@@ -232,7 +234,7 @@ class MergeStep(MixedOnDevice):
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         self._edges: tuple[Any, ...] = ()  # makes room
-        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
         self._launch = self._plan.kernel(dtype).kernel

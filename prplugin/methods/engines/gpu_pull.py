@@ -16,7 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.rounding import StepChain
+from prplugin.numerics.rounding import StepRounding
 from prplugin.options import whole
 from prplugin.types.edges import Floats, Integers
 
@@ -29,11 +29,11 @@ __all__ = [
     "Shares",
     "begin",
     "blocks_option",
-    "chain_in",
     "csc_layout",
     "outflow",
     "pull_types",
-    "step_chain",
+    "rounding_in",
+    "step_rounding",
     "unavailable_reason",
     "vectors",
 ]
@@ -51,10 +51,10 @@ MOST_BLOCKS = 2**31 - 1
 TOTALS = 3
 """Doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
-TOTALS_CHAIN = 12
+TOTALS_DEPTH = 12
 """Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
 
-ROW_CHAIN = 2
+ROW_DEPTH = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
 
 MEMORY = Memory(
@@ -68,8 +68,8 @@ MEMORY = Memory(
 class Pull(Protocol):
     """How a method sums the in-edges of every row."""
 
-    chain: int
-    """Roundings that a row sum is worth, as `StepChain.row` counts them."""
+    rounding_depth: int
+    """Roundings that a row sum is worth, as `StepRounding.row` counts them."""
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         """Write to each of the n entries of `pulled` the sum over the row's in-edges.
@@ -102,7 +102,7 @@ class DeviceStep(MixedOnDevice):
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty(TOTALS)
-        self._chain = step_chain(problem, pull.chain)
+        self._rounding = step_rounding(problem, pull.rounding_depth)
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
@@ -111,7 +111,7 @@ class DeviceStep(MixedOnDevice):
 
         self._contributions: Any = None  # makes room
         self._contributions = cupy.empty(self._n, dtype)
-        self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
         self._total = _of_finish("total", dtype)
 
@@ -176,23 +176,23 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
     return target, target.size // n, teleport, teleport.size // n
 
 
-def step_chain(problem: Problem, row: int) -> StepChain:
+def step_rounding(problem: Problem, row: int) -> StepRounding:
     """Give the roundings of a step around row sums of so many."""
     adjacency = problem.adjacency
-    sums = 2 * TOTALS_CHAIN  # in a block, and of the blocks
-    return StepChain(
+    sums = 2 * TOTALS_DEPTH  # in a block, and of the blocks
+    return StepRounding(
         row=row,
         # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-        edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
+        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
         dangling=sums,
-        vectors=problem.vector_chain,
+        vectors=problem.vector_depth,
         norm=sums + 1,
     )
 
 
-def chain_in(chain: StepChain, dtype: str, *, weighted: bool) -> StepChain:
+def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRounding:
     """Add the roundings of contributions, and of the shares of weighted edges, to a type."""
-    return replace(chain, single=0 if dtype == "float64" else 1 + weighted)
+    return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
 def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:

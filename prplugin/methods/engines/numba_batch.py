@@ -9,12 +9,12 @@ import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.outflow import outflow
-from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_chain
+from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_depth
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
 __all__ = ["NumbaBatch"]
@@ -44,19 +44,19 @@ class NumbaBatch(HostBatch):
         largest = adjacency.largest_in_degree
         self._fan = np.uint64(-(-fan_for(largest) // 4) * 4)
         in_a_block = 2 * kernels.GROUP
-        self._in_float64 = StepChain(
-            row=pull_chain(largest) + 4,
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
-            dangling=max(chain(n), in_a_block + chain(self._blocks)),
-            vectors=problem.vector_chain,
-            norm=in_a_block + chain(self._blocks) + 1,
+        self._in_float64 = StepRounding(
+            row=pull_depth(largest) + 4,
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+            dangling=max(rounding_depth(n), in_a_block + rounding_depth(self._blocks)),
+            vectors=problem.vector_depth,
+            norm=in_a_block + rounding_depth(self._blocks) + 1,
         )
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
         self._contributions: Any = None
-        self.chain = replace(self._in_float64, single=int(dtype == "float32"))
+        self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
 
     def _begun(self) -> Floats:
         rows, columns, values = self._entries

@@ -10,7 +10,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import whole
 from prplugin.types.edges import Floats
 
@@ -64,7 +64,7 @@ class RowsPull:
         self._macros = {} if lanes is None else {"LANES": int(lanes)}
         self._layout = layout
         self._first, self._last = first, layout.begins.size if last is None else last
-        self.chain = compensated_chain(layout.sources.size)
+        self.rounding_depth = compensated_depth(layout.sources.size)
         self.threads = int(threads)
         per_run = {"node": 1, "warp": self._macros.get("LANES", 1), "block": self.threads}[method]
         self.blocks = gpu_pull.blocks_option(blocks, (self._last - first) * per_run, self.threads)

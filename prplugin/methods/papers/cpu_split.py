@@ -225,7 +225,7 @@ class SplitPull:
         cuts = begins + head_lengths(ends - begins, split)
         long = xp.flatnonzero(cuts < ends)
         self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node")
-        self.chain = self._heads.chain + bool(long.size)  # head and tail are added
+        self.rounding_depth = self._heads.rounding_depth + bool(long.size)  # head and tail are added
         self.tails: HostPull | None = None
         if long.size:
             tails = layout._replace(rows=rows[long], begins=cuts[long], ends=ends[long])

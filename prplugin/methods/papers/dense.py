@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import whole
 from prplugin.types.edges import Floats
 
@@ -56,7 +56,7 @@ class DensePull:
         self._adjacency = adjacency
         self._matrix: Any = None
         # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
-        self.chain = gpu_pull.ROW_CHAIN + (compensated_chain(adjacency.m) if adjacency.weighted else 1)
+        self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         entry = contributions.dtype if self._adjacency.weighted else "int32"

@@ -48,7 +48,7 @@ class EdgePush:
         self.threads = whole("threads", threads, at_most=1024)
         self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
         # A term may be added first and go through all additions that follow.
-        self.chain = adjacency.largest_in_degree
+        self.rounding_depth = adjacency.largest_in_degree
         self._edges = adjacency.edges
         self._shares = gpu_pull.Shares(self._edges.weights, adjacency, self._edges.source)
 

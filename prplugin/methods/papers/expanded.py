@@ -61,7 +61,7 @@ class ExpandedPull:
 
     # A term goes through 128 additions and a warp's, and a partial sum through one for each 128 of its row's and a
     # block's, all compensated: far fewer than the 2**26 that this holds for, up to 2**37 edges in the least pieces.
-    chain = gpu_pull.ROW_CHAIN
+    rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
         size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM

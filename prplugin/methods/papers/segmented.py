@@ -24,7 +24,7 @@ from prplugin.methods.papers._host_rows import HostPull, ThreadedSums, host_rows
 from prplugin.methods.papers._rows import LANES, RowsPull
 from prplugin.methods.papers._schedule import Schedule, Segment, cut, for_the_host
 from prplugin.methods.papers._timing import best_seconds
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import whole
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats
@@ -149,7 +149,7 @@ class SegmentedPull:
     def __init__(self, rows: SortedRows, schedule: Schedule) -> None:
         pairs = list(zip(schedule.segments, rows.spans, strict=True))
         self._pulls = [_launch(segment, rows.layout, span) for segment, span in pairs if segment.method != "host"]
-        self.chain = compensated_chain(rows.m)
+        self.rounding_depth = compensated_depth(rows.m)
         self._helper = None
         if schedule.host_segments:
             threads = max(schedule.segments[k].threads for k in schedule.host_segments)
