@@ -93,10 +93,10 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "propagation_blocking_layout.arrange_shares": "cuts begins spots shares arranged",
     "shares.shares": "sources weights out_weights shares",
     # One iteration.
-    "merge_start.merge_start": "out_weight given tails ranks outflow contributions",
-    "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
+    "merge_start.merge_start": "out_weight given tails ranks inverse_out_weight contributions",
+    "persistent.persist": "cuts offsets sources shares target teleport inverse_out_weight ranks ranks from to",
     "propagation_blocking.propagate": "bounds locals goals spots values values shares cuts offsets begins target "
-    "teleport outflow ranks ranks from to",
+    "teleport inverse_out_weight ranks ranks from to",
     "propagation_blocking.send_early": _early,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
@@ -106,9 +106,9 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "expanded.expand": "sources contributions expanded",
     "expanded.sum_expanded": "rows starts heads expanded shares pulled partials",
     "expanded.collect": "heads partials",
-    "finish.outflow": "out_weight flow",
-    "finish.begin": "ranks outflow contributions",
-    "finish.finish": "pulled target teleport outflow ranks ranks contributions",
+    "finish.inverse_out_weight": "out_weight inverse_weight",
+    "finish.begin": "ranks inverse_out_weight contributions",
+    "finish.finish": "pulled target teleport inverse_out_weight ranks ranks contributions",
     "finish.total": "partials",
 }
 

@@ -66,7 +66,7 @@ SORT = {
     "weights": 0, "weights_out": 0,
 }  # fmt: skip
 PERSIST = {
-    **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), outflow=(10, "f8")),
+    **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), inverse_out_weight=(10, "f8")),
     **arrays(**{"ranks": (10, "f8"), "from": (10, "f4"), "to": (10, "f4")}), "shares": None,
 }  # fmt: skip
 PROPAGATE = {

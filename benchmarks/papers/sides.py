@@ -158,14 +158,16 @@ class ByHand:
         csr_matrix = importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse").csr_matrix
         n = out_degrees.size
         self.matrix = csr_matrix((xp.ones(sources.size, dtype), sources, offsets), shape=(n, n))
-        self._shares = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
+        self._inverse_out_weight = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
         self._dangling = xp.flatnonzero(out_degrees == 0)
         self.ranks = xp.full(n, 1 / n, dtype)
 
     def __call__(self) -> None:
         """Iterate once."""
         n, x = self.ranks.size, self.ranks
-        self.ranks = ALPHA * (self.matrix @ (x * self._shares)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
+        self.ranks = (
+            ALPHA * (self.matrix @ (x * self._inverse_out_weight)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
+        )
 
 
 def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:

@@ -55,7 +55,7 @@ def _write_shares(weights, sources, out_weight, shares):
 
 
 @compiled
-def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
+def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributions, sums):
     """Divide the ranks of some blocks; write their contributions, and D of block b to ``sums[b, 2]``."""
     n = ranks.size
     for block in range(first_block, last_block):
@@ -63,24 +63,26 @@ def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_dangling = 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                rank, flow = ranks[i] / whole, outflow[i]
+                rank, inverse_weight = ranks[i] / whole, inverse_out_weight[i]
                 ranks[i] = rank
-                contributions[i] = rank * flow
-                group_dangling += rank if flow == 0.0 else 0.0
+                contributions[i] = rank * inverse_weight
+                group_dangling += rank if inverse_weight == 0.0 else 0.0
             dangling += group_dangling
         sums[block, 2] = dangling
 
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, shares, fan, outflow, contributions, alpha, mass, target, teleport,
+    first_block, last_block, offsets, sources, shares, fan, inverse_out_weight, contributions, alpha, mass, target,
+    teleport,
     ranks, next_contributions, moves, live_only, sums,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
-    then c_i = y_i * outflow_i for the next, where outflow is 0 on dangling rows. `target` (w) and `teleport` (t) have n
-    entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
+    then c_i = y_i * inverse_out_weight_i for the next, where inverse_out_weight is 0 on dangling rows. `target` (w) and
+    `teleport` (t) have n entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its
+    rows in `sums[b]`.
     `moves` takes y - x, unless it is None. With `live_only`, ||y - x|| is without the dangling rows.
 
     It is one loop nest, without calls, that compiles in half the time of a row sum of its own.
@@ -117,11 +119,11 @@ def step(
                 if moves is not None:
                     moves[i] = move
                 move = abs(move)
-                flow = outflow[i]
-                group_change += 0.0 if live_only and flow == 0.0 else move
+                inverse_weight = inverse_out_weight[i]
+                group_change += 0.0 if live_only and inverse_weight == 0.0 else move
                 largest = max(largest, move)
-                group_dangling += rank if flow == 0.0 else 0.0
-                next_contributions[i] = rank * flow
+                group_dangling += rank if inverse_weight == 0.0 else 0.0
+                next_contributions[i] = rank * inverse_weight
                 ranks[i] = rank
             change += group_change
             dangling += group_dangling

@@ -117,14 +117,14 @@ class RowsStep(MixedOnDevice):
         room = cupy.zeros(sum(sizes))
         (
             self._fronts, self._tails, self._measured, self._begun, self._all_begun, everyone, self._constants,
-            self._before, self._outflow, self._both, self._partials, arrived,
+            self._before, self._inverse_out_weight, self._both, self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
         # Two in turn: a step reads what the one before it measured.
         self._everyone = list(everyone.reshape(2, size, totals))
         uniform = 1.0 / shard.n
         self._uniform = uniform, (1 - alpha) * uniform
-        self._equation = alpha, *self._vectors(alpha, v, w), self._outflow
+        self._equation = alpha, *self._vectors(alpha, v, w), self._inverse_out_weight
         sums = 3 * gpu_pull.TOTALS_DEPTH + size  # in a block, of the blocks, and of the ranks
         self._rounding = self.rounding = StepRounding(
             row=max(depth for _, depth in facts),
@@ -173,7 +173,7 @@ class RowsStep(MixedOnDevice):
             (
                 self._rows, np.int32(self._weighted), self._shard.adjacency.out_weight, given, uniform,
                 *self._uniform, self._tails.size, self._tails, 0, self._measured, self._arrived, self._constants,
-                self._ranks, self._outflow, self._contributions[0], self._begun,
+                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
         self._bring(self._begun, self._all_begun)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.distributed.communicator import Communicator, summed
@@ -33,7 +33,7 @@ class _SpreadStep(HostStep, ABC):
         self._communicator, self._shard, self._alpha = communicator, shard, alpha
         self._rows, n = shard.rows, shard.adjacency.n
         out_weight = shard.adjacency.out_weight[: self._rows]
-        self._outflow = outflow(out_weight, weighted=shard.adjacency.weighted)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=shard.adjacency.weighted)
         uniform = np.array([1.0 / shard.n])
         v = uniform if v is None else v
         self._target = v if w is None else w
@@ -55,8 +55,8 @@ class _SpreadStep(HostStep, ABC):
     def start(self, ranks: Floats | float) -> None:
         self._ranks = np.empty(self._rows)
         self._ranks[:] = ranks
-        np.multiply(self._ranks, self._outflow, out=self._contributions[: self._rows])
-        self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._outflow == 0, self._ranks, 0.0)))
+        np.multiply(self._ranks, self._inverse_out_weight, out=self._contributions[: self._rows])
+        self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._inverse_out_weight == 0, self._ranks, 0.0)))
 
     def __call__(self, moves: Any = None) -> Sums:
         measured = self._step(self._contributions, self._next, moves)
@@ -112,8 +112,8 @@ class NumpyStep(_SpreadStep):
             moves[:] = change
         np.abs(change, out=change)
         self._ranks = ranks
-        np.multiply(ranks, self._outflow, out=following[: self._rows])
-        return total(change), float(change.max(initial=0.0)), total(np.where(self._outflow == 0, ranks, 0.0))
+        np.multiply(ranks, self._inverse_out_weight, out=following[: self._rows])
+        return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
 
 
 class CompiledStep(_SpreadStep):
@@ -147,7 +147,7 @@ class CompiledStep(_SpreadStep):
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                 self._ranks, following, moves, False, self._sums,
             )  # fmt: skip

@@ -31,7 +31,7 @@ struct Vectors {
     double *ranks;
     real_t *to;  // contributions of the next iteration
     float *moves;  // what ranks change by, if not null
-    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
 struct Column {  // what is the same for all rows
@@ -108,19 +108,19 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
 }
 
 // Ends a row; `entry` is the first one of v that is not before the row, and goes past those of it.
-__device__ inline void end_row(long long row, double pulled, double before, double flow, int column, double alpha,
-                               const Column &constants, const double *target, const Entries &entries, long long &entry,
-                               long long last_entry, const Vectors &vectors, Count &count) {
+__device__ inline void end_row(long long row, double pulled, double before, double inverse_weight, int column,
+                               double alpha, const Column &constants, const double *target, const Entries &entries,
+                               long long &entry, long long last_entry, const Vectors &vectors, Count &count) {
     double rank = alpha * pulled;
     if (target != nullptr) rank += constants.mass * target[row];
     for (; entry < last_entry && entries.rows[entry] == row; ++entry) {
         if (entries.columns[entry] == column) rank += constants.pour * entries.values[entry];
     }
     rank = constants.live ? rank : before;
-    count.add(before, rank, flow == 0.0);
+    count.add(before, rank, inverse_weight == 0.0);
     vectors.ranks[row * SEEDS + column] = rank;
     if (vectors.moves != nullptr) vectors.moves[row * SEEDS + column] = static_cast<float>(rank - before);
-    vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+    vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
 }
 
 // Leaves what the threads of a block counted, column by column. All threads must call it.
@@ -140,16 +140,16 @@ __device__ inline void leave(const Count &count, Measured *measured) {
 }
 
 // Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
-extern "C" __global__ void batch_begin(long long n, const double *whole, const double *outflow, double *ranks, real_t *to,
-                                 Measured *measured) {
+extern "C" __global__ void batch_begin(long long n, const double *whole, const double *inverse_out_weight,
+                                 double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Count count = NO_COUNT;
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long row = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; row < n; row += stride) {
-        double rank = ranks[row * SEEDS + column] / whole[column], flow = outflow[row];
-        count.add(0.0, rank, flow == 0.0);
+        double rank = ranks[row * SEEDS + column] / whole[column], inverse_weight = inverse_out_weight[row];
+        count.add(0.0, rank, inverse_weight == 0.0);
         ranks[row * SEEDS + column] = rank;
-        to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+        to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
     }
     leave(count, measured);
 }
@@ -159,13 +159,13 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
          const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
          const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-         const double *target, const double *outflow, double *ranks, const real_t *from, real_t *to, float *moves,
-         double *fronts, double *tails, Measured *measured) {
+         const double *target, const double *inverse_out_weight, double *ranks, const real_t *from, real_t *to,
+         float *moves, double *fronts, double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, outflow};
+    Vectors vectors = {ranks, to, moves, inverse_out_weight};
     Count count = NO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
         bool began_before = row < n && offsets[row] < edge;
         for (; row < open; ++row) {
             // On their way while the row is summed.
-            double before = ranks[row * SEEDS + column], flow = outflow[row];
+            double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
             long long past = offsets[row + 1];
             double sum = sum_edges(sources + edge, shares + edge, static_cast<int>(past - edge), column, none, line);
             edge = past;
@@ -187,8 +187,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
                 while (entry < last_entry && entries.rows[entry] == row) ++entry;
                 began_before = false;
             } else {
-                end_row(row, sum, before, flow, column, alpha, constants, target, entries, entry, last_entry, vectors,
-                        count);
+                end_row(row, sum, before, inverse_weight, column, alpha, constants, target, entries, entry, last_entry,
+                        vectors, count);
             }
         }
         if (edge < end) {
@@ -205,14 +205,14 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
           const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
           const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-          const double *target, const double *outflow, double *ranks, real_t *to, float *moves,
+          const double *target, const double *inverse_out_weight, double *ranks, real_t *to, float *moves,
           const double *fronts, const double *tails, Measured *measured) {
     __shared__ Sum parts[GROUP_THREADS];
     int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, outflow};
+    Vectors vectors = {ranks, to, moves, inverse_out_weight};
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -241,8 +241,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         if (ends) {
             sum.add(fronts[p * SEEDS + column]);
             long long entry = entry_cuts[p];
-            end_row(row, sum.value(), ranks[row * SEEDS + column], outflow[row], column, alpha, constants, target,
-                    entries, entry, entry_cuts[p + 1], vectors, count);
+            end_row(row, sum.value(), ranks[row * SEEDS + column], inverse_out_weight[row], column, alpha, constants,
+                    target, entries, entry, entry_cuts[p + 1], vectors, count);
         }
     }
     leave(count, measured);

@@ -48,7 +48,7 @@ struct Equation {
     long long target_step;
     const double *teleport;
     long long teleport_step;
-    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
 // What the ranks and contributions of x stand for is `scale` times as much.
@@ -111,7 +111,7 @@ struct Row {
     row_t row;
     int place, past;  // of its terms
     bool began_before;
-    double before, flow;
+    double before, inverse_weight;
 
     __device__ Row(row_t row, const Piece &piece, const Pieces &pieces, const Equation &equation,
                    const Vectors &vectors)
@@ -122,7 +122,7 @@ struct Row {
         place = static_cast<int>(max(starts, piece.begin) - piece.begin);
         past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
         before = vectors.ranks[row] * *vectors.scale;
-        flow = equation.outflow[row];
+        inverse_weight = equation.inverse_out_weight[row];
     }
 };
 
@@ -132,9 +132,9 @@ __device__ inline void end_row(const Row &row, double sum, double mass, const Eq
     double target = equation.target[row.row * equation.target_step];
     double teleport = equation.teleport[row.row * equation.teleport_step];
     double rank = equation.alpha * (sum * *vectors.scale) + (mass * target + teleport);
-    tally.add(row.before, rank, row.flow == 0.0);
+    tally.add(row.before, rank, row.inverse_weight == 0.0);
     vectors.ranks[row.row] = rank;
-    vectors.to[row.row] = static_cast<real_t>(rank * row.flow);
+    vectors.to[row.row] = static_cast<real_t>(rank * row.inverse_weight);
     if (vectors.residuals != nullptr) vectors.residuals[row.row] = static_cast<float>(rank - row.before);
 }
 
@@ -317,8 +317,8 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
             grid_barrier(arrived);  // `written` is read, too
             if (!is_worse && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
-            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.outflow, vectors.ranks,
-                        vectors.from);
+            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.inverse_out_weight,
+                        vectors.ranks, vectors.from);
             leave_totals(tally, written);
             grid_barrier(arrived);
             Totals whole = grid_totals(written);

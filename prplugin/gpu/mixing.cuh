@@ -191,7 +191,7 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
 // of the tally. All threads of the grid call it.
 template <typename contribution_t>
 __device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
-                            const double *weights, const double *outflow, double *ranks,
+                            const double *weights, const double *inverse_out_weight, double *ranks,
                             contribution_t *contributions) {
     const int at_once = 4;
     int newest = mixing.before(history.next, 1), corrections = mixing.window / mixing.period;
@@ -232,11 +232,11 @@ __device__ inline Tally mix(int differences, bool back, long long n, const Mixin
             mixing.kept[v] = rank;
             mixing.corrections[upcoming * n + v] = static_cast<float>(mixed - rank);
         }
-        double flow = outflow[v];
+        double inverse_weight = inverse_out_weight[v];
         tally.change.add(mixed);
-        if (flow == 0.0) tally.dangling.add(mixed);
+        if (inverse_weight == 0.0) tally.dangling.add(mixed);
         ranks[v] = mixed;
-        contributions[v] = static_cast<contribution_t>(mixed * flow);
+        contributions[v] = static_cast<contribution_t>(mixed * inverse_weight);
     }
     return tally;
 }

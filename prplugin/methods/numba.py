@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -83,7 +83,7 @@ class _ThreadedPull(HostStep):
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
         self._offsets, self._sources, self._shares = pull_kernels.in_edges(adjacency.csc, out_weight)
-        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
@@ -111,7 +111,7 @@ class _ThreadedPull(HostStep):
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._ranks = np.empty(self._outflow.size)
+        self._ranks = np.empty(self._inverse_out_weight.size)
         self._ranks[:] = moved(ranks, "host")
         self._begin(1.0)
 
@@ -122,7 +122,7 @@ class _ThreadedPull(HostStep):
         self._changes, self._moves, self._stale = [], None, False
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._outflow, whole, self._ranks, self._contributions, self._sums
+                first, last, self._inverse_out_weight, whole, self._ranks, self._contributions, self._sums
             )
         )
         self._mass = total(self._sums[:, 2])
@@ -133,7 +133,7 @@ class _ThreadedPull(HostStep):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
                 self._ranks, self._next, moves, self._stale, self._sums,
             )  # fmt: skip
@@ -159,7 +159,7 @@ class _ThreadedPull(HostStep):
         # Sweeps end the history, and their iterates lie in its place.
         n, least = self._ranks.size, 0
         if self._worth < math.inf:
-            least = room_for(int(np.count_nonzero(self._outflow)), depth_for(self._alpha))
+            least = room_for(int(np.count_nonzero(self._inverse_out_weight)), depth_for(self._alpha))
         self._room = np.empty(max(rows * n, least), np.float32)
         return self._room[: rows * n].reshape(rows, n)
 

@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
               const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
               const double *target, long long target_step, const double *teleport,
-              long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to,
+              long long teleport_step, const double *inverse_out_weight, double *ranks, real_t *from, real_t *to,
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
               int period, int fresh, int width, float *residuals, float *corrections, double *kept, History *history,
               double *weights, double *products) {
@@ -215,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         bring_terms((piece.begin + piece.first) / size, blocks, terms);
     };
     iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, outflow},
+            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
             {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
             {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room, spread, terms_of);
 }

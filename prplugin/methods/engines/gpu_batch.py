@@ -66,7 +66,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._weighted = weights is not None
         self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)
         self._crossing, self._many = _crossing(self._pieces)
-        self._outflow = gpu_pull.outflow(adjacency)
+        self._inverse_out_weight = gpu_pull.inverse_out_weight(adjacency)
         self._fronts, self._tails = (cupy.empty((self._pieces.count, self.width)) for _ in range(2))
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
         self._states = cupy.empty((self.width, STATE))
@@ -130,7 +130,8 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             (grid,),
             (GROUPS * self.width,),
             (
-                self._n, cupy.ones(self.width), self._outflow, self._ranks, self._contributions[0], self._measured,
+                self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks, self._contributions[0],
+                self._measured,
             ),
         )  # fmt: skip
         self._total(grid, starting=True)
@@ -140,7 +141,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
-        ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
+        ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
         self._kernel("step")(
             (grid,),
             (GROUPS * self.width,),

@@ -205,7 +205,8 @@ class MergeStep(MixedOnDevice):
         )  # fmt: skip
         room = cupy.empty(sum(sizes))
         (
-            fronts, self._tails, measured, self._begun, self._constants, self._before, self._outflow, self._both,
+            fronts, self._tails, measured, self._begun, self._constants, self._before, self._inverse_out_weight,
+            self._both,
             self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
@@ -220,7 +221,7 @@ class MergeStep(MixedOnDevice):
             vectors: tuple[Any, ...] = self._constants, 0, self._constants[1:], 0
         else:
             vectors = gpu_pull.vectors(problem)
-        self._equation = problem.alpha, *vectors, self._outflow
+        self._equation = problem.alpha, *vectors, self._inverse_out_weight
         rounding = gpu_pull.step_rounding(problem, pieces.rounding_depth)
         # After a mix, ranks and what is made of them are scaled: two roundings on the way of each.
         self._rounding = self.rounding = replace(
@@ -256,7 +257,7 @@ class MergeStep(MixedOnDevice):
             (
                 self._n, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
                 self._tails.size, self._tails, self._uncleared.size, self._uncleared, self._arrived, self._constants,
-                self._ranks, self._outflow, self._contributions[0], self._begun,
+                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
         self._uncleared = self._uncleared[:0]

@@ -30,7 +30,7 @@ __all__ = [
     "begin",
     "blocks_option",
     "csc_layout",
-    "outflow",
+    "inverse_out_weight",
     "pull_types",
     "rounding_in",
     "step_rounding",
@@ -95,7 +95,7 @@ class DeviceStep(MixedOnDevice):
         self._pull = pull
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
-        self._outflow = outflow(adjacency)
+        self._inverse_out_weight = inverse_out_weight(adjacency)
         self._vectors = vectors(problem)
         self._ranks: Floats = cupy.empty(n)
         self._pulled: Floats = cupy.empty(n)
@@ -120,7 +120,7 @@ class DeviceStep(MixedOnDevice):
 
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        begin(self._ranks, self._outflow, self._contributions, self._partials, self._totals)
+        begin(self._ranks, self._inverse_out_weight, self._contributions, self._partials, self._totals)
 
     def __call__(self, moves: Any = None) -> Sums:
         self._pull(self._contributions, self._pulled)
@@ -128,7 +128,7 @@ class DeviceStep(MixedOnDevice):
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._totals, self._ranks,
+                self._n, self._alpha, self._pulled, *self._vectors, self._inverse_out_weight, self._totals, self._ranks,
                 self._contributions, moves, self._partials,
             ),
         )  # fmt: skip
@@ -143,7 +143,7 @@ class DeviceStep(MixedOnDevice):
 # --- the equation -------------------------------------------------------------------------------------------------
 
 
-def outflow(adjacency: Adjacency) -> Floats:
+def inverse_out_weight(adjacency: Adjacency) -> Floats:
     """Give what each rank is multiplied by on its way out.
 
     That is 1 / W; 1 where the edge has its share w / W, since 1 / W overflows for denormal weights; and 0 where the
@@ -154,7 +154,7 @@ def outflow(adjacency: Adjacency) -> Floats:
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
-    launch = _of_finish("outflow", "float64")
+    launch = _of_finish("inverse_out_weight", "float64")
     launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
     return flow
 
@@ -195,11 +195,11 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
-def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
+def begin(ranks: Floats, inverse_out_weight: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
     """Give contributions and D of the ranks to start from; `partials` has a row for each block of the grid."""
     blocks = len(partials)
     launch = _of_finish("begin", contributions.dtype)
-    launch((blocks,), (THREADS,), (ranks.size, ranks, outflow, contributions, partials))
+    launch((blocks,), (THREADS,), (ranks.size, ranks, inverse_out_weight, contributions, partials))
     _of_finish("total", contributions.dtype)((1,), (BLOCKS,), (blocks, partials, totals))
 
 

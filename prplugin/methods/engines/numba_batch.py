@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
 from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_depth
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
@@ -36,7 +36,7 @@ class NumbaBatch(HostBatch):
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
         self._offsets, self._sources, self._shares = in_edges(adjacency.csc, out_weight)
-        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
@@ -73,7 +73,7 @@ class NumbaBatch(HostBatch):
             self._contributions[-1], self._next[-1] = 0, 0
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._outflow, whole, _flat(self._ranks), _flat(self._contributions), self._sums
+                first, last, self._inverse_out_weight, whole, _flat(self._ranks), _flat(self._contributions), self._sums
             )
         )
         return totals(self._sums[:, 2])
@@ -83,7 +83,7 @@ class NumbaBatch(HostBatch):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
                 _flat(self._contributions), self._alpha, self._mass, self._to, pour, *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), _flat(moves), self._sums,
             )  # fmt: skip
