@@ -33,7 +33,7 @@ def rmat_part(scale: int, first: int, last: int, edge_factor: int = 16, seed: in
     xp = _library(place)
     m, n, count = edge_factor << scale, 1 << scale, last - first
     source, target = xp.zeros(count, np.int64), xp.zeros(count, np.int64)
-    a, ab, abc = (np.uint64(int(share * 2**32)) for share in (0.57, 0.76, 0.95))
+    a, ab, abc = (np.uint64(int(fraction * 2**32)) for fraction in (0.57, 0.76, 0.95))
     for level in range(scale):
         quadrant = _random(xp, level * m + first, count, seed) >> np.uint64(32)
         source = 2 * source + (quadrant >= ab)

@@ -202,14 +202,14 @@ def _on_gpu(edges: Any) -> Any:
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Say the least share of the copy, and whether the ranks were the same."""
-    shares = [row["share %"] for row in results if row["table"] == ITERATION]
+    fractions = [row["share %"] for row in results if row["table"] == ITERATION]
     wholes = [row for row in results if row["table"] == WHOLE]
-    if not shares or not wholes:
+    if not fractions or not wholes:
         return "", []
     same = sum(row["distance"] <= row["at most"] for row in wholes)
     chosen = sum(row["method"] == streamed.name for row in wholes)
     words = (
-        f"At {min(shares):.0f} % of the plain copy or more; `auto` took `streamed` {chosen} of {len(wholes)} times; "
+        f"At {min(fractions):.0f} % of the plain copy or more; `auto` took `streamed` {chosen} of {len(wholes)} times; "
         f"ranks were the same, as far as is proved, {same} of {len(wholes)} times."
     )
     return words, []

@@ -18,7 +18,7 @@ import pandas as pd
 import prplugin
 from conformance import published, rapids
 from conformance.compare import DTYPES, owed
-from conformance.equation import EPS, Equation, Extended, shares
+from conformance.equation import EPS, Equation, Extended, normalized_weights
 from conformance.references import Solution, measured
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
@@ -181,7 +181,7 @@ def _asked(name: str, way: Way) -> _Asked | str:
         back = source != target
         source, target = np.append(source, target[back]), np.append(target, source[back])
         weight = np.append(weight, weight[back])
-    share, flowing = shares(source, weight, n)
+    normalized_weight, flowing = normalized_weights(source, weight, n)
     v = np.full(n, 1 / np.longdouble(n))
     chosen, values = np.arange(0, n, 2), 1.0 + np.arange(0, n, 2) % 7
     if way.argument == "personalization":
@@ -199,7 +199,7 @@ def _asked(name: str, way: Way) -> _Asked | str:
     for table in (*vectors.values(), out_weight):
         for column, end in zip(columns, ends[0], strict=True):
             table[column] = table[column].astype(frame[end].dtype)
-    equation = Equation(list(vertices), source, target, share, ~flowing, ALPHA, v, v, v)
+    equation = Equation(list(vertices), source, target, normalized_weight, ~flowing, ALPHA, v, v, v)
     return _Asked(frame, names, equation, vertices, vectors, out_weight)
 
 
@@ -209,10 +209,12 @@ def _frame(ids: pd.Index, columns: list[str]) -> pd.DataFrame:
 
 def _reference(equation: Equation) -> Solution:
     """Iterate in float64 by plain scattering until a step moves the ranks by 1e-12, and measure what that gives."""
-    share, w, v = (np.asarray(vector, np.float64) for vector in (equation.share, equation.w, equation.v))
+    normalized_weight, w, v = (
+        np.asarray(vector, np.float64) for vector in (equation.normalized_weight, equation.w, equation.v)
+    )
     x = v
     for _ in range(MAX_ITER):
-        pulled = np.bincount(equation.target, x[equation.source] * share, equation.n)
+        pulled = np.bincount(equation.target, x[equation.source] * normalized_weight, equation.n)
         y = ALPHA * (pulled + x[equation.dangling].sum() * w) + (1 - ALPHA) * v
         change, x = np.abs(y - x).sum(), y
         if change < 1e-12:

@@ -350,8 +350,8 @@ def _normalized(many: SeedValues) -> Floats:
             f"{listed(past)} (counted from 0). Divide them by the greatest."
         )
     sizes = np.diff(many.bounds)
-    shares: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
-    return shares
+    normalized: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
+    return normalized
 
 
 def _with_rows(whole: Any, rows: Any, first: int, count: int) -> Any:

@@ -17,7 +17,7 @@ __all__ = ["Duplicates", "EdgeOptions", "GivenByVertex", "Options", "Stop", "che
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 
-SHARE = 1 / 5
+USUAL_ITERATIONS = 1 / 5
 """Iterations of a ranking over those that contraction by alpha needs: 20 iterations at the defaults.
 
 Social networks take less, web graphs up to three times as many.
@@ -159,7 +159,7 @@ def likely_steps(options: Options) -> int:
     # 2 * alpha**k / (1 - alpha) <= tol for a proved error, 2 * alpha**k <= tol for a change.
     room = math.log((1 - options.alpha if proves(options) else 1.0) / 2)
     contraction = (math.log(options.tol) + room) / math.log(options.alpha)
-    likely = max(1, round(SHARE * contraction))
+    likely = max(1, round(USUAL_ITERATIONS * contraction))
     return likely if options.max_iter is None else max(1, min(likely, options.max_iter))
 
 

@@ -31,9 +31,9 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [nth % size for nth in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more = adapter.shares(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
+    more = adapter.portions(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
     by_vertex = {
-        what: adapter.shares_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
+        what: adapter.portions_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
         for what in ("personalization", "dangling", "nstart")
         if what in options
     }
@@ -45,7 +45,7 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
             communicator, parts, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
             directed=directed, duplicates=duplicates,
         )  # fmt: skip
-        given_here = {what: shares[communicator.rank] for what, shares in by_vertex.items()}
+        given_here = {what: portions[communicator.rank] for what, portions in by_vertex.items()}
         return rank(
             communicator, shard, columns.vertex_names, chosen, given_here, threads, lambda iterations, bound: None
         )

@@ -120,10 +120,10 @@ def test_wrong_graph_fails() -> None:
     assert compare(wrong, method, "float64").failures
 
 
-def test_shares_of_extreme_weights_are_exact_to_a_rounding() -> None:
+def test_normalized_weights_of_extreme_weights_are_exact_to_a_rounding() -> None:
     frame = pd.DataFrame({"src": [0, 0, 1, 1], "dst": [1, 2, 0, 2], "weight": [5e-324, 1.5e-323, 1e300, 3e300]})
     meaning = equation(frame, weight="weight")
-    assert meaning.share.tolist() == [0.25, 0.75, 0.25, 0.75]
+    assert meaning.normalized_weight.tolist() == [0.25, 0.75, 0.25, 0.75]
     assert set(solutions(meaning)) == set(REFERENCES)
 
 

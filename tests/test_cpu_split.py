@@ -169,16 +169,16 @@ def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weight
     bounds = np.append(0, np.cumsum(lengths))
     values = (random.random(60) * 10.0 ** random.integers(-12, 12, 60)).astype(dtype)
     places = random.integers(0, 60, bounds[-1]).astype(np.int32)
-    shares = random.random(bounds[-1]).astype(dtype) if weighted else None
+    normalized_weights = random.random(bounds[-1]).astype(dtype) if weighted else None
     results = []
     for threads in (1, 2, 5):
         sums = np.full(len(lengths), np.nan)
-        ThreadedSums(bounds, places, threads)(values, shares, sums)
+        ThreadedSums(bounds, places, threads)(values, normalized_weights, sums)
         results.append(sums.tobytes())
     assert results[0] == results[1] == results[2]
     for t, given in enumerate(sums.tolist()):
         terms = [
-            float(values[places[e]]) * (1.0 if shares is None else float(shares[e]))
+            float(values[places[e]]) * (1.0 if normalized_weights is None else float(normalized_weights[e]))
             for e in range(bounds[t], bounds[t + 1])
         ]
         exact = sum(map(Fraction, terms), Fraction(0))

@@ -579,8 +579,8 @@ def test_runs_of_any_length_are_summed(lengths, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m", [0, 1, 5000])
-def test_shares(m, dtype):
-    from prplugin.methods.engines.gpu_pull import Shares
+def test_normalized_weights(m, dtype):
+    from prplugin.methods.engines.gpu_pull import NormalizedWeights
 
     host, there = (Adjacency(edges) for edges in both(900, m, True))
     if m:
@@ -589,12 +589,12 @@ def test_shares(m, dtype):
     weights, out_weight = there.edges.weights.get(), there.out_weight.get()[host.edges.source]
     with np.errstate(invalid="ignore"):
         expected = np.where(out_weight > 0, weights / out_weight, 0).astype(dtype)
-    shares = Shares(there.edges.weights, there, there.edges.source)
-    found = shares.of(dtype)
+    normalized_weights = NormalizedWeights(there.edges.weights, there, there.edges.source)
+    found = normalized_weights.of(dtype)
     assert found.get().tobytes() == expected.tobytes()
     assert found.dtype == dtype
-    assert shares.of(dtype) is found
-    assert Shares(None, there, there.edges.source).of(dtype) is None
+    assert normalized_weights.of(dtype) is found
+    assert NormalizedWeights(None, there, there.edges.source).of(dtype) is None
 
 
 # --- one row of each pair -----------------------------------------------------------------------------------------

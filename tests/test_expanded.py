@@ -53,8 +53,8 @@ def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
     terms = contributions[sources].astype(float)
     if weights is not None:
         whole = adjacency.out_weight[sources]
-        shares = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
-        terms *= shares.astype(contributions.dtype)
+        normalized_weights = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
+        terms *= normalized_weights.astype(contributions.dtype)
     return [math.fsum(terms[begin:end]) for begin, end in pairwise(offsets)]
 
 

@@ -47,7 +47,7 @@ def test_graphs_are_the_same_on_the_gpu(make):
     pd.testing.assert_frame_equal(make("device").to_pandas(), make("host"), check_exact=True)
 
 
-def shares(ends, n, shift, tiers):
+def fractions(ends, n, shift, tiers):
     """Of the edges, those at the n / 2**(shift * tier) vertices that have most."""
     falling = np.sort(np.bincount(ends, minlength=n))[::-1]
     return np.array([falling[: n >> shift * tier].sum() for tier in range(1, tiers + 1)]) / ends.size
@@ -86,7 +86,7 @@ def test_degrees_of_kronecker_graphs_follow_their_quadrants():
         (retweets, "src", 1 / 2, 2, 5),
     ],
 )
-def test_popular_vertices_have_their_shares(make, end, odds, shift, tiers):
+def test_popular_vertices_have_their_fractions(make, end, odds, shift, tiers):
     n, m = 1 << 16, 1_000_000
     edges = make(n, m)
     # A draw that ends in an earlier tier falls on a smaller part of itself, too.
@@ -98,7 +98,7 @@ def test_popular_vertices_have_their_shares(make, end, odds, shift, tiers):
             for wanted in range(1, tiers + 1)
         ]
     )
-    measured = shares(edges[end].to_numpy(), n, shift, tiers)
+    measured = fractions(edges[end].to_numpy(), n, shift, tiers)
     # Those that have most are a little more than those meant to have most.
     assert np.all(measured >= expected - 0.01)
     assert measured == pytest.approx(expected, abs=0.06)

@@ -151,13 +151,13 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
     """Time an iteration of both, and what of ours is communication."""
     graph = _sides.Graph(edges)
     graph.rank(FINE)  # compiles
-    own, shares, sent = [], [], 0.0
+    own, fractions, sent = [], [], 0.0
     for _ in range(STEP_RUNS):
         short, long = graph.rank(ROUGH), graph.rank(FINE)
         more = long.iterations - short.iterations
         took, talked = (long.stages[what] - short.stages[what] for what in ("iterations", "communication"))
         own.append(took / more)
-        shares.append(talked / took)
+        fractions.append(talked / took)
         sent = (max(long.bytes_sent) - max(short.bytes_sent)) / more
     theirs = [] if peer is None else [peer.iteration(edges, STEPS, MORE, STEP_RUNS)]
     yield _row(
@@ -165,10 +165,10 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
         {
             **about,
             **_times("ms", 1e3, theirs, own),
-            "communication": statistics.median(shares),
+            "communication": statistics.median(fractions),
             "MB sent": sent / 1e6,
             "vertices": graph.n,
-            "shares of communication": shares,
+            "shares of communication": fractions,
         },
     )
 

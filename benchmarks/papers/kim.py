@@ -346,14 +346,14 @@ def _spread(slow: str, fast: str, graphs: Callable[[str], bool], gpu: str) -> Ca
     def said(results: list[Row]) -> str:
         ratios = _ratios(slow, fast, graphs, results)
         least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-        shares = [
+        fractions = [
             line["transfers ms"] / line["in all ms"]
             for line in results
             if line["table"] == TEN and line["what"] == gpu and line["graph"] in ratios
         ]
         return (
             f"From graph to graph the ratio goes from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
-            f"transfers are {min(shares):.0%} to {max(shares):.0%} of {gpu}'s time."
+            f"transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time."
         )
 
     return said

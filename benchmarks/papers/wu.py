@@ -175,7 +175,7 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
 
 def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
     plan = BinnedPull(adjacency, THRESHOLDS)
-    shares = {
+    fractions = {
         f"{which} %": 100 * size / adjacency.n
         for which, size in zip(("tiny", "small", "normal"), plan.sizes, strict=True)
     }
@@ -193,7 +193,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
         TABLES[SIZES],
         about
         | paper
-        | shares
+        | fractions
         | {
             "rows": adjacency.n,
             "non-zeros": adjacency.m,

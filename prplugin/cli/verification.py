@@ -142,7 +142,7 @@ class _Rows:
         self.source, self.target = rows["source"].to_numpy(), rows["target"].to_numpy()
         out_weight = np.bincount(self.source, rows["weight"], minlength=self.n)
         self._dangling = np.flatnonzero(out_weight == 0)
-        self._share = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
+        self._normalized_weight = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
         in_degree, out_degree = (int(np.bincount(ends, minlength=1).max()) for ends in (self.target, self.source))
         rounds = StepRounding(
             row=in_degree,
@@ -155,7 +155,7 @@ class _Rows:
 
     def step(self, x: Floats) -> Floats:
         """Return G x."""
-        pulled = np.bincount(self.target, x[self.source] * self._share, minlength=self.n)
+        pulled = np.bincount(self.target, x[self.source] * self._normalized_weight, minlength=self.n)
         spread = (self.alpha * total(x[self._dangling]) + (1 - self.alpha)) * (1 / self.n)
         return self.alpha * pulled.astype(np.float64, copy=False) + spread
 

@@ -48,7 +48,7 @@ def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributio
 
 
 @compiled
-def _add_edges(contributions, sources, shares, edge, stop, none, sums):
+def _add_edges(contributions, sources, normalized_weights, edge, stop, none, sums):
     """Add the contributions of some edges' sources to the sums of their columns, four edges at a time.
 
     A sum of all columns goes through memory. What is missing to four reads the row of zeros at `none`.
@@ -59,16 +59,16 @@ def _add_edges(contributions, sources, shares, edge, stop, none, sums):
         second = np.uint64(sources[edge + ONE]) * width if edge + ONE < stop else none
         third = np.uint64(sources[edge + TWO]) * width if edge + TWO < stop else none
         fourth = np.uint64(sources[edge + THREE]) * width if edge + THREE < stop else none
-        if shares is None:
+        if normalized_weights is None:
             for j in range(ZERO, width):
                 sums[j] += (np.float64(contributions[first + j]) + np.float64(contributions[second + j])) + (
                     np.float64(contributions[third + j]) + np.float64(contributions[fourth + j])
                 )
         else:
-            one = shares[edge]
-            two = shares[edge + ONE] if edge + ONE < stop else one
-            three = shares[edge + TWO] if edge + TWO < stop else one
-            four = shares[edge + THREE] if edge + THREE < stop else one
+            one = normalized_weights[edge]
+            two = normalized_weights[edge + ONE] if edge + ONE < stop else one
+            three = normalized_weights[edge + TWO] if edge + TWO < stop else one
+            four = normalized_weights[edge + THREE] if edge + THREE < stop else one
             for j in range(ZERO, width):
                 sums[j] += (contributions[first + j] * one + contributions[second + j] * two) + (
                     contributions[third + j] * three + contributions[fourth + j] * four
@@ -78,7 +78,8 @@ def _add_edges(contributions, sources, shares, edge, stop, none, sums):
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, shares, fan, inverse_out_weight, contributions, alpha, mass, target,
+    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    mass, target,
     pour,
     entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
@@ -108,13 +109,13 @@ def step(
                 edge, end, at = offsets[i], offsets[i + ONE], i * width
                 part[:] = 0.0
                 if end - edge <= fan:
-                    _add_edges(contributions, sources, shares, edge, end, none, part)
+                    _add_edges(contributions, sources, normalized_weights, edge, end, none, part)
                 else:
                     pulled[:], groups_sum[:] = 0.0, 0.0
                     groups = 0
                     while edge < end:
                         stop = edge + fan if end - edge > fan else end
-                        _add_edges(contributions, sources, shares, edge, stop, none, part)
+                        _add_edges(contributions, sources, normalized_weights, edge, stop, none, part)
                         groups_sum += part
                         part[:] = 0.0
                         edge = stop

@@ -53,7 +53,7 @@ def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
         _count(ids, least, 0, first, last, ahead, counts)
         vectors.append(counts)
 
-    threads.share(cut(ids.size), count, most)
+    threads.for_each(cut(ids.size), count, most)
     return np.sum(vectors, axis=0, dtype=vectors[0].dtype) if most > 1 else vectors[0]
 
 
@@ -84,7 +84,7 @@ def grouped(
         ends = offsets[(bucket << shift) + 1 : ((bucket + 1) << shift) + 1]
         _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, moved, ends, indices, sorted_weights)
 
-    threads.share([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
+    threads.for_each([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
     return offsets, indices, sorted_weights
 
 
@@ -100,7 +100,7 @@ def _by_bucket(
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
-    threads.share(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
+    threads.for_each(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
     bounds = offsets_of(counts.sum(axis=0))
     places = np.cumsum(counts, axis=0, dtype=np.int64)
     places += bounds[:-1]
@@ -111,7 +111,7 @@ def _by_bucket(
     def fill(nth: int, first: int, last: int) -> None:
         _fill(rows, columns, weights, low, shift, bits, first, last, places[nth], pairs, moved)
 
-    threads.share(pieces, fill)
+    threads.for_each(pieces, fill)
     return bounds, pairs, moved
 
 

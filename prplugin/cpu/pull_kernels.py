@@ -39,19 +39,19 @@ def in_edges(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Return offsets and sources as the kernels index with them, and the edges' shares, None without weights."""
     offsets, sources, weights = csc
-    shares = None
+    normalized_weights = None
     if weights is not None:
-        shares = np.empty_like(weights)
-        _write_shares(weights, sources, out_weight, shares)
-    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), shares
+        normalized_weights = np.empty_like(weights)
+        _write_normalized_weights(weights, sources, out_weight, normalized_weights)
+    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), normalized_weights
 
 
 @compiled
-def _write_shares(weights, sources, out_weight, shares):
+def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
     """Write each edge's share w / W of its source's out-weight; 0 where W is 0, which makes the source dangling."""
     for edge in range(weights.size):
         whole = out_weight[sources[edge]]
-        shares[edge] = weights[edge] / whole if whole > 0.0 else 0.0
+        normalized_weights[edge] = weights[edge] / whole if whole > 0.0 else 0.0
 
 
 @compiled
@@ -73,7 +73,8 @@ def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributio
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, shares, fan, inverse_out_weight, contributions, alpha, mass, target,
+    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    mass, target,
     teleport,
     ranks, next_contributions, moves, live_only, sums,
 ):  # fmt: skip
@@ -101,10 +102,10 @@ def step(
                     stop = edge + fan if end - edge > fan else end
                     term = 0.0
                     while edge < stop:
-                        if shares is None:
+                        if normalized_weights is None:
                             term += contributions[sources[edge]]
                         else:
-                            term += contributions[sources[edge]] * shares[edge]
+                            term += contributions[sources[edge]] * normalized_weights[edge]
                         edge += ONE
                     groups_sum += term
                     if edge == end:
@@ -133,7 +134,7 @@ def step(
 
 
 @compiled
-def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
+def row_sums(first, last, offsets, sources, normalized_weights, fan, contributions, sums):
     """Write, for the rows from `first` to `last`, the sums of c (times the share) over their in-edges.
 
     In the order of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` sums of pieces.
@@ -144,10 +145,10 @@ def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
         if end - edge <= fan:  # in a loop of its own: a quarter less time on graphs of short rows
             term = 0.0
             while edge < end:
-                if shares is None:
+                if normalized_weights is None:
                     term += contributions[sources[edge]]
                 else:
-                    term += contributions[sources[edge]] * shares[edge]
+                    term += contributions[sources[edge]] * normalized_weights[edge]
                 edge += ONE
             sums[i] = term
             continue
@@ -156,10 +157,10 @@ def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
             stop = edge + fan if end - edge > fan else end
             term = 0.0
             while edge < stop:
-                if shares is None:
+                if normalized_weights is None:
                     term += contributions[sources[edge]]
                 else:
-                    term += contributions[sources[edge]] * shares[edge]
+                    term += contributions[sources[edge]] * normalized_weights[edge]
                 edge += ONE
             groups_sum += term
             if edge == end:

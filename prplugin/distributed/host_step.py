@@ -93,17 +93,17 @@ class NumpyStep(_SpreadStep):
         super().__init__(communicator, shard, alpha, v, w)
         offsets, self._sources, weights = shard.adjacency.csc
         self._row_sums = GroupSums(rows_of(offsets[: self._rows + 1]), self._rows)
-        self._shares: Floats | None = None
+        self._normalized_weights: Floats | None = None
         if weights is not None:
             whole = shard.adjacency.out_weight[self._sources]
-            self._shares = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
+            self._normalized_weights = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
         most = int(np.diff(shard.offsets).max())
         self.rounding = self._rounding(depth_of(shard.longest), rounding_depth(most))
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         terms = contributions[self._sources]
-        if self._shares is not None:
-            terms *= self._shares
+        if self._normalized_weights is not None:
+            terms *= self._normalized_weights
         ranks = self._row_sums(terms)
         ranks *= self._alpha
         ranks += self._alpha * self._mass * self._target + self._teleport
@@ -135,7 +135,7 @@ class CompiledStep(_SpreadStep):
         offsets, sources, weights = shard.adjacency.csc
         offsets = offsets[: self._rows + 1]
         csc = (offsets, sources, weights)
-        self._offsets, self._sources, self._shares = kernels.in_edges(csc, shard.adjacency.out_weight)
+        self._offsets, self._sources, self._normalized_weights = kernels.in_edges(csc, shard.adjacency.out_weight)
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
@@ -147,7 +147,8 @@ class CompiledStep(_SpreadStep):
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                 self._ranks, following, moves, False, self._sums,
             )  # fmt: skip

@@ -464,7 +464,7 @@ def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tup
             found[nth] = pd.factorize(_values(column))
 
     large = len(columns[0]) >= COMPILED_FROM
-    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorize)
+    Threads(this_machine().threads if large else 1).for_each(list(enumerate(columns)), factorize)
     return found
 
 

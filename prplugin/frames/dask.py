@@ -32,9 +32,9 @@ __all__ = [
     "partitions",
     "parts",
     "parts_name",
+    "portions",
+    "portions_of_values",
     "refuse_absent_columns",
-    "shares",
-    "shares_of_values",
 ]
 
 
@@ -146,7 +146,7 @@ def _local(given: Any) -> Any:
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
-def shares(columns: list[Any] | None, size: int) -> list[Any]:
+def portions(columns: list[Any] | None, size: int) -> list[Any]:
     """Split columns into a share per rank."""
     if columns is None:
         return [None] * size
@@ -156,12 +156,13 @@ def shares(columns: list[Any] | None, size: int) -> list[Any]:
     ]
 
 
-def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
+def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
     """Split values given by vertex into a share per rank, with the entry at which each begins."""
     columns, values = given
     cuts = [values.size * rank // size for rank in range(size + 1)]
     return [
-        (share, values[cuts[rank] : cuts[rank + 1]], cuts[rank]) for rank, share in enumerate(shares(columns, size))
+        (portion, values[cuts[rank] : cuts[rank + 1]], cuts[rank])
+        for rank, portion in enumerate(portions(columns, size))
     ]
 
 

@@ -71,8 +71,8 @@ __device__ inline unsigned neighbours() {
 // Adds up the terms of `count` edges, in their order; `from` begins at the column. Each lane reads the index of one edge
 // and hands it around, and several terms are on their way at a time. Past the end come those of vertex `none`, which are
 // 0 and change no bit.
-__device__ inline double sum_edges(const index_t *sources, const real_t *shares, int count, int column, index_t none,
-                                   const real_t *from) {
+__device__ inline double sum_edges(const index_t *sources, const real_t *normalized_weights, int count, int column,
+                                   index_t none, const real_t *from) {
     const int at_once = 8;
     const unsigned lanes = neighbours();
     const char *line = reinterpret_cast<const char *>(from);
@@ -81,7 +81,7 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
         int here = min(SEEDS, count - base);
         index_t source = column < here ? sources[base + column] : none;
 #if WEIGHTED
-        real_t share = column < here ? shares[base + column] : 0;
+        real_t normalized_weight = column < here ? normalized_weights[base + column] : 0;
 #endif
         for (; here > 0; here -= at_once) {
             real_t terms[at_once];
@@ -93,14 +93,14 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
 #pragma unroll
             for (int k = 0; k < at_once; ++k) {
 #if WEIGHTED
-                sum += __dmul_rn(terms[k], __shfl_sync(lanes, share, k, SEEDS));
+                sum += __dmul_rn(terms[k], __shfl_sync(lanes, normalized_weight, k, SEEDS));
 #else
                 sum += terms[k];
 #endif
             }
             source = __shfl_down_sync(lanes, source, at_once, SEEDS);
 #if WEIGHTED
-            share = __shfl_down_sync(lanes, share, at_once, SEEDS);
+            normalized_weight = __shfl_down_sync(lanes, normalized_weight, at_once, SEEDS);
 #endif
         }
     }
@@ -157,10 +157,10 @@ extern "C" __global__ void batch_begin(long long n, const double *whole, const d
 // SEEDS threads a piece, in a loop that strides over the grid.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
-         const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
-         const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-         const double *target, const double *inverse_out_weight, double *ranks, const real_t *from, real_t *to,
-         float *moves, double *fronts, double *tails, Measured *measured) {
+         const index_t *sources, const real_t *normalized_weights, const long long *entry_cuts,
+         const long long *entry_rows, const long long *entry_columns, const double *entry_values, double alpha,
+         const Column *columns, const double *target, const double *inverse_out_weight, double *ranks,
+         const real_t *from, real_t *to, float *moves, double *fronts, double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
@@ -180,7 +180,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
             // On their way while the row is summed.
             double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
             long long past = offsets[row + 1];
-            double sum = sum_edges(sources + edge, shares + edge, static_cast<int>(past - edge), column, none, line);
+            double sum = sum_edges(sources + edge, normalized_weights + edge, static_cast<int>(past - edge), column,
+                                   none, line);
             edge = past;
             if (began_before) {
                 fronts[p * SEEDS + column] = sum;
@@ -193,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
         }
         if (edge < end) {
             int count = static_cast<int>(end - edge);
-            tails[p * SEEDS + column] = sum_edges(sources + edge, shares + edge, count, column, none, line);
+            tails[p * SEEDS + column] = sum_edges(sources + edge, normalized_weights + edge, count, column, none, line);
         }
     }
     leave(count, measured);

@@ -161,13 +161,13 @@ __device__ inline double sum_of(const term_t *terms, int at, int past, int step)
 // terms were there. All threads of the block must call it.
 __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms, double mass,
                                 const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
-    int lane = threadIdx.x % WARP, lanes = 1 << bits, share = lane & (lanes - 1);
+    int lane = threadIdx.x % WARP, lanes = 1 << bits, slot = lane & (lanes - 1);
     row_t ahead = lane >> bits;  // of the first row of the warp
     while (mine.row - ahead <= piece.last) {  // the same for a warp
         bool is_long = mine.past - mine.place > LONG_ROW << bits;
-        double sum = is_long ? 0.0 : sum_of(terms, mine.place + share, mine.past, lanes);
+        double sum = is_long ? 0.0 : sum_of(terms, mine.place + slot, mine.past, lanes);
         for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
-        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && share == 0); waiting != 0; waiting &= waiting - 1) {
+        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && slot == 0); waiting != 0; waiting &= waiting - 1) {
             int owner = __ffs(waiting) - 1;
             int place = __shfl_sync(ALL_LANES, mine.place, owner), past = __shfl_sync(ALL_LANES, mine.past, owner);
             double part = sum_of(terms, place + lane, past, WARP);
@@ -176,7 +176,7 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
             }
             if (lane == owner) sum = part;
         }
-        if (share == 0) {
+        if (slot == 0) {
             if (mine.row < piece.open) {
                 if (mine.began_before) {  // only row `first` can
                     pieces.fronts[p] = sum;

@@ -33,7 +33,7 @@ PAIR = 4_000
 PAIRS = 5_000
 """Budget of pairs on any graph, or as many as cost one pass over the edges if that is more."""
 
-SHARE = 8
+SEARCH_DIVISOR = 8
 """A search may spend one part in so many of the budget that is left."""
 
 
@@ -53,7 +53,7 @@ class Twins:
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
         """Return whether the ranks of two vertices are proved equal; computed ranks guide the search."""
         pending, joined = [(a, b)], []
-        least = self._allowance - self._allowance // SHARE
+        least = self._allowance - self._allowance // SEARCH_DIVISOR
         while pending:
             pair = pending.pop()
             one, other = (self._root(vertex) for vertex in pair)

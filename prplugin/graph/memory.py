@@ -55,19 +55,20 @@ class Size:
 
     `index`, `offset`: Times the bytes of a vertex's position, and of an edge's.
     `real`: Times the bytes of a contribution: 4 in float32, 8 in float64.
-    `share`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without weights.
+    `normalized_weight`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without
+    weights.
     """
 
     fixed: float = 0
     index: float = 0
     offset: float = 0
     real: float = 0
-    share: float = 0
+    normalized_weight: float = 0
     weight: float = 0
 
     def of(self, graph: Counts, real: int) -> float:
         """Return the bytes for one graph, with contributions of so many bytes."""
-        weighted = self.share * real + self.weight * 8 if graph.weighted else 0
+        weighted = self.normalized_weight * real + self.weight * 8 if graph.weighted else 0
         return self.fixed + self.index * graph.index + self.offset * graph.offset + self.real * real + weighted
 
 

@@ -82,7 +82,7 @@ class _ThreadedPull(HostStep):
         n = adjacency.n
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._shares = pull_kernels.in_edges(adjacency.csc, out_weight)
+        self._offsets, self._sources, self._normalized_weights = pull_kernels.in_edges(adjacency.csc, out_weight)
         self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
@@ -133,7 +133,8 @@ class _ThreadedPull(HostStep):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
                 self._ranks, self._next, moves, self._stale, self._sums,
             )  # fmt: skip

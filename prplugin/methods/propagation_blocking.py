@@ -32,7 +32,7 @@ BLOCKS = 2
 
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight by row and by piece.
-    edge=Size(4.5, real=1, share=2),
+    edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
     many_vertex=Size(40),
     tile=MOST,
@@ -122,14 +122,15 @@ class BlockedPlan:
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         import cupy
 
-        blocks, shares = self._blocks, None
+        blocks, normalized_weights = self._blocks, None
         self._values = None  # makes room
         self._values = cupy.empty(blocks.spots.size, dtype)
         if self._adjacency.weighted:
-            shares = blocks.arranged(gpu_pull.csc_layout(self._adjacency).shares.of(dtype))
+            normalized_weights = blocks.arranged(gpu_pull.csc_layout(self._adjacency).normalized_weights.of(dtype))
         return (
             self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
-            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next, np.uint32(self._early),
+            blocks.goals, blocks.begins, blocks.spots, normalized_weights, self._values, self._next,
+            np.uint32(self._early),
         )  # fmt: skip
 
     def begin(self, contributions: Any) -> None:

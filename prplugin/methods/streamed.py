@@ -50,7 +50,7 @@ memory = Memory(
     arrays_on="host",
     edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
     vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
-    packed_edge=Size(AN_EDGE, share=1),
+    packed_edge=Size(AN_EDGE, normalized_weight=1),
     packed_vertex=Size(8, index=2),  # vertices in another order and back, and their out-weights
     chunk_bytes=CHUNK_BYTES,
 )
@@ -170,7 +170,7 @@ class StreamedPull:
         self._pieces = cupy.asarray(cutter.table())
         self._partials = cupy.empty((self._count, 4))
         self._conveyor: _Conveyor | None = None
-        self._shares_dtype: Any = None
+        self._normalized_weights_dtype: Any = None
 
     @property
     def bytes_copied(self) -> int:
@@ -197,13 +197,14 @@ class StreamedPull:
             "WEIGHTED": int(self.rows.weights is not None),
         }
         sum_pieces = runtime.roomy(runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
-        for chunk, (data, *shares) in self._conveyor_for(contributions.dtype):
+        for chunk, (data, *normalized_weights) in self._conveyor_for(contributions.dtype):
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
                 (last - first,),
                 (packed.PIECE // packed.GROUP,),
                 (
-                    first, np.int32(self._bits), self._pieces, data, shares[0] if shares else None, contributions,
+                    first, np.int32(self._bits), self._pieces, data,
+                    normalized_weights[0] if normalized_weights else None, contributions,
                     pulled, self._partials,
                 ),
                 shared_mem=self._room,
@@ -213,14 +214,16 @@ class StreamedPull:
 
     def _conveyor_for(self, dtype: Any) -> _Conveyor:
         """Give what brings the edges, with shares of this type; one type is held at a time."""
-        if self._conveyor is None or (self.rows.weights is not None and self._shares_dtype != dtype):
+        if self._conveyor is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
             self._conveyor = None  # before the next is allocated
             columns = [self._data]
             if self.rows.weights is not None:
-                shares = _regrouped(packed.shares(self.rows, self.out_weight, dtype), self._edges)
-                columns.append(_held(shares, dtype, self._directory))
+                normalized_weights = _regrouped(
+                    packed.normalized_weights(self.rows, self.out_weight, dtype), self._edges
+                )
+                columns.append(_held(normalized_weights, dtype, self._directory))
             self._conveyor = _Conveyor(columns, staged=self._directory is not None)
-            self._shares_dtype = dtype
+            self._normalized_weights_dtype = dtype
         return self._conveyor
 
 

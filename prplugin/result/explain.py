@@ -131,7 +131,7 @@ def _bandwidth(place: Place) -> float | None:
         if place == "device":
             copy[:] = source
         else:
-            threads.share(parts, lambda part: np.copyto(copy[part], source[part]))
+            threads.for_each(parts, lambda part: np.copyto(copy[part], source[part]))
         settle(place)
         return 2 * COPIED / (perf_counter() - began)
 

@@ -45,15 +45,21 @@ class Blocks:
     begins: Integers
     spots: Integers
 
-    def arranged(self, shares: Floats) -> Floats:
+    def arranged(self, normalized_weights: Floats) -> Floats:
         """Bring shares from the order of the rows to that by piece."""
         import cupy  # holds them
 
         pieces = self.pieces
-        arranged: Floats = cupy.empty(self.spots.size, shares.dtype)
-        launch = _kernel("arrange_shares", pieces, self.tile, real_t=runtime.ctype(shares.dtype))
+        arranged: Floats = cupy.empty(self.spots.size, normalized_weights.dtype)
+        launch = _kernel(
+            "arrange_normalized_weights", pieces, self.tile, real_t=runtime.ctype(normalized_weights.dtype)
+        )
         items = pieces.n + pieces.m
-        launch((pieces.count,), (1024,), (items, pieces.size, pieces.cuts, self.begins, self.spots, shares, arranged))
+        launch(
+            (pieces.count,),
+            (1024,),
+            (items, pieces.size, pieces.cuts, self.begins, self.spots, normalized_weights, arranged),
+        )
         return arranged
 
 

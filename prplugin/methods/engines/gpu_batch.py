@@ -59,10 +59,10 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
-        of_graph = footprint(Memory(edge=Size(share=1)), Counts.of(adjacency), real=8)
+        of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
         offsets, self._sources, weights = adjacency.csc
-        self._shares = gpu_pull.Shares(weights, adjacency, self._sources)
+        self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted = weights is not None
         self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)
         self._crossing, self._many = _crossing(self._pieces)
@@ -147,7 +147,8 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             (GROUPS * self.width,),
             (
                 self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
-                self._shares.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails, self._measured,
+                self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails,
+                self._measured,
             ),
         )  # fmt: skip
         if crossings:

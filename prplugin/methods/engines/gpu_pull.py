@@ -25,8 +25,8 @@ __all__ = [
     "MEMORY",
     "DeviceStep",
     "Layout",
+    "NormalizedWeights",
     "Pull",
-    "Shares",
     "begin",
     "blocks_option",
     "csc_layout",
@@ -58,7 +58,7 @@ ROW_DEPTH = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
 
 MEMORY = Memory(
-    edge=Size(share=1),
+    edge=Size(normalized_weight=1),
     # Inverse out-weights, sums, and the ranks now and before the steps taken at once; contributions.
     vertex=Size(4 * 8, real=1),
 )
@@ -210,7 +210,7 @@ def _of_finish(name: str, dtype: Any) -> Any:
 # --- edges in runs ------------------------------------------------------------------------------------------------
 
 
-class Shares:
+class NormalizedWeights:
     """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
 
     def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
@@ -229,7 +229,10 @@ class Shares:
             held = cupy.empty(m, dtype)
             if m:
                 launch = runtime.kernel(
-                    "gpu/shares.cu", "shares", index_t=runtime.ctype(self._sources.dtype), real_t=runtime.ctype(dtype)
+                    "gpu/normalized_weights.cu",
+                    "normalized_weights",
+                    index_t=runtime.ctype(self._sources.dtype),
+                    real_t=runtime.ctype(dtype),
                 )
                 launch(
                     (blocks_for_each(m),),
@@ -239,10 +242,10 @@ class Shares:
             self._held = held
         return self._held
 
-    def take(self, edges: Integers) -> Shares:
+    def take(self, edges: Integers) -> NormalizedWeights:
         """Return those of some edges of the layout."""
         weights = None if self._weights is None else self._weights[edges]
-        return Shares(weights, self._adjacency, self._sources[edges])
+        return NormalizedWeights(weights, self._adjacency, self._sources[edges])
 
 
 class Layout(NamedTuple):
@@ -255,20 +258,20 @@ class Layout(NamedTuple):
     begins, ends : arrays of offsets
         Run k is ``sources[begins[k]:ends[k]]``.
     sources : array of positions
-    shares : Shares
+    normalized_weights : NormalizedWeights
     """
 
     rows: Integers | None
     begins: Integers
     ends: Integers
     sources: Integers
-    shares: Shares
+    normalized_weights: NormalizedWeights
 
 
 def csc_layout(adjacency: Adjacency) -> Layout:
     """Lay out the in-edges of a graph on the GPU row by row."""
     offsets, sources, weights = adjacency.csc
-    return Layout(None, offsets[:-1], offsets[1:], sources, Shares(weights, adjacency, sources))
+    return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
 def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
@@ -277,7 +280,7 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
         "index_t": runtime.ctype(layout.sources.dtype),
         "offset_t": runtime.ctype(layout.begins.dtype),
         "real_t": runtime.ctype(dtype),
-        "WEIGHTED": int(layout.shares.of(dtype) is not None),
+        "WEIGHTED": int(layout.normalized_weights.of(dtype) is not None),
     }
 
 

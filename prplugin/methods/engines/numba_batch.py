@@ -35,7 +35,7 @@ class NumbaBatch(HostBatch):
         super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._shares = in_edges(adjacency.csc, out_weight)
+        self._offsets, self._sources, self._normalized_weights = in_edges(adjacency.csc, out_weight)
         self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
@@ -83,7 +83,8 @@ class NumbaBatch(HostBatch):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._inverse_out_weight,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 _flat(self._contributions), self._alpha, self._mass, self._to, pour, *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), _flat(moves), self._sums,
             )  # fmt: skip

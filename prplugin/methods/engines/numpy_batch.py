@@ -30,12 +30,12 @@ class NumpyBatch(HostBatch):
         self._row_sums = _RowSums(offsets)
         out_weight = adjacency.out_weight
         self._dangling = out_weight == 0
-        self._shares: Floats | None = None
+        self._normalized_weights: Floats | None = None
         if weights is None:
             self._divisor = np.maximum(out_weight, 1.0)[:, None]
         else:
             of = out_weight[self._sources]
-            self._shares = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
+            self._normalized_weights = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
         self.rounding = StepRounding(
             row=self._row_sums.rounding_depth,
             edge=1 if weights is None else adjacency.out_weight_depth + 4,
@@ -49,10 +49,10 @@ class NumpyBatch(HostBatch):
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
         x = self._ranks
-        if self._shares is None:
+        if self._normalized_weights is None:
             terms = (x / self._divisor)[self._sources]
         else:
-            terms = x[self._sources] * self._shares
+            terms = x[self._sources] * self._normalized_weights
         y = self._row_sums(terms)
         y *= self._alpha
         if self._target is not None:

@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "packed", "shares", "smaller_order"]
+__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "normalized_weights", "packed", "smaller_order"]
 
 PIECE = 2048
 """Edges of a piece, as streamed.cu has it; the last before another part may have fewer."""
@@ -89,12 +89,12 @@ def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
             found[part] = _packed(rows, *bounds[part])
 
         parts = range(group, min(group + 2 * threads.count, len(bounds)))
-        threads.share([(part,) for part in parts], pack)
+        threads.for_each([(part,) for part in parts], pack)
         for part in parts:
             yield from found.pop(part)
 
 
-def shares(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
+def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
     """Give the edges' shares w / W in the order in which edges are packed: 0 where W is 0, a dangling source.
 
     `out_weight` is that of the vertices as they are numbered.

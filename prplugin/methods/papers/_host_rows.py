@@ -75,7 +75,7 @@ def host_rows(runs: Layout, n: int) -> HostRows:
     for first in firsts:
         chunk = edges(first)
         places.append(moved(place[runs.sources[chunk]], "host"))
-        weights.append(moved(runs.shares.take(chunk).of(np.float64), "host"))
+        weights.append(moved(runs.normalized_weights.take(chunk).of(np.float64), "host"))
     return HostRows(
         rows,
         xp.flatnonzero(read).astype(runs.sources.dtype),

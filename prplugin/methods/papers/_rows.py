@@ -79,6 +79,6 @@ class RowsPull:
             (self.threads,),
             (
                 self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.shares.of(contributions.dtype), contributions, pulled,
+                layout.normalized_weights.of(contributions.dtype), contributions, pulled,
             ),
         )  # fmt: skip

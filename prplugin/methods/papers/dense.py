@@ -24,7 +24,7 @@ memory = replace(
     arrays=("rows", "out_weight"),
     edge=Size(),
     preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with room to sort in
-    pair=Size(4, share=1, weight=-0.5),  # an int32, or a normalized weight
+    pair=Size(4, normalized_weight=1, weight=-0.5),  # an int32, or a normalized weight
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
@@ -89,8 +89,8 @@ def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
     bounds = cupy.append(starts, edges.m)
     if adjacency.weighted:
-        shares = gpu_pull.Shares(edges.weights, adjacency, edges.source).of("float64")
-        entries = group.run_sums(shares[order], bounds)
+        normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
+        entries = group.run_sums(normalized_weights[order], bounds)
     else:
         entries = cupy.diff(bounds)
     matrix.ravel()[pairs[starts]] = entries.astype(dtype)

@@ -50,17 +50,17 @@ class EdgePush:
         # A term may be added first and go through all additions that follow.
         self.rounding_depth = adjacency.largest_in_degree
         self._edges = adjacency.edges
-        self._shares = gpu_pull.Shares(self._edges.weights, adjacency, self._edges.source)
+        self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
-        edges, shares = self._edges, self._shares.of(contributions.dtype)
+        edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
         launch = runtime.kernel(
             "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
-            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(shares is not None),
+            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
         pulled.fill(0.0)
         launch(
             (self.blocks,),
             (self.threads,),
-            (edges.m, edges.source, edges.destination, shares, contributions, pulled),
+            (edges.m, edges.source, edges.destination, normalized_weights, contributions, pulled),
         )

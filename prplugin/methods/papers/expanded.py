@@ -30,7 +30,7 @@ MOST = 32_768
 
 memory = replace(
     gpu_pull.MEMORY,
-    edge=Size(pieces.BYTES / pieces.SIZE, real=1, share=1),
+    edge=Size(pieces.BYTES / pieces.SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
@@ -83,12 +83,12 @@ class ExpandedPull:
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
         expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
         expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
-        shares = layout.shares.of(contributions.dtype)
+        normalized_weights = layout.normalized_weights.of(contributions.dtype)
         sum_pieces = runtime.kernel("methods/papers/expanded.cu", "sum_expanded", **types)
         sum_pieces(
             (cut.count,),
             (self.threads,),
-            (m, size, rows, starts, heads, expanded, shares, pulled, self._partials),
+            (m, size, rows, starts, heads, expanded, normalized_weights, pulled, self._partials),
             shared_mem=size * TERM,
         )
         collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)

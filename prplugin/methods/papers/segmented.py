@@ -54,7 +54,7 @@ LAUNCHES = 10
 memory = replace(
     gpu_pull.MEMORY,
     arrays=("rows", "out_weight"),
-    edge=Size(index=1, share=1, weight=1),  # the in-edges once more, by falling in-degree
+    edge=Size(index=1, normalized_weight=1, weight=1),  # the in-edges once more, by falling in-degree
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),
     preparing_edge=Size(0.5, index=5, weight=2),  # their sorting
     preparing_vertex=Size(2 * 8, index=1),
@@ -129,8 +129,8 @@ class SortedRows:
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
-        shares = gpu_pull.Shares(weights, adjacency, sources)
-        self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, shares)
+        normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
+        self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, normalized_weights)
         self.offsets = offsets
         self.spans = list(pairwise(cut(offsets, segments)))
 
