@@ -25,7 +25,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 
 __all__ = ["COLUMNS", "rows", "summary"]
 
@@ -107,10 +107,10 @@ def _layouts(method: Any, problem: Problem, machine: Machine) -> list[float]:
     """Time the making of a method's plan, when one has been made before."""
     seconds = []
     for _ in range(LAYOUTS):
-        settle("device")
+        synchronize("device")
         began = time.perf_counter()
         plan = method.prepare(problem, machine)
-        settle("device")
+        synchronize("device")
         seconds.append(time.perf_counter() - began)
         del plan  # before the next
         if seconds[-1] > 0.5:  # slow enough to be seen at once

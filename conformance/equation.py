@@ -122,9 +122,9 @@ def normalized_weights(
     np.maximum.at(greatest, source, weight)
     flowing = greatest > 0
     scaled = weight / np.where(flowing, greatest, 1)[source]
-    whole = np.zeros(n, np.longdouble)
-    np.add.at(whole, source, scaled)
-    return scaled / np.where(flowing, whole, 1)[source], flowing
+    out_weight = np.zeros(n, np.longdouble)
+    np.add.at(out_weight, source, scaled)
+    return scaled / np.where(flowing, out_weight, 1)[source], flowing
 
 
 def with_vectors(

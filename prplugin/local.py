@@ -21,7 +21,7 @@ from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways, one_edge_a_pair
-from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
@@ -38,7 +38,7 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import Patience, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import gpu_of, moved, namespace
+from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import History
@@ -168,7 +168,7 @@ class LocalGraph:
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = ranks if options.scale == 1 else ranks * adjacency.n
-            ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
+            ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.place)
         return Ranking(
             ranks,
             bool(outcome.converged),
@@ -212,8 +212,8 @@ class LocalGraph:
                 ranks = ranks.astype(options.dtype, copy=False)
                 ranks, rows = _asked_for(ranks, among, options.top)
                 if rows is not None:
-                    positions = _with_rows(positions, moved(rows, adjacency.place), first, seeds.count)
-                kept = _with_rows(kept, moved(ranks, adjacency.place), first, seeds.count)
+                    positions = _with_rows(positions, to_memory(rows, adjacency.place), first, seeds.count)
+                kept = _with_rows(kept, to_memory(ranks, adjacency.place), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
@@ -257,7 +257,7 @@ class LocalGraph:
                 "certified=True proves the order of the highest of all vertices: leave out among, or certified."
             )
         rows: Integers = self._vertices.read_positions(given.among, "among")
-        return moved(rows, self.adjacency.place)  # type: ignore[no-any-return]
+        return to_memory(rows, self.adjacency.place)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
         """Note how a ranking came about that has just ended."""
@@ -280,15 +280,15 @@ class LocalGraph:
         """Prepare to prove vertices equal: from the values as they were given, which division may make equal."""
 
         @cache
-        def twins() -> Twins:
+        def equal_ranks() -> EqualRanks:
             vectors = [
                 self._vertices.read_values(values, what)
                 for what in ("personalization", "dangling")
                 if (values := getattr(given, what)) is not None
             ]
-            return Twins(self.adjacency, vectors)
+            return EqualRanks(self.adjacency, vectors)
 
-        return lambda a, b, ranks: twins().equal(a, b, ranks)
+        return lambda a, b, ranks: equal_ranks().equal(a, b, ranks)
 
     def _check_out_weights(self, weights: str) -> None:
         rows = self.adjacency.past_range()
@@ -338,7 +338,7 @@ def _normalized(many: SeedValues) -> Floats:
     """Divide the values of each seed by their sum."""
     with np.errstate(over="ignore"):
         sums = sums_of_runs(many.values, many.bounds)
-    on_host = moved(sums, "host")
+    on_host = to_host(sums)
     if (none := np.flatnonzero(on_host == 0)).size:
         raise InvalidOptionError(
             f"seeds: the values of {counted(none.size, 'seed')} sum to 0, the one at {listed(none)} (counted from 0): "
@@ -354,12 +354,12 @@ def _normalized(many: SeedValues) -> Floats:
     return normalized
 
 
-def _with_rows(whole: Any, rows: Any, first: int, count: int) -> Any:
+def _with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
     """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
-    if whole is None:
-        whole = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
-    whole[first : first + len(rows)] = rows
-    return whole
+    if matrix is None:
+        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
+    matrix[first : first + len(rows)] = rows
+    return matrix
 
 
 def _read_only(compressed: Compressed) -> Compressed:

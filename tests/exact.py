@@ -42,8 +42,8 @@ def distance(ranks: Sequence[float], exact: Sequence[Fraction], scale: int = 1) 
 
 
 def _normalized(n: int, values: Mapping[int, float]) -> list[Fraction]:
-    whole = sum((Fraction(value) for value in values.values()), Fraction(0))
-    return [Fraction(values.get(u, 0)) / whole for u in range(n)]
+    total = sum((Fraction(value) for value in values.values()), Fraction(0))
+    return [Fraction(values.get(u, 0)) / total for u in range(n)]
 
 
 def _eliminate(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:

@@ -70,10 +70,10 @@ def test_payloads_go_with_their_keys(m, bits, payloads):
 
     keys = random_keys(m, bits, "skewed")
     arrays = [None if kind is None else np.random.default_rng(1).permutation(m).astype(kind) for kind in payloads]
-    ranked, *moved = sorted_by(on_gpu(keys), bits, *(None if array is None else on_gpu(array) for array in arrays))
+    ranked, *copied = sorted_by(on_gpu(keys), bits, *(None if array is None else on_gpu(array) for array in arrays))
     order = np.argsort(keys, kind="stable")
     assert (ranked.get() == keys[order]).all()
-    for array, there in zip(arrays, moved, strict=True):
+    for array, there in zip(arrays, copied, strict=True):
         assert (there is None) if array is None else (there.get() == array[order]).all()
         assert array is None or there.dtype == array.dtype
 
@@ -332,9 +332,9 @@ def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=
             assert other.weights.get().tobytes() == array.weights.tobytes()
         assert_out_weights(there, rows)
     assert there.largest_in_degree == host.largest_in_degree
-    moved = there.on("host")
-    assert (moved.csc.indices == host.csc.indices).all()
-    assert weights is None or (moved.csc.weights == host.csc.weights).all()
+    copied = there.on("host")
+    assert (copied.csc.indices == host.csc.indices).all()
+    assert weights is None or (copied.csc.weights == host.csc.weights).all()
 
 
 def assert_out_weights(there, rows):

@@ -52,8 +52,8 @@ def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
     offsets, sources, weights = adjacency.csc
     terms = contributions[sources].astype(float)
     if weights is not None:
-        whole = adjacency.out_weight[sources]
-        normalized_weights = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
+        of_source = adjacency.out_weight[sources]
+        normalized_weights = np.divide(weights, of_source, out=np.zeros(of_source.size), where=of_source > 0)
         terms *= normalized_weights.astype(contributions.dtype)
     return [math.fsum(terms[begin:end]) for begin, end in pairwise(offsets)]
 

@@ -159,15 +159,15 @@ def test_weights_of_each_file_are_read_as_they_are(tmp_path):
     edges = ends(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
     more = pa.table({"src": [1, 1, 2], "dst": [3, 1, 1], "w": [0.1, 1 / 3, 0.7]})
     folder = written(tmp_path, edges, more)
-    whole = pa.concat_tables([edges, more], promote_options="permissive")
+    combined = pa.concat_tables([edges, more], promote_options="permissive")
     ranks = prplugin.pagerank(folder, weight="w", tol=1e-12)["pagerank"].to_numpy()
-    exact = prplugin.pagerank(whole, weight="w", tol=1e-12)["pagerank"].to_numpy()
+    exact = prplugin.pagerank(combined, weight="w", tol=1e-12)["pagerank"].to_numpy()
     assert np.abs(ranks - exact).sum() <= 2e-12
     small = edges.set_column(2, "w", pa.array([1, 2], pa.int8()))
     large = more.set_column(2, "w", pa.array([300, 2, 1]))
     ranks = prplugin.pagerank(written(tmp_path, small, large), weight="w", tol=1e-12)
-    whole = pa.concat_tables([small, large], promote_options="permissive")
-    assert_same(ranks, prplugin.pagerank(whole, weight="w", tol=1e-12))
+    combined = pa.concat_tables([small, large], promote_options="permissive")
+    assert_same(ranks, prplugin.pagerank(combined, weight="w", tol=1e-12))
 
 
 UNIFIED = {

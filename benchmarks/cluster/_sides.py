@@ -25,7 +25,7 @@ def ours(edges: Any, tol: float) -> Any:
     """Rank a frame, and wait until the ranks are on the workers."""
     import prplugin
 
-    return _settled(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32"))
+    return _synchronized(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32"))
 
 
 class Graph:
@@ -60,9 +60,9 @@ class _CuGraph:
     """cugraph.dask."""
 
     @staticmethod
-    def whole(edges: Any) -> Any:
+    def frame_to_ranks(edges: Any) -> Any:
         """Rank a frame, and wait until the ranks are on the workers."""
-        return _settled(_CuGraph._ranked(_CuGraph._graph(edges), tol=THEIR_TOL, max_iter=THEIR_MOST))
+        return _synchronized(_CuGraph._ranked(_CuGraph._graph(edges), tol=THEIR_TOL, max_iter=THEIR_MOST))
 
     @staticmethod
     def iteration(edges: Any, steps: int, more: int, runs: int) -> list[float]:
@@ -72,7 +72,7 @@ class _CuGraph:
         def run(count: int) -> float:
             began = time.perf_counter()
             ranks, _ = _CuGraph._ranked(graph, tol=1e-30, max_iter=count, fail_on_nonconvergence=False)
-            _settled(ranks)
+            _synchronized(ranks)
             return time.perf_counter() - began
 
         run(steps)
@@ -95,7 +95,7 @@ class _CuGraph:
             return cugraph.dask.pagerank(graph, **options)
 
 
-def _settled(frame: Any) -> Any:
+def _synchronized(frame: Any) -> Any:
     """Wait until the partitions of a frame are there."""
     from distributed import wait
 

@@ -23,7 +23,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import pieces
 from prplugin.methods.registry import choose, methods
-from prplugin.types.arrays import Place, namespace, settle
+from prplugin.types.arrays import Place, namespace, synchronize
 
 __all__ = [
     "ALL_THREADS",
@@ -181,7 +181,7 @@ def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
     def several() -> None:
         for _ in range(AT_ONCE):
             step()
-        settle(place)
+        synchronize(place)
 
     return [seconds / AT_ONCE for seconds in repeatedly(several, runs=RUNS, limit=LIMIT)], ""
 

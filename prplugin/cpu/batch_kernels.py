@@ -25,9 +25,9 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled
-def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributions, sums):
-    """Divide the ranks of each column by its `whole`; contributions of the first step, and D in `sums[b]`."""
-    width, n = np.uint64(whole.size), inverse_out_weight.size
+def begin(first_block, last_block, inverse_out_weight, norms, ranks, contributions, sums):
+    """Divide the ranks of each column by its `norms`; contributions of the first step, and D in `sums[b]`."""
+    width, n = np.uint64(norms.size), inverse_out_weight.size
     group_dangling = np.empty(width)
     for block in range(first_block, last_block):
         dangling = sums[block, 2]
@@ -37,7 +37,7 @@ def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributio
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
                 inverse_weight, at = inverse_out_weight[i], i * width
                 for j in range(ZERO, width):
-                    ranks[at + j] /= whole[j]
+                    ranks[at + j] /= norms[j]
                 for j in range(ZERO, width):
                     contributions[at + j] = ranks[at + j] * inverse_weight
                 if inverse_weight == 0.0:

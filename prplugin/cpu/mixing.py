@@ -45,15 +45,15 @@ def mixed(ranks: Floats, rows: Any, weights: Floats, jump: Any) -> Floats:
 
     For many seeds, `weights` has a row per seed. An entry of `jump` is written when all of its place were read.
     """
-    moved = np.empty_like(ranks)
-    by_row = np.moveaxis(weights, -1, 0)
+    mixed = np.empty_like(ranks)
+    by_vector = np.moveaxis(weights, -1, 0)
     for first in range(0, len(ranks), CHUNK):
         here = slice(first, first + CHUNK)
-        part = moved[here]
+        part = mixed[here]
         part[:] = ranks[here]
-        for weight, row in zip(by_row, rows, strict=True):
+        for weight, row in zip(by_vector, rows, strict=True):
             if np.any(weight):
                 part -= weight * row[here]
         np.maximum(part, 0.0, out=part)
         np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
-    return moved
+    return mixed

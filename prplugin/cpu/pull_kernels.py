@@ -50,12 +50,12 @@ def in_edges(
 def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
     """Write each edge's share w / W of its source's out-weight; 0 where W is 0, which makes the source dangling."""
     for edge in range(weights.size):
-        whole = out_weight[sources[edge]]
-        normalized_weights[edge] = weights[edge] / whole if whole > 0.0 else 0.0
+        of_source = out_weight[sources[edge]]
+        normalized_weights[edge] = weights[edge] / of_source if of_source > 0.0 else 0.0
 
 
 @compiled
-def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributions, sums):
+def begin(first_block, last_block, inverse_out_weight, norm, ranks, contributions, sums):
     """Divide the ranks of some blocks; write their contributions, and D of block b to ``sums[b, 2]``."""
     n = ranks.size
     for block in range(first_block, last_block):
@@ -63,7 +63,7 @@ def begin(first_block, last_block, inverse_out_weight, whole, ranks, contributio
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_dangling = 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                rank, inverse_weight = ranks[i] / whole, inverse_out_weight[i]
+                rank, inverse_weight = ranks[i] / norm, inverse_out_weight[i]
                 ranks[i] = rank
                 contributions[i] = rank * inverse_weight
                 group_dangling += rank if inverse_weight == 0.0 else 0.0

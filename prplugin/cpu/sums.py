@@ -26,9 +26,9 @@ def total(terms: Floats) -> float:
     """
     while terms.size > FAN:
         width = -(-terms.size // FAN)
-        whole = terms.size // width * width
-        folded = np.add.reduce(terms[:whole].reshape(-1, width), axis=0)
-        folded[: terms.size - whole] += terms[whole:]
+        full = terms.size // width * width
+        folded = np.add.reduce(terms[:full].reshape(-1, width), axis=0)
+        folded[: terms.size - full] += terms[full:]
         terms = folded
     return float(np.add.reduce(terms))  # without the detour of ndarray.sum through Python
 
@@ -37,9 +37,9 @@ def totals(terms: Floats) -> Floats:
     """Sum each column of a matrix, in chains no longer than `rounding_depth` says of its rows, as `total`."""
     while len(terms) > FAN:
         width = -(-len(terms) // FAN)
-        whole = len(terms) // width * width
-        folded = terms[:whole].reshape(-1, width, terms.shape[1]).sum(axis=0)
-        folded[: len(terms) - whole] += terms[whole:]
+        full = len(terms) // width * width
+        folded = terms[:full].reshape(-1, width, terms.shape[1]).sum(axis=0)
+        folded[: len(terms) - full] += terms[full:]
         terms = folded
     sums: Floats = terms.sum(axis=0)
     return sums

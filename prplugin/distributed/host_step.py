@@ -95,8 +95,8 @@ class NumpyStep(_SpreadStep):
         self._row_sums = GroupSums(rows_of(offsets[: self._rows + 1]), self._rows)
         self._normalized_weights: Floats | None = None
         if weights is not None:
-            whole = shard.adjacency.out_weight[self._sources]
-            self._normalized_weights = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
+            of_source = shard.adjacency.out_weight[self._sources]
+            self._normalized_weights = np.divide(weights, of_source, out=np.zeros_like(weights), where=of_source > 0)
         most = int(np.diff(shard.offsets).max())
         self.rounding = self._rounding(depth_of(shard.longest), rounding_depth(most))
 

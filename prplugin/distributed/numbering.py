@@ -23,7 +23,7 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, offsets_of_ranks
 from prplugin.frames.parts import Shared
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
 __all__ = [
@@ -191,7 +191,7 @@ def keys_by_appearance(
     places = part.places_of(places)
     occurrences = np.zeros(places.size)
     for code in codes:
-        occurrences += moved(group_sizes(code, places.size), "host")
+        occurrences += to_host(group_sizes(code, places.size))
 
     # To the rank that the hash of the id selects.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
@@ -236,10 +236,10 @@ def split(array: Any, sizes: list[int]) -> list[Any]:
 def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
     """Choose splitters that divide the places of all ranks, ascending on each, into ranges of about equal weight."""
     heavy = np.cumsum(weights)
-    whole = float(heavy[-1]) if heavy.size else 0.0
-    at = np.searchsorted(heavy, whole * (np.arange(QUANTILES) + 0.5) / QUANTILES)
+    total = float(heavy[-1]) if heavy.size else 0.0
+    at = np.searchsorted(heavy, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
     mine = places[np.minimum(at, places.size - 1)] if places.size else places
-    gathered = communicator.gather((mine, whole / QUANTILES))
+    gathered = communicator.gather((mine, total / QUANTILES))
     everyone = np.concatenate([found for found, _ in gathered])
     each = np.concatenate([np.full(found.size, weight) for found, weight in gathered])
     if not everyone.size:

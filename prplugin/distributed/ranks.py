@@ -18,7 +18,7 @@ from prplugin.result.ranking import highest
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.stopping import step_budget
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 
 __all__ = ["Report", "rank"]
 
@@ -122,7 +122,7 @@ def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: 
     if top is None:
         return parts.write(names, columns, ranks, first)
     mine: Any = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
-    values = communicator.gather(moved(ranks[mine], "host"))
+    values = communicator.gather(to_host(ranks[mine]))
     # Falling; equal ones in the order of the ranks, and so of the result.
     whose = np.repeat(np.arange(len(values)), [found.size for found in values])
     order = np.argsort(-np.concatenate(values), kind="stable")[:top]

@@ -35,7 +35,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
 from prplugin.graph.factorize import renumber
 from prplugin.options import Duplicates
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 __all__ = ["Shard", "build"]
@@ -237,7 +237,7 @@ def _rows_of(
 
 
 def _host(array: Any) -> Any:
-    return moved(array, "host")
+    return to_host(array)
 
 
 def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:

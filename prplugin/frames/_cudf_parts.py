@@ -29,7 +29,7 @@ from prplugin.frames.columns import Columns
 from prplugin.frames.cudf import column_of
 from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.gpu.factorize import extremes, widened
-from prplugin.types.arrays import copied, moved, namespace
+from prplugin.types.arrays import copied, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 place = "device"
@@ -126,7 +126,7 @@ def by_first_appearance(
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
     """Return a few vertices as text, for messages."""
     if arrays and namespace(arrays[0]) is not np:
-        few = [moved(array[cupy.asarray(rows)], "host") for array in arrays]
+        few = [to_host(array[cupy.asarray(rows)]) for array in arrays]
         return host.spelt(few, np.arange(len(rows)))
     return host.spelt(arrays, rows)
 

@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import Place, moved, namespace
+from prplugin.types.arrays import Place, namespace, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -297,7 +297,7 @@ class ColumnVertices(Vertices, Protocol):
                 )
             matrix = self.numbers_of_array(given, what)
             seeds, rows = xp.nonzero(matrix)
-            sizes = moved(xp.bincount(seeds, minlength=len(matrix)), "host")
+            sizes = to_host(xp.bincount(seeds, minlength=len(matrix)))
             return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=self.numbered(len(matrix))))
         if isinstance(given, self.types.frames):
             if SEED not in given.columns:
@@ -335,7 +335,7 @@ class ColumnVertices(Vertices, Protocol):
         codes, first = self.factorized(seed)
         order = self.xp.argsort(codes, kind="stable")
         values = self.numbers(columns.pop(), what)[order] if weighted else self.xp.ones(len(frame))
-        sizes = moved(group_sizes(codes, len(first)), "host")
+        sizes = to_host(group_sizes(codes, len(first)))
         rows = self._known_positions([self.taken(column, order) for column in columns], what, sizes)
         return self._seed_values(sizes, rows, values, Labels(column=self.taken(seed, first)))
 

@@ -15,7 +15,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames.columns import Columns
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Place, copied, moved, namespace
+from prplugin.types.arrays import Place, copied, namespace, to_device, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Vertices(base.ColumnVertices):
         return numbers(column, what, "entry", InvalidOptionError)
 
     def numbers_of_array(self, given: Any, what: str) -> Floats:
-        return moved(pandas.numbers_of_array(given, what, InvalidOptionError), "device")
+        return to_device(pandas.numbers_of_array(given, what, InvalidOptionError))
 
     def located(self, columns: list[Any], what: str) -> Integers:
         return _ids().located(self.columns, columns, self.kinds, what)
@@ -143,7 +143,7 @@ class Vertices(base.ColumnVertices):
 
         from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
-        ranks, rows = self.xp.asarray(ranks), moved(rows, "device")
+        ranks, rows = self.xp.asarray(ranks), to_device(rows)
         names: list[Any] = [*self.names, "pagerank"]
         of_seeds: list[Any] = []
         ids = self.ids
@@ -229,7 +229,7 @@ def _on_host(given: object) -> Any:
 
     if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
         return given.to_pandas()
-    return moved(given, "host")
+    return to_host(given)
 
 
 def _ids() -> Any:

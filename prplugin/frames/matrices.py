@@ -19,7 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.base import Labels, WrappedVertices, full_name
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
-from prplugin.types.arrays import Place, moved, namespace, place_of
+from prplugin.types.arrays import Place, namespace, place_of, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -93,17 +93,17 @@ class Vertices(WrappedVertices):
         return pandas.Vertices(names, [pd.array(np.arange(self.n), dtype=np.dtype(np.int64))], ["integer"])
 
     def convert(self, given: Any, what: str) -> Any:
-        return moved(given, self._frame_place) if namespace(given) is not np else given
+        return to_memory(given, self._frame_place) if namespace(given) is not np else given
 
     def read_values(self, given: Any, what: str) -> Any:
-        return moved(super().read_values(given, what), self.place)
+        return to_memory(super().read_values(given, what), self.place)
 
     def read_seeds(self, given: Any, what: str) -> Any:
         seeds = super().read_seeds(given, what)
-        return replace(seeds, rows=moved(seeds.rows, self.place), values=moved(seeds.values, self.place))
+        return replace(seeds, rows=to_memory(seeds.rows, self.place), values=to_memory(seeds.values, self.place))
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return super().write(moved(ranks, self._frame_place), moved(rows, self._frame_place), labels)
+        return super().write(to_memory(ranks, self._frame_place), to_memory(rows, self._frame_place), labels)
 
     @property
     def _frame_place(self) -> Place:

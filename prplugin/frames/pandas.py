@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
-from prplugin.types.arrays import Place, moved, place_of
+from prplugin.types.arrays import Place, place_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -181,8 +181,8 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
             return floats
     import pandas as pd  # names what is wrong as for columns, and reads wider numbers
 
-    found = _numbers(pd.Series(moved(given, "host").reshape(-1)), label, "entry", error)
-    return moved(found.reshape(given.shape), place_of(given))
+    found = _numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
+    return to_memory(found.reshape(given.shape), place_of(given))
 
 
 def _ids() -> Any:

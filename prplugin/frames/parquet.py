@@ -115,7 +115,7 @@ def read(
     found = _Integers(more.vertices, labels) if integers else _Others(more.vertices, labels)
     for group in chain(groups(), [more]):
         found.add(group)
-    found.settle()
+    found.merge()
     put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
@@ -145,7 +145,7 @@ class _Found:
     m : int
         Number of edges.
     in_degrees, out_degrees : arrays of n int64
-        Complete after `settle`.
+        Complete after `merge`.
     """
 
     def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
@@ -173,9 +173,9 @@ class _Integers(_Found):
         self._seen.append((_plain(group.vertices), *_degrees(edges)))
         self._waiting += edges.n
         if self._waiting > self.n:  # so that each is sorted a few times at the most
-            self.settle()
+            self.merge()
 
-    def settle(self) -> None:
+    def merge(self) -> None:
         """Merge what was added."""
         seen, *degrees = zip(*self._seen, strict=True)
         ids, counts = _in_one_type(list(seen), self._labels), [np.concatenate(column) for column in degrees]
@@ -221,7 +221,7 @@ class _Others(_Found):
         for counts, count in zip((self.in_degrees, self.out_degrees), _degrees(edges), strict=True):
             counts[places] += count  # each vertex of a row group is there once
 
-    def settle(self) -> None:
+    def merge(self) -> None:
         """Do nothing: each row group is merged at once."""
 
     def positions(self, vertices: pandas.Vertices) -> Integers:

@@ -140,13 +140,13 @@ __device__ inline void leave(const Count &count, Measured *measured) {
 }
 
 // Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
-extern "C" __global__ void batch_begin(long long n, const double *whole, const double *inverse_out_weight,
+extern "C" __global__ void batch_begin(long long n, const double *norms, const double *inverse_out_weight,
                                  double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Count count = NO_COUNT;
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long row = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; row < n; row += stride) {
-        double rank = ranks[row * SEEDS + column] / whole[column], inverse_weight = inverse_out_weight[row];
+        double rank = ranks[row * SEEDS + column] / norms[column], inverse_weight = inverse_out_weight[row];
         count.add(0.0, rank, inverse_weight == 0.0);
         ranks[row * SEEDS + column] = rank;
         to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
@@ -217,9 +217,9 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
-        bool whole_block = block < many;  // the same for all threads
-        long long k = whole_block ? block : many + (block - many) * GROUPS + group;
-        bool ends = k < crossings && (!whole_block || group == 0);
+        bool by_block = block < many;  // the same for all threads
+        long long k = by_block ? block : many + (block - many) * GROUPS + group;
+        bool ends = k < crossings && (!by_block || group == 0);
         Sum sum = NOTHING;
         long long p = 0, row = 0;
         if (k < crossings) {
@@ -227,11 +227,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
             row = cuts[p];
             // Piece q has a tail of the row, if the row has an edge in it.
             long long first = (row + offsets[row]) / size;
-            for (long long q = first + (whole_block ? group : 0); q < p; q += whole_block ? GROUPS : 1) {
+            for (long long q = first + (by_block ? group : 0); q < p; q += by_block ? GROUPS : 1) {
                 sum.add(tails[q * SEEDS + column]);
             }
         }
-        if (whole_block) {
+        if (by_block) {
             parts[threadIdx.x] = sum;
             __syncthreads();
             if (group == 0) {
@@ -249,11 +249,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     leave(count, measured);
 }
 
-// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `wholes` takes
-// what ranks sum to.
+// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `norms`
+// takes what ranks sum to.
 extern "C" __global__ void __launch_bounds__(1024)
     batch_total(long long blocks, const Measured *measured, int starting, double alpha, int target_given,
-          State *states, Column *columns, double *wholes) {
+          State *states, Column *columns, double *norms) {
     __shared__ Measured parts[1024];
     int column = threadIdx.x % SEEDS;
     if (!__syncthreads_or(starting || states[column].live != 0.0)) return;
@@ -281,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     Measured all = parts[column];
     State &state = states[column];
     if (starting) {
-        wholes[column] = all.change;
+        norms[column] = all.change;
     } else if (state.live != 0.0) {
         state.change = all.change;
         state.largest = all.largest;

@@ -163,7 +163,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     piece = max(PIECE, A_COUNT * width)
     sums = cupy.zeros((2, n), np.uint64)
     macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
-    add = runtime.roomy(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add = runtime.with_dynamic_smem(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
     add(
         (_pieces(m, n, width, piece) * parts,),
         (SUMMING,),

@@ -321,14 +321,14 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
                         vectors.ranks, vectors.from);
             leave_totals(tally, written);
             grid_barrier(arrived);
-            Totals whole = grid_totals(written);
-            dangling = whole.dangling;
+            Totals totals = grid_totals(written);
+            dangling = totals.dangling;
             if (!is_worse) {
-                double inverse = 1.0 / whole.change;
+                double inverse = 1.0 / totals.change;
                 dangling *= inverse;
                 if (threadIdx.x == 0) {
                     scale = inverse;
-                    history.add_mix(mixing.window / mixing.period, mixing.period, whole.change);
+                    history.add_mix(mixing.window / mixing.period, mixing.period, totals.change);
                 }
                 __syncthreads();
             }

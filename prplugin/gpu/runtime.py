@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError
-from prplugin.types.arrays import Place, settle
+from prplugin.types.arrays import Place, synchronize
 
 __all__ = [
     "BUDGET",
@@ -36,8 +36,8 @@ __all__ = [
     "missing",
     "multiprocessors",
     "require_bytes",
-    "roomy",
     "source",
+    "with_dynamic_smem",
 ]
 
 COMPUTE_CAPABILITY = (7, 5)
@@ -106,7 +106,7 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
     try:
         with gpu or nullcontext(), _allocator():
             yield
-            settle(place)
+            synchronize(place)
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise
@@ -348,7 +348,7 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
-def roomy(kernel: Any, room: int) -> Any:
+def with_dynamic_smem(kernel: Any, room: int) -> Any:
     """Allow a kernel to use so many bytes of dynamic shared memory, which beyond 48 KB is opt-in."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
     return kernel

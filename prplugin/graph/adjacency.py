@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, compiles, this_machine
-from prplugin.types.arrays import Place, moved, namespace, settle
+from prplugin.types.arrays import Place, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
@@ -54,13 +54,13 @@ class Adjacency:
         if isinstance(self.edges, GroupedEdges):
             return self._grouped_elsewhere(place)
         source, destination, weights = (
-            moved(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
+            to_memory(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # The same to the bit: added up in another order, a sum at the end of the range may be past it.
-            there.know_out_weight(moved(self.out_weight, place), self.out_weight_depth)
-        settle(place)
+            there.know_out_weight(to_memory(self.out_weight, place), self.out_weight_depth)
+        synchronize(place)
         return there
 
     def _grouped_elsewhere(self, place: Place) -> Adjacency:
@@ -68,11 +68,11 @@ class Adjacency:
         offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
         dtype = np.dtype(np.int64) if place == "host" else offset_dtype(self.m)
         offsets, sources, weights, out_weight = (
-            moved(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+            to_memory(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
         by_row = partial(ends_by_target, offsets, sources)
         there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_depth, self.edges.extent)
-        settle(place)
+        synchronize(place)
         return Adjacency(there)
 
     @cached_property
@@ -125,7 +125,7 @@ class Adjacency:
                 found = group_sizes(self.edges.source, self.n).astype(np.float64), 0
             else:
                 found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
-            settle("device")
+            synchronize("device")
             return found
         if self.edges.weights is None and self.m < COMPILED_FROM:
             return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
@@ -148,7 +148,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
-        settle("device")
+        synchronize("device")
         return compressed
     if compiles(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba

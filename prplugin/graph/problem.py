@@ -11,7 +11,7 @@ from prplugin.cpu.sorting import rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics.rounding import rounding_depth
-from prplugin.types.arrays import Place, moved, namespace
+from prplugin.types.arrays import Place, namespace, to_memory
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Problem", "Seeds", "normalised", "sums_of_runs"]
@@ -29,7 +29,10 @@ class Problem:
     def on(self, place: Place) -> Problem:
         """Return the same equation in "host" or "device" memory."""
         return Problem(
-            self.adjacency.on(place), self.alpha, moved(self.personalization, place), moved(self.dangling, place)
+            self.adjacency.on(place),
+            self.alpha,
+            to_memory(self.personalization, place),
+            to_memory(self.dangling, place),
         )
 
     @property
@@ -58,7 +61,7 @@ class Seeds:
 
     def on(self, place: Place) -> Seeds:
         """Return the same seeds in "host" or "device" memory."""
-        return Seeds(self.bounds, moved(self.rows, place), moved(self.values, place))
+        return Seeds(self.bounds, to_memory(self.rows, place), to_memory(self.values, place))
 
     def by_row(self) -> tuple[Integers, Integers, Floats]:
         """Return row, seed and value of each entry, by row and then by seed."""
@@ -85,6 +88,6 @@ def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
 
 def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
     """Divide non-negative values by their sum; return both, also if the sum is 0 or infinite."""
-    whole = sum_of(values)
+    total = sum_of(values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return values / whole, whole
+        return values / total, total

@@ -14,7 +14,7 @@ from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
-from prplugin.options import check_choice, whole
+from prplugin.options import check_choice, validate_int
 from prplugin.types.arrays import Place
 from prplugin.types.edges import index_dtype
 
@@ -185,9 +185,9 @@ def estimate(
     >>> bound.ingest.device.peak // 10**9, bound["streamed"].device < bound["persistent"].device
     (41, True)
     """
-    edges = whole("edges", edges, least=0)
+    edges = validate_int("edges", edges, least=0)
     most = 2 * edges
-    vertices = most if vertices is None else min(whole("vertices", vertices, least=0), most)
+    vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(Place))
     counts = Counts(vertices, edges, bool(weighted), place)
@@ -196,7 +196,7 @@ def estimate(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
         for one, other in zip(by_row.methods, by_target.methods, strict=True)
     )
-    return replace(by_row, ingest=_ingest(counts, ids, whole("id_bytes", id_bytes, least=0)), methods=larger)
+    return replace(by_row, ingest=_ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0)), methods=larger)
 
 
 def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:

@@ -28,7 +28,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step, begins_in_float32
 from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 
 __all__ = ["Kept", "Timing", "fastest", "measured", "timed"]
 
@@ -168,7 +168,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
         if begins_in_float32(step, options):
             step.contribute_in("float32")
         step.start(1.0 / problem.adjacency.n)
-        settle("device" if method.runs_on == "gpu" else "host")
+        synchronize("device" if method.runs_on == "gpu" else "host")
         return step
 
     at_once = min(AT_ONCE, likely_steps(options))

@@ -19,8 +19,8 @@ from prplugin.methods.engines.host_step import HostStep
 from prplugin.methods.engines.sweeps import STREAMS, Sweeps, room_for, worth_from
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding, rounding_depth
-from prplugin.options import whole
-from prplugin.types.arrays import moved
+from prplugin.options import validate_int
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "numba"
@@ -55,7 +55,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     threads : int, optional
         How many threads; all that this process may use if not given. Any number gives the same bits.
     """
-    threads = machine.threads if threads is None else whole("threads", threads)
+    threads = machine.threads if threads is None else validate_int("threads", threads)
     # Sweeps keep four threads busy. Which way is taken goes by the machine, not the option: the same bits for any.
     return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
@@ -64,7 +64,9 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
     from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
-    return NumbaBatch(problem.on("host"), seeds, machine.threads if threads is None else whole("threads", threads))
+    return NumbaBatch(
+        problem.on("host"), seeds, machine.threads if threads is None else validate_int("threads", threads)
+    )
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
@@ -112,17 +114,17 @@ class _ThreadedPull(HostStep):
 
     def start(self, ranks: Floats | float) -> None:
         self._ranks = np.empty(self._inverse_out_weight.size)
-        self._ranks[:] = moved(ranks, "host")
+        self._ranks[:] = to_host(ranks)
         self._begin(1.0)
 
-    def _begin(self, whole: float) -> None:
+    def _begin(self, norm: float) -> None:
         """Divide the ranks, and make the contributions of the next step."""
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._stale = [], None, False
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._inverse_out_weight, whole, self._ranks, self._contributions, self._sums
+                first, last, self._inverse_out_weight, norm, self._ranks, self._contributions, self._sums
             )
         )
         self._mass = total(self._sums[:, 2])
@@ -174,13 +176,13 @@ class _ThreadedPull(HostStep):
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
         gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
         np.maximum(self._ranks, 0.0, out=self._ranks)
-        whole = total(self._ranks) + gained
-        if not 0 < whole < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
+        norm = total(self._ranks) + gained
+        if not 0 < norm < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
             self._sweeps, self._worth = None, math.inf
             self.start(1.0 / self._ranks.size)
             return count, None
-        self._begin(whole)
-        self._mass = max(0.0, self._mass + gained / whole)
+        self._begin(norm)
+        self._mass = max(0.0, self._mass + gained / norm)
         self._stale = True
         return count, None
 

@@ -15,7 +15,7 @@ from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "numpy"
@@ -83,7 +83,7 @@ class _Pull(HostStep):
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
+        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else to_host(ranks)
         self._mass = total(self._x[self._dangling])
 
     def __call__(self, moves: Any = None) -> Sums:

@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
-from prplugin.options import whole
+from prplugin.options import validate_int
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -88,8 +88,8 @@ class BlockedPlan:
     ) -> None:
         offsets = gpu_merge.first_rows(adjacency, rows)
         most, items = _most(), offsets.size - 1 + adjacency.m
-        tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
-        size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
+        tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
+        size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
         import cupy  # there: `unavailable_reason` has looked
 
         self._adjacency = adjacency
@@ -102,7 +102,7 @@ class BlockedPlan:
         self._next = cupy.full(1, self._early, np.uint32)
 
     def kernel(self, dtype: Any) -> Any:
-        return runtime.roomy(self._kernel("propagate", dtype), self.room(dtype))
+        return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.room(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
         return runtime.kernel(
@@ -140,7 +140,7 @@ class BlockedPlan:
         blocks = self._blocks
         launch = self._kernel("send_early", contributions.dtype)
         room = blocks.tile * contributions.itemsize
-        runtime.roomy(launch, room)(
+        runtime.with_dynamic_smem(launch, room)(
             (min(self._early, BLOCKS * runtime.multiprocessors()),),
             (self.threads,),
             (

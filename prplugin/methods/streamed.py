@@ -21,8 +21,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed, pieces
-from prplugin.options import whole
-from prplugin.types.arrays import moved
+from prplugin.options import validate_int
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "streamed"
@@ -120,10 +120,10 @@ class _Reordered(gpu_pull.DeviceStep):
         super().__init__(Problem(numbered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
-        super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])
+        super().start(ranks if isinstance(ranks, float) else to_host(ranks)[self._order])
 
     def ranks(self) -> Floats:
-        ranks: Floats = moved(self._ranks, "host")[self._position]
+        ranks: Floats = to_host(self._ranks)[self._position]
         return ranks
 
 
@@ -153,7 +153,7 @@ class StreamedPull:
         chunk_bytes: int = CHUNK_BYTES,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        chunk_bytes = whole("chunk_bytes", chunk_bytes)
+        chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
         import cupy  # there: `unavailable_reason` has looked
 
@@ -196,7 +196,9 @@ class StreamedPull:
             "real_t": runtime.ctype(contributions.dtype),
             "WEIGHTED": int(self.rows.weights is not None),
         }
-        sum_pieces = runtime.roomy(runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
+        sum_pieces = runtime.with_dynamic_smem(
+            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room
+        )
         for chunk, (data, *normalized_weights) in self._conveyor_for(contributions.dtype):
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(

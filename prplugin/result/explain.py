@@ -14,7 +14,7 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
-from prplugin.types.arrays import Place, settle
+from prplugin.types.arrays import Place, synchronize
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
@@ -126,13 +126,13 @@ def _bandwidth(place: Place) -> float | None:
     source, copy = xp.ones(COPIED // 8), xp.empty(COPIED // 8)
 
     def rate() -> float:
-        settle(place)
+        synchronize(place)
         began = perf_counter()
         if place == "device":
             copy[:] = source
         else:
             threads.for_each(parts, lambda part: np.copyto(copy[part], source[part]))
-        settle(place)
+        synchronize(place)
         return 2 * COPIED / (perf_counter() - began)
 
     return max(rate() for _ in range(4))

@@ -16,7 +16,7 @@ from prplugin.gpu import runtime
 from prplugin.options import Options
 from prplugin.result.explain import explain
 from prplugin.result.plot import plot
-from prplugin.types.arrays import gpu_of, moved, namespace, place_of
+from prplugin.types.arrays import gpu_of, namespace, place_of, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.history import History
 from prplugin.types.order import Order
@@ -149,7 +149,7 @@ class Ranking:
         MissingLibraryError
             If matplotlib is not installed.
         """
-        return plot(moved(self.ranks, "host"), self._record)
+        return plot(to_host(self.ranks), self._record)
 
     @property
     def _record(self) -> History:
@@ -158,7 +158,7 @@ class Ranking:
         return self._history
 
     def _written(self, rows: Integers) -> Any:
-        rows = moved(rows, place_of(self.ranks))
+        rows = to_memory(rows, place_of(self.ranks))
         return self._write(self.ranks[rows], rows)
 
     def __str__(self) -> str:

@@ -107,9 +107,9 @@ class Certificate:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
         return self._bound(change)
 
-    def of_vertex(self, bound: float, whole: float) -> float:
+    def of_vertex(self, bound: float, total: float) -> float:
         """Bound |y_i - x*_i| for every i, given a bound on ||y - x*|| and `prplugin.cpu.sums.total` of y: (4)."""
-        astray = abs(1 - whole) + _gamma(rounding_depth(self.n)) * whole
+        astray = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
         return min(bound, (bound + astray) / 2 * UP)
 
     def change_for(self, tol: float) -> float:

@@ -183,9 +183,9 @@ class Loop:
             if alone and (stagnates or state.passes >= 2 * accelerated):
                 mean = Mean(step, alpha)
             if self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
-                moved = True
+                accelerated_now = True
             elif mean is not None:
-                moved = mean.after_step()
+                accelerated_now = mean.after_step()
             else:
-                moved = mixing is not None and mixing.after_step(left)
-            before = math.inf if moved else before
+                accelerated_now = mixing is not None and mixing.after_step(left)
+            before = math.inf if accelerated_now else before

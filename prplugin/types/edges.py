@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import Place, gpu_of, place_of, settle
+from prplugin.types.arrays import Place, gpu_of, place_of, synchronize
 
 __all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
@@ -129,7 +129,7 @@ class GroupedEdges:
         with self._lock:
             if self._by_row is not None:
                 self._rows = self._by_row()
-                settle(self.place)
+                synchronize(self.place)
                 self._by_row = None
         return self._rows
 

@@ -71,7 +71,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
         self._states = cupy.empty((self.width, STATE))
         self._columns = cupy.empty((self.width, COLUMN))
-        self._wholes = cupy.empty(self.width)
+        self._norms = cupy.empty(self.width)
         self._ranks: Any = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
         rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
@@ -179,7 +179,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             (TOTAL_GROUPS * self.width,),
             (
                 blocks, self._measured, np.int32(starting), self._alpha, np.int32(self._target is not None),
-                self._states, self._columns, self._wholes,
+                self._states, self._columns, self._norms,
             ),
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.rounding import StepRounding
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -286,7 +286,7 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
 
 def blocks_option(blocks: int | None, threads: int, block: int) -> int:
     """Take the blocks of a grid that a user gave, or as many as so many threads need."""
-    return runtime.blocks_for(threads, block) if blocks is None else whole("blocks", blocks, at_most=MOST_BLOCKS)
+    return runtime.blocks_for(threads, block) if blocks is None else validate_int("blocks", blocks, at_most=MOST_BLOCKS)
 
 
 # --- what methods check -------------------------------------------------------------------------------------------

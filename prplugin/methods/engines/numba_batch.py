@@ -63,7 +63,7 @@ class NumbaBatch(HostBatch):
         self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
         return self._divided_by(np.ones(self._columns.size))
 
-    def _divided_by(self, whole: Floats) -> Floats:
+    def _divided_by(self, norms: Floats) -> Floats:
         """Divide the ranks of each column, and make their contributions; return D of each."""
         shape = self._n + 1, self._columns.size
         if self._contributions is None or self._contributions.shape != shape:
@@ -73,7 +73,7 @@ class NumbaBatch(HostBatch):
             self._contributions[-1], self._next[-1] = 0, 0
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._inverse_out_weight, whole, _flat(self._ranks), _flat(self._contributions), self._sums
+                first, last, self._inverse_out_weight, norms, _flat(self._ranks), _flat(self._contributions), self._sums
             )
         )
         return totals(self._sums[:, 2])
@@ -121,8 +121,8 @@ class NumbaBatch(HostBatch):
                 )  # fmt: skip
 
         self._crew.work(mix)
-        whole = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
-        return self._divided_by(whole)
+        norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
+        return self._divided_by(norms)
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))

@@ -101,8 +101,8 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[F
     """
     for first, last in _parts(rows):
         sources, weights, _ = _sorted(rows, first, last)
-        whole = out_weight[sources]
-        exact = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
+        of_source = out_weight[sources]
+        exact = np.divide(weights, of_source, out=np.zeros(of_source.size), where=of_source > 0)
         yield exact.astype(dtype, copy=False)
 
 
@@ -122,12 +122,12 @@ def smaller_order(rows: Rows, threads: Threads) -> Rows:
 
     def size(ordered: Rows) -> int:
         # The same rows of the graph, whatever their numbers, are sampled for both.
-        whole = 0
+        total = 0
         for first in firsts:
             last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLED, "right")) - 1)
             sample = Rows(rows.offsets, rows.sources, None, None, ordered.position)
-            whole += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
-        return whole
+            total += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
+        return total
 
     return other if size(other) < size(rows) else rows
 

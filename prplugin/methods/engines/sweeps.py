@@ -117,8 +117,8 @@ class Sweeps:
         self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
         # What stays is solved for: c * out = alpha * (sum + loops * c * out) + ...
         self._scale = np.reciprocal(layout.out)
-        whole = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
-        self._scale[layout.looping] = np.reciprocal(whole)
+        divisor = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
+        self._scale[layout.looping] = np.reciprocal(divisor)
 
     def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
         """Give the entries of the vertices that are swept, and the sum of the others."""

@@ -11,7 +11,7 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 __all__ = ["LANES", "RowsPull", "check_launch", "step"]
@@ -28,9 +28,9 @@ def step(problem: Problem, method: str, **launch: Any) -> Step:
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:
     """Raise InvalidOptionError unless the kernel of a method can be launched so."""
-    whole("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
+    validate_int("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
     if blocks is not None:
-        whole("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
+        validate_int("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
     if not (isinstance(lanes, Integral) and lanes in LANES if method == "warp" else lanes is None):
         raise InvalidOptionError(
             f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {lanes!r}."

@@ -34,7 +34,7 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers._timing import best_seconds
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
@@ -91,7 +91,7 @@ def prepare(
         Of the host; all that this process may use if not given. Any number gives the same bits.
     """
     chosen = split_option(split)
-    threads = machine.threads if threads is None else whole("threads", threads)
+    threads = machine.threads if threads is None else validate_int("threads", threads)
     adjacency = problem.adjacency.on("device")
     layout = gpu_pull.csc_layout(adjacency)
     seconds = None

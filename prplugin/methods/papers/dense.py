@@ -14,7 +14,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.numerics.rounding import compensated_depth
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "dense"
@@ -52,7 +52,7 @@ class DensePull:
     """Multiplies contributions by the matrix whose row i holds what each vertex sends to i."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
-        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
+        self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
         # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.

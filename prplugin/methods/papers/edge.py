@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "edge"
@@ -45,7 +45,7 @@ class EdgePush:
     """Adds each edge's term to its target's sum."""
 
     def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
-        self.threads = whole("threads", threads, at_most=1024)
+        self.threads = validate_int("threads", threads, at_most=1024)
         self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
         # A term may be added first and go through all additions that follow.
         self.rounding_depth = adjacency.largest_in_degree

@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, pieces
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "expanded"
@@ -64,8 +64,8 @@ class ExpandedPull:
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
-        size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
-        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
+        size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
+        self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         import cupy  # there: `unavailable_reason` has looked
 
         self._layout = gpu_pull.csc_layout(adjacency)

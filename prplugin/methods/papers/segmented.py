@@ -25,7 +25,7 @@ from prplugin.methods.papers._rows import LANES, RowsPull
 from prplugin.methods.papers._schedule import Schedule, Segment, cut, for_the_host
 from prplugin.methods.papers._timing import best_seconds
 from prplugin.numerics.rounding import compensated_depth
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats
 
@@ -92,7 +92,7 @@ def prepare(
     cpu : bool, default False
         Whether segments may also run on the host's threads while the GPU runs the others.
     """
-    segments = whole("segments", segments)
+    segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
         raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
     if not isinstance(schedule, (str, PathLike, Schedule)):
