@@ -117,20 +117,20 @@ def _step(least: float, weight: Literal["weight"] | None = None) -> Case:
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], tuple[Case, ...]]]:
     """Name the graphs, each with what makes its cuDF frame of int32 ids from 0 on, and what is asked about it."""
     yield "karate club", _karate, (SMALL,)
-    yield "R-MAT 12, 3 edges a vertex", lambda: rmat(12, 3, place="device"), (SMALL,)
+    yield "R-MAT 12, 3 edges a vertex", lambda: rmat(12, 3, memory_space="device"), (SMALL,)
     if data is not None:
         yield "road-luxembourg", lambda: _real(data, "road-luxembourg"), (REAL, REAL_STEP)
         yield "web-NotreDame", lambda: _real(data, "web-NotreDame"), (REAL, REAL_STEP)
         yield "cnr-2000", lambda: _real(data, "cnr-2000"), (REAL, SLOW_CASE, REAL_STEP)
     if quick:
         return
-    yield "R-MAT 18", lambda: rmat(18, place="device"), (NAMES,)
-    yield "R-MAT 20", lambda: rmat(20, place="device"), (PLAIN, SIMPLE, SCATTERED, _step(1.4))
+    yield "R-MAT 18", lambda: rmat(18, memory_space="device"), (NAMES,)
+    yield "R-MAT 20", lambda: rmat(20, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, _step(1.4))
     steps = _step(1.4), _step(1.4, "weight")
-    yield "R-MAT 22", lambda: rmat(22, place="device"), (PLAIN, SIMPLE, SCATTERED, WEIGHTED, *steps)
-    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device"), (PLAIN, _step(1.5))
-    yield "R-MAT 24", lambda: rmat(24, place="device"), (PLAIN, SIMPLE, _step(1.4))
-    yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, place="device"), (_step(3),)
+    yield "R-MAT 22", lambda: rmat(22, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, WEIGHTED, *steps)
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device"), (PLAIN, _step(1.5))
+    yield "R-MAT 24", lambda: rmat(24, memory_space="device"), (PLAIN, SIMPLE, _step(1.4))
+    yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, memory_space="device"), (_step(3),)
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:

@@ -50,17 +50,17 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     """Name the graphs, each with what makes its cuDF frame."""
     import cudf  # the benchmark needs a GPU with RAPIDS
 
-    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, place="device")
+    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, memory_space="device")
     if data is not None:
         for name in ("wiki-Vote", "road-luxembourg", "web-NotreDame", "cnr-2000"):
             yield name, lambda name=name: cudf.read_parquet(data / "graphs" / f"{name}.parquet")[["src", "dst"]]
-    yield "R-MAT 16", lambda: rmat(16, place="device")
+    yield "R-MAT 16", lambda: rmat(16, memory_space="device")
     if quick:
         return
-    yield "R-MAT 18", lambda: rmat(18, place="device")
-    yield "R-MAT 20", lambda: rmat(20, place="device")
-    yield "R-MAT 22", lambda: rmat(22, place="device")
-    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device")
+    yield "R-MAT 18", lambda: rmat(18, memory_space="device")
+    yield "R-MAT 20", lambda: rmat(20, memory_space="device")
+    yield "R-MAT 22", lambda: rmat(22, memory_space="device")
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device")
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:

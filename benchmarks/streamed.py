@@ -71,7 +71,7 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
 
     name = f"R-MAT {scale} x {factor}"
     there = find_spec("cudf") is not None
-    made = rmat(scale, factor, place="device" if there else "host")
+    made = rmat(scale, factor, memory_space="device" if there else "host")
     edges = made.to_pandas() if there else made
     del made
     budget = len(edges) * 16 // 10

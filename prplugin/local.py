@@ -76,8 +76,11 @@ class LocalGraph:
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, how.source, how.destination, how.weight)
         weighted = columns.weight is not None
-        with explain_oom(partial(of_an_ingest, frame, weighted, adapter.place)), runtime.allocating(adapter.place):
-            if adapter.place == "device":
+        with (
+            explain_oom(partial(of_an_ingest, frame, weighted, adapter.memory_space)),
+            runtime.allocating(adapter.memory_space),
+        ):
+            if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
             by_row = not how.directed or how.duplicates != "sum"
             rows: Any  # Edges where by_row
@@ -91,7 +94,7 @@ class LocalGraph:
         """Read compressed rows or a sparse matrix."""
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
-        with runtime.allocating(matrix.place, gpu_of(matrix.offsets)):
+        with runtime.allocating(matrix.memory_space, gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
@@ -162,13 +165,13 @@ class LocalGraph:
                 method = fastest(problem, this_machine(), options, self._timings)
             else:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
-        place = "device" if method.runs_on == "gpu" else adjacency.place
+        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
-        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = ranks if options.scale == 1 else ranks * adjacency.n
-            ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.place)
+            ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.memory_space)
         return Ranking(
             ranks,
             bool(outcome.converged),
@@ -204,16 +207,16 @@ class LocalGraph:
         first, done = 0, []
         kept: Any = None
         positions: Any = None
-        place = "device" if method.runs_on == "gpu" else adjacency.place
+        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(of_many_seeds, seeds.count, adjacency.n)
-        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)
                 ranks, rows = _asked_for(ranks, among, options.top)
                 if rows is not None:
-                    positions = _with_rows(positions, to_memory(rows, adjacency.place), first, seeds.count)
-                kept = _with_rows(kept, to_memory(ranks, adjacency.place), first, seeds.count)
+                    positions = _with_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
+                kept = _with_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
@@ -233,7 +236,7 @@ class LocalGraph:
             )
 
     def _allocating(self) -> Any:
-        return runtime.allocating(self.adjacency.place, self.adjacency.gpu)
+        return runtime.allocating(self.adjacency.memory_space, self.adjacency.gpu)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution over all vertices, divided by its sum."""
@@ -257,7 +260,7 @@ class LocalGraph:
                 "certified=True proves the order of the highest of all vertices: leave out among, or certified."
             )
         rows: Integers = self._vertices.read_positions(given.among, "among")
-        return to_memory(rows, self.adjacency.place)  # type: ignore[no-any-return]
+        return to_memory(rows, self.adjacency.memory_space)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
         """Note how a ranking came about that has just ended."""

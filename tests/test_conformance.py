@@ -26,7 +26,9 @@ SLOW = {"large"}
 """Shapes whose references take seconds: with the defaults only here, with all options in `python -m conformance`."""
 
 
-METHODS_ON = {side: [name for name, method in methods().items() if method.runs_on == side] for side in ("cpu", "gpu")}
+METHODS_ON = {
+    runs_on: [name for name, method in methods().items() if method.runs_on == runs_on] for runs_on in ("cpu", "gpu")
+}
 
 
 def selection() -> list[tuple[str, str, str, Choice]]:

@@ -415,7 +415,7 @@ def long_heads_and_a_long_tail():
 
 
 @on_the_gpu
-def test_the_processor_sums_tails_while_the_gpu_sums_heads(method):
+def test_the_cpu_sums_tails_while_the_gpu_sums_heads(method):
     import cupy
 
     adjacency = long_heads_and_a_long_tail()

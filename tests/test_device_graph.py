@@ -317,7 +317,7 @@ def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=
         column[:] = 0  # the graph has its own copy
     assert ids.dtype == expected_ids.dtype
     assert ids.get().tolist() == expected_ids.tolist()
-    assert (there.n, there.m, there.place, there.weighted) == (host.n, host.m, "device", weights is not None)
+    assert (there.n, there.m, there.memory_space, there.weighted) == (host.n, host.m, "device", weights is not None)
     expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Adjacency(rows).csc[:2]]
     found = [edges.source, edges.destination, *there.csr[:2], *there.csc[:2]]
     for array, other in zip(expected, found, strict=True):

@@ -32,7 +32,7 @@ def explained(ranking):
 @pytest.fixture(autouse=True)
 def no_copying(monkeypatch):
     """A copy of 128 MiB takes longer than all the rest."""
-    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda place: 1e10)
+    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda memory_space: 1e10)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -13,10 +13,10 @@ from benchmarks.generate import retweets, rmat, scattered, uniform, web, weighte
 from prplugin.gpu import runtime
 
 MADE = {
-    "rmat": (lambda place: rmat(10, place=place), "840f2719b28a0f83"),
-    "uniform": (lambda place: uniform(1000, 5000, place=place), "7aa839f5866a8659"),
-    "web": (lambda place: web(3000, 20_000, place=place), "0882255fe0758025"),
-    "retweets": (lambda place: retweets(3000, 20_000, place=place), "02ffd3641bad46d7"),
+    "rmat": (lambda memory_space: rmat(10, memory_space=memory_space), "840f2719b28a0f83"),
+    "uniform": (lambda memory_space: uniform(1000, 5000, memory_space=memory_space), "7aa839f5866a8659"),
+    "web": (lambda memory_space: web(3000, 20_000, memory_space=memory_space), "0882255fe0758025"),
+    "retweets": (lambda memory_space: retweets(3000, 20_000, memory_space=memory_space), "02ffd3641bad46d7"),
 }
 
 
@@ -31,12 +31,12 @@ def test_graphs_are_the_same_everywhere(name):
 
 
 LARGER = {
-    "rmat": lambda place: rmat(16, place=place),
-    "uniform": lambda place: uniform(100_000, 1_000_000, seed=7, place=place),
-    "web": lambda place: web(100_000, 1_000_000, seed=7, place=place),
-    "retweets": lambda place: retweets(18_469, 60_000, place=place),
-    "scattered ids": lambda place: scattered(rmat(12, place=place)),
-    "weights": lambda place: weighted(uniform(1000, 50_000, place=place)),
+    "rmat": lambda memory_space: rmat(16, memory_space=memory_space),
+    "uniform": lambda memory_space: uniform(100_000, 1_000_000, seed=7, memory_space=memory_space),
+    "web": lambda memory_space: web(100_000, 1_000_000, seed=7, memory_space=memory_space),
+    "retweets": lambda memory_space: retweets(18_469, 60_000, memory_space=memory_space),
+    "scattered ids": lambda memory_space: scattered(rmat(12, memory_space=memory_space)),
+    "weights": lambda memory_space: weighted(uniform(1000, 50_000, memory_space=memory_space)),
 }
 
 

@@ -255,7 +255,7 @@ def test_of_the_real_methods_it_takes_one():
     assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "numba"
 
 
-def test_large_graphs_time_both_methods_of_the_processor(monkeypatch):
+def test_large_graphs_time_both_methods_of_the_cpu(monkeypatch):
     timings = {}
     monkeypatch.setattr(
         measured, "timed", lambda method, *_: timings.setdefault(method.name, measured.Timing(0.0, 1.0))

@@ -26,14 +26,14 @@ def adjacency_of(*, weighted):
     return prplugin.Graph(edges, weight="w" if weighted else None)._graph.adjacency
 
 
-def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
+def test_out_weights_are_the_same_to_the_bit_on_host_and_device(monkeypatch):
     """Added up in another order, these are past the range of float64, and all shares of the vertex 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
         assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
-    monkeypatch.setattr(graphs, "to_memory", lambda array, place: array.copy())
-    monkeypatch.setattr(graphs, "synchronize", lambda place: None)
+    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())
+    monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     there = here.on("device")
     assert there is not here
     assert there.out_weight.tobytes() == here.out_weight.tobytes()
@@ -45,8 +45,8 @@ def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
     monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
-    monkeypatch.setattr(graphs, "to_memory", lambda array, place: None if array is None else array.copy())
-    monkeypatch.setattr(graphs, "synchronize", lambda place: None)
+    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
+    monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     there = here.on("device")
     assert there.csc.offsets.dtype == np.int32
     assert there.csc.offsets.tolist() == here.csc.offsets.tolist() == [0, 2, 3, 3, 4]

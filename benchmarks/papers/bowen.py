@@ -118,7 +118,7 @@ def _kronecker(scale: int) -> Named:
         NAME.format(scale),
         1 << scale,
         DEGREE << scale,
-        lambda place: rmat(scale, DEGREE, place=place),
+        lambda memory_space: rmat(scale, DEGREE, memory_space=memory_space),
     )
 
 

@@ -103,7 +103,10 @@ def _random(fraction: int) -> Iterator[Named]:
 
 def _uniform(n: int, density: int) -> Named:
     return generated(
-        f"uniform {n:,} x {n * density:,}", n, n * density, lambda place: uniform(n, n * density, place=place)
+        f"uniform {n:,} x {n * density:,}",
+        n,
+        n * density,
+        lambda memory_space: uniform(n, n * density, memory_space=memory_space),
     )
 
 

@@ -23,7 +23,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import pieces
 from prplugin.methods.registry import choose, methods
-from prplugin.types.arrays import Place, namespace, synchronize
+from prplugin.types.arrays import MemorySpace, namespace, synchronize
 
 __all__ = [
     "ALL_THREADS",
@@ -170,18 +170,18 @@ class ByHand:
         )
 
 
-def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
-    if place == "device":
+def _by_hand(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[float], str]:
+    if memory_space == "device":
         require_gpu()
-    here = adjacency.on(place)
+    here = adjacency.on(memory_space)
     step = ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
-    if place == "host":
+    if memory_space == "host":
         return repeatedly(step, runs=RUNS, limit=LIMIT), ""
 
     def several() -> None:
         for _ in range(AT_ONCE):
             step()
-        synchronize(place)
+        synchronize(memory_space)
 
     return [seconds / AT_ONCE for seconds in repeatedly(several, runs=RUNS, limit=LIMIT)], ""
 
@@ -189,10 +189,10 @@ def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
 # --- the sides of every paper -------------------------------------------------------------------------------------
 
 
-def _auto(place: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
-    if place == "device":
+def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
+    if memory_space == "device":
         require_gpu()
-    here = adjacency.on(place)
+    here = adjacency.on(memory_space)
     name = choose("auto", here, this_machine(), {}).name
     return _of_method(name, {}, here), name
 

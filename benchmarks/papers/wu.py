@@ -145,7 +145,7 @@ def _graph(data: Path | None, known: Dataset) -> Named:
 
 
 def _generated(n: int, m: int, instead: str = "") -> Named:
-    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
 
 
 def _of_set(known: Dataset | None, graph: Named) -> Iterator[Row]:

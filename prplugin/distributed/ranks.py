@@ -100,7 +100,7 @@ def rank(
 
 def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int) -> tuple[str, Step]:
     """Prepare the method: on the GPU if the graph is there, else what pays for its largest part."""
-    if shard.adjacency.place == "device":
+    if shard.adjacency.memory_space == "device":
         from prplugin.distributed import device_step  # imports CuPy, which holds the graph
 
         device: Any = communicator  # one between GPUs

@@ -339,7 +339,7 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
 @contextmanager
 def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicator]:
     """Yield the communicator for the memory space of the partitions, and allocate there."""
-    if parts.place == "host":
+    if parts.memory_space == "host":
         yield messages
         return
     from prplugin.distributed import nccl  # imports CuPy, which cuDF has

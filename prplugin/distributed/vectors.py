@@ -60,7 +60,7 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
         raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
     if not np.isfinite(total):
         raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
-    vector: Floats = to_memory(spread, shard.adjacency.place)
+    vector: Floats = to_memory(spread, shard.adjacency.memory_space)
     return vector
 
 

@@ -32,7 +32,7 @@ from prplugin.gpu.factorize import extremes, widened
 from prplugin.types.arrays import copied, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-place = "device"
+memory_space = "device"
 
 
 def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame:

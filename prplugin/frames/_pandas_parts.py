@@ -17,7 +17,7 @@ from prplugin.frames.columns import Columns
 from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.types.edges import Floats, Integers
 
-place = "host"
+memory_space = "host"
 
 
 def joined(frames: list[pd.DataFrame], like: pd.DataFrame) -> pd.DataFrame:

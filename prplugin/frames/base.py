@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import Place, namespace, to_host
+from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -67,7 +67,7 @@ class SeedValues:
 class FrameAdapter(Protocol):
     """Reads edges from one kind of frame: a module or an object. `Any` stands for the types of the library."""
 
-    place: Place
+    memory_space: MemorySpace
     """Memory of its arrays."""
 
     def accepts(self, frame: object) -> bool:

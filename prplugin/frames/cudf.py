@@ -15,7 +15,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames.columns import Columns
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Place, copied, namespace, to_device, to_host
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_device, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from prplugin.gpu.edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "column_of", "on_cudf_stream", "opened", "place", "read"]
+__all__ = ["Vertices", "accepts", "column_of", "memory_space", "on_cudf_stream", "opened", "read"]
 
-place: Place = "device"
+memory_space: MemorySpace = "device"
 
 opened = base.opened
 

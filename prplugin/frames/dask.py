@@ -19,7 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
 __all__ = [
@@ -206,7 +206,7 @@ class Collected:
     def __init__(self, frame: Any) -> None:
         self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
-        self.place: Place = self._adapter.place
+        self.memory_space: MemorySpace = self._adapter.memory_space
 
     accepts = staticmethod(accepts)
     opened = staticmethod(opened)

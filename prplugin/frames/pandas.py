@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
-from prplugin.types.arrays import Place, place_of, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ __all__ = [
     "accepts",
     "columns_of",
     "id_columns",
+    "memory_space",
     "numbers_of_array",
     "opened",
-    "place",
     "positions_of",
     "read",
     "require_one_column",
 ]
 
-place: Place = "host"
+memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
     import pandas as pd  # names what is wrong as for columns, and reads wider numbers
 
     found = _numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
-    return to_memory(found.reshape(given.shape), place_of(given))
+    return to_memory(found.reshape(given.shape), memory_space_of(given))
 
 
 def _ids() -> Any:

@@ -21,16 +21,16 @@ from prplugin.frames import narwhals, pandas
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.machine import COMPILED_FROM
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["accepts", "opened", "place", "read"]
+__all__ = ["accepts", "memory_space", "opened", "read"]
 
-place: Place = "host"
+memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)

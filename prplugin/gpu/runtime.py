@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError
-from prplugin.types.arrays import Place, synchronize
+from prplugin.types.arrays import MemorySpace, synchronize
 
 __all__ = [
     "BUDGET",
@@ -91,7 +91,7 @@ def missing() -> str | None:
 
 
 @contextmanager
-def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
+def allocating(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
     """On the "device", let CuPy allocate from RMM where that is loaded, within the budget; on the "host", do nothing.
 
     Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
@@ -100,13 +100,13 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
     Raises OutOfMemoryError: if the GPU's memory runs out within.
     """
-    if place == "host":
+    if memory_space == "host":
         yield
         return
     try:
         with gpu or nullcontext(), _allocator():
             yield
-            synchronize(place)
+            synchronize(memory_space)
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise

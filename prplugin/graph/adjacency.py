@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, compiles, this_machine
-from prplugin.types.arrays import Place, namespace, synchronize, to_memory
+from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
@@ -35,44 +35,45 @@ class Adjacency:
         self.n = edges.n
         self.m = edges.m
         self.weighted = edges.weights is not None
-        self.place: Place = edges.place
+        self.memory_space: MemorySpace = edges.memory_space
         self.spilled = edges.spilled
 
-    def on(self, place: Place) -> Adjacency:
+    def on(self, memory_space: MemorySpace) -> Adjacency:
         """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
-        return self if place == self.place else self._elsewhere
+        return self if memory_space == self.memory_space else self._elsewhere
 
     @property
     def gpu(self) -> Any:
         """The GPU that holds the graph, or its copy, as a context manager; None where none does yet."""
-        held = self if self.place == "device" else self.__dict__.get("_elsewhere")
+        held = self if self.memory_space == "device" else self.__dict__.get("_elsewhere")
         return None if held is None else held.edges.gpu
 
     @cached_property
     def _elsewhere(self) -> Adjacency:
-        place: Place = "device" if self.place == "host" else "host"
+        memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
         if isinstance(self.edges, GroupedEdges):
-            return self._grouped_elsewhere(place)
+            return self._grouped_elsewhere(memory_space)
         source, destination, weights = (
-            to_memory(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
+            to_memory(array, memory_space) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # The same to the bit: added up in another order, a sum at the end of the range may be past it.
-            there.know_out_weight(to_memory(self.out_weight, place), self.out_weight_depth)
-        synchronize(place)
+            there.know_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
+        synchronize(memory_space)
         return there
 
-    def _grouped_elsewhere(self, place: Place) -> Adjacency:
+    def _grouped_elsewhere(self, memory_space: MemorySpace) -> Adjacency:
         """Copy the in-edges as they are, by target."""
         offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
-        dtype = np.dtype(np.int64) if place == "host" else offset_dtype(self.m)
+        dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
         offsets, sources, weights, out_weight = (
-            to_memory(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+            to_memory(array, memory_space)
+            for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
         by_row = partial(ends_by_target, offsets, sources)
         there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_depth, self.edges.extent)
-        synchronize(place)
+        synchronize(memory_space)
         return Adjacency(there)
 
     @cached_property
@@ -118,7 +119,7 @@ class Adjacency:
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
             return self.edges.out_weight, self.edges.out_weight_depth
-        if self.place == "device":
+        if self.memory_space == "device":
             from prplugin.gpu import group  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:

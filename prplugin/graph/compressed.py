@@ -20,5 +20,5 @@ def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
         adjacency.csc = compressed
     else:
         adjacency.csr = compressed
-    synchronize(adjacency.place)
+    synchronize(adjacency.memory_space)
     return adjacency

@@ -11,7 +11,7 @@ from prplugin.cpu.sorting import rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics.rounding import rounding_depth
-from prplugin.types.arrays import Place, namespace, to_memory
+from prplugin.types.arrays import MemorySpace, namespace, to_memory
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Problem", "Seeds", "normalised", "sums_of_runs"]
@@ -26,13 +26,13 @@ class Problem:
     personalization: Floats | None = None  # v, of sum 1; None: 1/n each
     dangling: Floats | None = None  # w, of sum 1; None: as v
 
-    def on(self, place: Place) -> Problem:
+    def on(self, memory_space: MemorySpace) -> Problem:
         """Return the same equation in "host" or "device" memory."""
         return Problem(
-            self.adjacency.on(place),
+            self.adjacency.on(memory_space),
             self.alpha,
-            to_memory(self.personalization, place),
-            to_memory(self.dangling, place),
+            to_memory(self.personalization, memory_space),
+            to_memory(self.dangling, memory_space),
         )
 
     @property
@@ -59,9 +59,9 @@ class Seeds:
         begin, end = self.bounds[first], self.bounds[last]
         return Seeds(self.bounds[first : last + 1] - begin, self.rows[begin:end], self.values[begin:end])
 
-    def on(self, place: Place) -> Seeds:
+    def on(self, memory_space: MemorySpace) -> Seeds:
         """Return the same seeds in "host" or "device" memory."""
-        return Seeds(self.bounds, to_memory(self.rows, place), to_memory(self.values, place))
+        return Seeds(self.bounds, to_memory(self.rows, memory_space), to_memory(self.values, memory_space))
 
     def by_row(self) -> tuple[Integers, Integers, Floats]:
         """Return row, seed and value of each entry, by row and then by seed."""

@@ -138,8 +138,8 @@ def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: 
         refusal: PageRankError
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
         try:
-            place = "device" if method.runs_on == "gpu" else problem.adjacency.place
-            with runtime.allocating(place, problem.adjacency.gpu):
+            memory_space = "device" if method.runs_on == "gpu" else problem.adjacency.memory_space
+            with runtime.allocating(memory_space, problem.adjacency.gpu):
                 timings[method.name] = timed(method, problem, machine, options, limit)
             continue
         # Only what they say is kept: with where they were raised they would hold half a plan.

@@ -26,7 +26,7 @@ from prplugin.types.edges import Floats
 name = "numba"
 runs_on = "cpu"
 memory = Memory(
-    place="host",
+    memory_space="host",
     edge=Size(weight=1),  # normalized weights
     # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
     vertex=Size(4 * 8 + 8 * 4),

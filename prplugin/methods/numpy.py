@@ -21,7 +21,7 @@ from prplugin.types.edges import Floats
 name = "numpy"
 runs_on = "cpu"
 memory = Memory(
-    place="host",
+    memory_space="host",
     arrays=("product", "out_weight"),
     # Old and new ranks, contributions or what the ranks differ by, and 7 rows of history; without weights, divisors.
     vertex=Size(4 * 8 + 7 * 4, weight=-1),

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 """Whose modules are methods if they define `prepare`."""
 
-SIDE = {"host": "cpu", "device": "gpu"}
+RUNS_ON = {"host": "cpu", "device": "gpu"}
 """What runs on edges that lie where they lie."""
 
 
@@ -192,11 +192,11 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
     Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
     """
-    side = SIDE[adjacency.place]
-    if side == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
-        side = "gpu"
+    runs_on = RUNS_ON[adjacency.memory_space]
+    if runs_on == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
+        runs_on = "gpu"
     return {
         name: method
         for name, method in methods().items()
-        if method.runs_on == side and not getattr(method, "nondeterministic", False)
+        if method.runs_on == runs_on and not getattr(method, "nondeterministic", False)
     }

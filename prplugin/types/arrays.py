@@ -7,13 +7,23 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Place", "copied", "gpu_of", "namespace", "place_of", "synchronize", "to_device", "to_host", "to_memory"]
+__all__ = [
+    "MemorySpace",
+    "copied",
+    "gpu_of",
+    "memory_space_of",
+    "namespace",
+    "synchronize",
+    "to_device",
+    "to_host",
+    "to_memory",
+]
 
-Place: TypeAlias = Literal["host", "device"]
+MemorySpace: TypeAlias = Literal["host", "device"]
 """The memory of the processor, or that of the current GPU."""
 
 
-def place_of(array: Any) -> Place:
+def memory_space_of(array: Any) -> MemorySpace:
     """Say where an array lies."""
     return "host" if namespace(array) is np else "device"
 
@@ -38,9 +48,9 @@ def to_device(array: Any) -> Any:
     return cupy.asarray(array)
 
 
-def to_memory(array: Any, place: Place) -> Any:
+def to_memory(array: Any, memory_space: MemorySpace) -> Any:
     """Return an array in "host" or "device" memory: itself if it is there, else a copy; None for None."""
-    return to_host(array) if place == "host" else to_device(array)
+    return to_host(array) if memory_space == "host" else to_device(array)
 
 
 def copied(array: Any) -> Any:
@@ -63,9 +73,9 @@ def gpu_of(array: Any) -> Any:
     return None if namespace(array) is np else array.device
 
 
-def synchronize(place: Place) -> None:
+def synchronize(memory_space: MemorySpace) -> None:
     """Wait for what the current stream was given, if that is the GPU's: other streams may then read what it wrote."""
-    if place == "device":
+    if memory_space == "device":
         import cupy  # holds what lies there
 
         cupy.cuda.get_current_stream().synchronize()

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import Place, gpu_of, place_of, synchronize
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, synchronize
 
 __all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
@@ -51,9 +51,9 @@ class Edges:
         return self.source.size
 
     @property
-    def place(self) -> Place:
+    def memory_space(self) -> MemorySpace:
         """Where they lie."""
-        return place_of(self.source)
+        return memory_space_of(self.source)
 
     @property
     def gpu(self) -> Any:
@@ -96,7 +96,7 @@ class GroupedEdges:
         self.weights = in_edges[2]
         self.n = out_weight.size
         self.m = in_edges[1].size
-        self.place: Place = place_of(out_weight)
+        self.memory_space: MemorySpace = memory_space_of(out_weight)
         self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
         self._lock = Lock()
 
@@ -129,7 +129,7 @@ class GroupedEdges:
         with self._lock:
             if self._by_row is not None:
                 self._rows = self._by_row()
-                synchronize(self.place)
+                synchronize(self.memory_space)
                 self._by_row = None
         return self._rows
 
