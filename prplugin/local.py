@@ -82,9 +82,9 @@ class LocalGraph:
         ):
             if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
-            by_row = not how.directed or how.duplicates != "sum"
+            edge_list = not how.directed or how.duplicates != "sum"
             rows: Any  # Edges where by_row
-            rows, vertices = adapter.read(frame, columns, how.vertices, by_row=by_row, lasting=lasting)
+            rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
             adjacency = Adjacency(rows if how.directed else both_ways(rows))
             return cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)

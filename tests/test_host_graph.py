@@ -76,10 +76,10 @@ def test_grouped_is_a_stable_sort(n, weighted, threads):
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
         ends = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, by_row = group.grouped(*ends, weights, n, threads, low)
+        offsets, indices, sorted_weights = group.grouped(*ends, weights, n, threads, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
-        assert weights is None or (by_row == weights[order]).all()
+        assert weights is None or (sorted_weights == weights[order]).all()
         assert (group.counted(ends[0], n, threads, low) == np.diff(offsets)).all()
 
 

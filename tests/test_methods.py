@@ -44,7 +44,7 @@ def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
-    monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
+    monkeypatch.setattr(here.edges, "_edge_list", lambda: pytest.fail("numbered anew"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     there = here.on("device")

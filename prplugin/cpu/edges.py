@@ -33,11 +33,11 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
         return _by_range(columns, ends, *dense, lasting, threads)
     codes, ids = by_hash(ends, dtype, threads)
     del ends
-    by_row = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
+    edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
     out_degrees = counted(codes[0], ids.size, threads)
     # Removed from the list, so that their memory is free before the last pass.
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
-    return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids
+    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
 
 
 def _by_range(
@@ -54,8 +54,8 @@ def _by_range(
     (indices,) = placed([indices], position, threads)
     if position is not None:
         offsets, out_degrees = np.append(offsets[found], offsets[-1]), out_degrees[found]
-    by_row = (lambda: tuple(placed(ends, position, threads))) if lasting else partial(_factorized, columns)
-    return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids_from(found, low, dtype)
+    edge_list = (lambda: tuple(placed(ends, position, threads))) if lasting else partial(_factorized, columns)
+    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids_from(found, low, dtype)
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:

@@ -77,7 +77,7 @@ class FrameAdapter(Protocol):
         """Return the frame as `read` takes it, and its column labels."""
 
     def read(
-        self, frame: Any, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+        self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
         """Factorize the endpoints: return the edges by position, and the vertices in the order of the result.
 
@@ -88,7 +88,7 @@ class FrameAdapter(Protocol):
         ----------
         vertices : object
             More vertices, or None.
-        by_row : bool
+        edge_list : bool
             Whether the rows are needed before edges are grouped by target.
         lasting : bool
             Whether the edges outlive the frame. If not, they may alias its columns.

@@ -192,7 +192,7 @@ def accepts(frame: object) -> bool:
 
 
 def read(
-    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices | SpilledVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
@@ -203,15 +203,15 @@ def read(
     edge_bytes = 16 if columns.weight is None else 24
     if runtime.holds(edge_bytes * len(frame)):
         with suppress(MemoryError):
-            return _read_on_device(frame, columns, vertices, by_row=by_row)
+            return _read_on_device(frame, columns, vertices, edge_list=edge_list)
     opened_, _ = narwhals.opened(frame)
-    edges, known = narwhals.read(opened_, columns, _on_host(vertices), by_row=by_row, lasting=lasting)
+    edges, known = narwhals.read(opened_, columns, _on_host(vertices), edge_list=edge_list, lasting=lasting)
     return edges.as_spilled(), SpilledVertices(known)
 
 
 @on_cudf_stream()
 def _read_on_device(
-    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     several = len(columns.source) > 1
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
@@ -219,7 +219,7 @@ def _read_on_device(
     if vertices is not None:
         ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = _ids().encode(ends, labels, lambda: _weights(frame, columns), grouped=not by_row)
+    edges, arrays, kinds = _ids().encode(ends, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 

@@ -138,7 +138,7 @@ def accepts(frame: object) -> bool:
 
 
 def read(
-    frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`."""
     ids = _ids()
@@ -159,7 +159,7 @@ def read(
     if vertices is not None:
         ends.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
         said.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = ids.encode(ends, said, grouped=columns.weight is None and not by_row, lasting=lasting)
+    edges, arrays, kinds = ids.encode(ends, said, grouped=columns.weight is None and not edge_list, lasting=lasting)
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
         edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))

@@ -84,7 +84,7 @@ def _dataset(path: str) -> ds.Dataset:
 
 
 def read(
-    frame: ds.Dataset, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
     """Factorize the endpoints of a dataset from `opened`; edges never alias its columns."""
     import narwhals as nw
@@ -116,7 +116,7 @@ def read(
     for group in chain(groups(), [more]):
         found.add(group)
     found.merge()
-    put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
+    put = _as_edge_list if edge_list or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
     fields = narwhals.fields_of_vertices(common, columns, vertices)
@@ -126,7 +126,7 @@ def read(
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
     """Read a row group whose first row is `first_row` of the dataset."""
     try:
-        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, by_row=True))
+        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, edge_list=True))
     except PageRankError as error:
         if not first_row:
             raise
@@ -283,7 +283,7 @@ def _degrees(edges: Any) -> tuple[Integers, Integers]:
 # --- the edges ----------------------------------------------------------------------------------------------------
 
 
-def _by_row(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
+def _as_edge_list(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
     """Return the edges by row."""
     source, destination = np.empty((2, found.m), index_dtype(found.n))
     weights = np.empty(found.m) if weighted else None

@@ -100,8 +100,8 @@ def _grouped(
     if n < span:
         renumber = runtime.kernel("gpu/grouped.cu", "renumber", **kernels)
         renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
-    by_row = partial(_by_target, offsets, sources)
-    return GroupedEdges((offsets, sources, weights), out_weight, by_row, rounding_depth, extent), ids
+    edge_list = partial(_by_target, offsets, sources)
+    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
 
 
 def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:

@@ -16,7 +16,7 @@ from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
-__all__ = ["Adjacency", "ends_by_target", "group_sizes", "rows_of"]
+__all__ = ["Adjacency", "endpoints_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
@@ -71,8 +71,10 @@ class Adjacency:
             to_memory(array, memory_space)
             for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
-        by_row = partial(ends_by_target, offsets, sources)
-        there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_depth, self.edges.extent)
+        edge_list = partial(endpoints_by_target, offsets, sources)
+        there = GroupedEdges(
+            (offsets, sources, weights), out_weight, edge_list, self.out_weight_depth, self.edges.extent
+        )
         synchronize(memory_space)
         return Adjacency(there)
 
@@ -181,6 +183,6 @@ def rows_of(offsets: Integers, m: int) -> Integers:
     return group.groups_of(offsets, m, index_dtype(offsets.size - 1))
 
 
-def ends_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Give both ends of all edges in the order of their targets, which stands in for that of the rows."""
     return sources, rows_of(offsets, sources.size)

@@ -143,7 +143,7 @@ class Counts:
         grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:
             built |= {"csc", "out_weight"}
-        if not grouped or graph.edges.by_row_is_there:
+        if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
         elsewhere, longest = known.get("_elsewhere"), known.get("largest_in_degree")
         if longest is None and "csc" in built and graph.memory_space == "host":

@@ -63,7 +63,7 @@ class Seeds:
         """Return the same seeds in "host" or "device" memory."""
         return Seeds(self.bounds, to_memory(self.rows, memory_space), to_memory(self.values, memory_space))
 
-    def by_row(self) -> tuple[Integers, Integers, Floats]:
+    def entries_by_vertex(self) -> tuple[Integers, Integers, Floats]:
         """Return row, seed and value of each entry, by row and then by seed."""
         columns = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
         order = stable_order(self.rows)

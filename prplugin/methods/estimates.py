@@ -193,12 +193,12 @@ def estimate(
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
     counts = Counts(vertices, edges, bool(weighted), place)
-    by_row, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
+    edge_list, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
     larger = tuple(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
-        for one, other in zip(by_row.methods, by_target.methods, strict=True)
+        for one, other in zip(edge_list.methods, by_target.methods, strict=True)
     )
-    return replace(by_row, ingest=_ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0)), methods=larger)
+    return replace(edge_list, ingest=_ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0)), methods=larger)
 
 
 def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:

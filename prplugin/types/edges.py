@@ -73,7 +73,7 @@ class GroupedEdges:
 
     `in_edges` (tuple of arrays): Offsets, sources and weights of the edges by target; None where every edge counts 1.
     `out_weight`: array of n float64, or of n counts.
-    `by_row`: Gives the source and the destination of each row.
+    `edge_list`: Gives the source and the destination of each row.
     `out_weight_depth`: How many roundings an out-weight carries at most.
     `extent` (tuple of float): As that of `Edges`.
 
@@ -84,7 +84,7 @@ class GroupedEdges:
         self,
         in_edges: tuple[Integers, Integers, Floats | None],
         out_weight: Floats,
-        by_row: Callable[[], tuple[Integers, ...]],
+        edge_list: Callable[[], tuple[Integers, ...]],
         out_weight_depth: int = 0,
         extent: tuple[float, float] = ANY,
     ) -> None:
@@ -97,7 +97,7 @@ class GroupedEdges:
         self.n = out_weight.size
         self.m = in_edges[1].size
         self.memory_space: MemorySpace = memory_space_of(out_weight)
-        self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
+        self._edge_list: Callable[[], tuple[Integers, ...]] | None = edge_list
         self._lock = Lock()
 
     @property
@@ -111,26 +111,26 @@ class GroupedEdges:
         return self
 
     @property
-    def by_row_is_there(self) -> bool:
+    def edge_list_is_there(self) -> bool:
         """Whether `source` and `destination` have been made."""
-        return self._by_row is None
+        return self._edge_list is None
 
     @property
     def source(self) -> Integers:
         """As that of `Edges`."""
-        return self._ends()[0]
+        return self._endpoints()[0]
 
     @property
     def destination(self) -> Integers:
         """As that of `Edges`."""
-        return self._ends()[1]
+        return self._endpoints()[1]
 
-    def _ends(self) -> tuple[Integers, ...]:
+    def _endpoints(self) -> tuple[Integers, ...]:
         with self._lock:
-            if self._by_row is not None:
-                self._rows = self._by_row()
+            if self._edge_list is not None:
+                self._rows = self._edge_list()
                 synchronize(self.memory_space)
-                self._by_row = None
+                self._edge_list = None
         return self._rows
 
 

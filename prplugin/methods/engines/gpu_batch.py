@@ -87,7 +87,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         import cupy
 
         self.seeds = seeds.count
-        rows, columns, values = seeds.on("device").by_row()
+        rows, columns, values = seeds.on("device").entries_by_vertex()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
         self._entries = cuts.astype(np.int64), rows.astype(np.int64), columns.astype(np.int64), values
         self._live = np.arange(self.width) < seeds.count

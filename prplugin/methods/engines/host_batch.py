@@ -50,7 +50,7 @@ class HostBatch(HostStep, SeedsStep):
 
     def seed(self, seeds: Seeds) -> None:
         self._count, self.seeds = seeds.count, self.width
-        self._all_entries = seeds.on("host").by_row()
+        self._all_entries = seeds.on("host").entries_by_vertex()
 
     def start(self, ranks: Floats | float | None) -> None:
         all_ranks: Any = ranks

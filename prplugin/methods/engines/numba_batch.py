@@ -109,14 +109,14 @@ class NumbaBatch(HostBatch):
         return products
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
-        by_row, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
+        transposed, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
         self._sums[:, 0] = 0
 
         def mix(first: int, last: int) -> None:
             room = np.empty(self._columns.size)
             for block in range(first, last):
                 self._kernels.mix(
-                    *self._bounds[block : block + 2], _flat(self._ranks), flat, by_row, _flat(jump), room,
+                    *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), room,
                     self._sums[block, 0],
                 )  # fmt: skip
 
