@@ -48,10 +48,10 @@ def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -
     """Draw both ends of every edge alike from n < 2**32 vertices."""
     xp = _library(memory_space)
 
-    def ends(first: int) -> Any:
+    def endpoint(first: int) -> Any:
         return (((_random(xp, first, m, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
 
-    return _frame(ends(0), ends(m))
+    return _frame(endpoint(0), endpoint(m))
 
 
 def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:

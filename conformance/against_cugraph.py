@@ -157,8 +157,8 @@ class _Asked(NamedTuple):
 
 def _asked(name: str, way: Way) -> _Asked | str:
     frame, names = _graph(name)
-    ends = [names[end] if isinstance(names[end], list) else [names[end]] for end in ("source", "destination")]
-    ids = [rapids.index_of(frame[columns]) for columns in ends]
+    endpoints = [names[end] if isinstance(names[end], list) else [names[end]] for end in ("source", "destination")]
+    ids = [rapids.index_of(frame[columns]) for columns in endpoints]
     more = [] if "vertices" not in names else [rapids.index_of(pd.DataFrame(pd.Series(names["vertices"])))]
     codes, vertices = pd.factorize(ids[0].append([ids[1], *more]))
     n, rows = len(vertices), len(frame)
@@ -188,7 +188,7 @@ def _asked(name: str, way: Way) -> _Asked | str:
         v = np.zeros(n, np.longdouble)
         v[chosen] = values / np.longdouble(values.sum())
     precision = way.weight or "float32"
-    columns = ["vertex"] if len(ends[0]) == 1 else ends[0]
+    columns = ["vertex"] if len(endpoints[0]) == 1 else endpoints[0]
     vectors = {
         "personalization": _frame(vertices[chosen], columns).assign(values=values.astype(precision)),
         "nstart": _frame(vertices, columns).assign(values=(1.0 + np.arange(n) % 5).astype(precision)),
@@ -197,7 +197,7 @@ def _asked(name: str, way: Way) -> _Asked | str:
     out_weight = _frame(vertices[out > 0], columns).assign(sums=out[out > 0].astype(precision))
     # Types as in the graph's own columns, which cuGraph joins them with.
     for table in (*vectors.values(), out_weight):
-        for column, end in zip(columns, ends[0], strict=True):
+        for column, end in zip(columns, endpoints[0], strict=True):
             table[column] = table[column].astype(frame[end].dtype)
     equation = Equation(list(vertices), source, target, normalized_weight, ~flowing, ALPHA, v, v, v)
     return _Asked(frame, names, equation, vertices, vectors, out_weight)

@@ -254,7 +254,7 @@ def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> floa
     if not getattr(methods()[method], "nondeterministic", False):
         return UNIT[dtype]
     summed = [equation.target, *([equation.source] if weighted else [])]
-    rounding_depth = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)
+    rounding_depth = 10 + sum(int(np.bincount(endpoints, minlength=1).max()) for endpoints in summed)
     return UNIT[dtype] + 5 * rounding_depth * 2.0**-53 / (1 - equation.alpha)
 
 

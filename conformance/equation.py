@@ -102,8 +102,8 @@ def equation(
     starts = np.array([a for a, _, _ in rows], np.int64)
     normalized_weight, flowing = normalized_weights(starts, [value for _, _, value in rows], len(ordered))
     uniform = np.full(len(ordered), 1 / np.longdouble(len(ordered)))
-    ends = np.array([b for _, b, _ in rows], np.int64)
-    return Equation(ordered, starts, ends, normalized_weight, ~flowing, alpha, uniform, uniform, uniform)
+    targets = np.array([b for _, b, _ in rows], np.int64)
+    return Equation(ordered, starts, targets, normalized_weight, ~flowing, alpha, uniform, uniform, uniform)
 
 
 def normalized_weights(

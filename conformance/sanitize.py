@@ -45,7 +45,7 @@ MANY = 40
 
 DONE = "shape done: "
 
-ENDS = ("src", "dst")
+ENDPOINTS = ("src", "dst")
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "segmented": {"segments": 3},
@@ -105,15 +105,15 @@ def _build(frame: Any, weight: str | None) -> None:
     from prplugin.gpu.sort import TILE
     from prplugin.gpu.strings import number_strings
 
-    if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):
+    if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDPOINTS):
         return
     for times in (1, TILE // len(frame) + 1):
-        ends = [np.tile(frame[end].to_numpy(np.int64), times) for end in ENDS]
+        endpoints = [np.tile(frame[end].to_numpy(np.int64), times) for end in ENDPOINTS]
         weights = None if weight is None else np.tile(frame[weight].to_numpy(np.float64), times)
         for apart in (1, 2**40 + 1):  # dense, and for a hash table
-            codes, ids = renumber([end * apart for end in ends])
+            codes, ids = renumber([end * apart for end in endpoints])
             expected = Adjacency(Edges(*codes, weights, ids.size))
-            columns = [cupy.asarray(end * apart) for end in ends]
+            columns = [cupy.asarray(end * apart) for end in endpoints]
             given = None if weights is None else GivenWeights(cupy.asarray(weights), True, _refused)
             for grouped in (True, False):
                 edges, _ = edges_by_id(columns, given, grouped=grouped)
@@ -124,8 +124,8 @@ def _build(frame: Any, weight: str | None) -> None:
             kept = one_edge_a_pair(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
             )
-            assert kept.m == len(set(zip(*(end.tolist() for end in ends), strict=True)))
-        numbered = number_strings([_as_strings(end) for end in ends])
+            assert kept.m == len(set(zip(*(end.tolist() for end in endpoints), strict=True)))
+        numbered = number_strings([_as_strings(end) for end in endpoints])
         assert numbered is not None
         assert numbered[1].rows == ids.size
 

@@ -91,8 +91,8 @@ def test_equal_ranks_are_equal(graph, personalization):
     values = personalization.draw(vectors(n))
     vector = [] if values is None else [np.array([values.get(u, 0.0) for u in range(n)])]
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
-    ends = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
-    adjacency = Adjacency(Edges(ends[:, 0], ends[:, 1], np.array([w for _, _, w in rows]), n))
+    endpoints = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
+    adjacency = Adjacency(Edges(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
     equal_ranks = EqualRanks(adjacency, vector)
     ranks = np.array([float(x) for x in exact])
     for i in range(n):

@@ -316,8 +316,8 @@ def test_verify_compares_every_way_to_rank(edges):
 def test_verify_takes_the_graph_as_rank_does(tmp_path, duplicates, direction):
     path = tmp_path / "edges.csv"
     path.write_text("k,i,l,j,w\na,1,b,1,1\na,1,b,1,4\nb,1,a,1,9\nb,2,b,2,3\na,1,c,0,0\nc,0,a,1,0\n")
-    ends = ["-s", "k", "-s", "i", "-d", "l", "-d", "j", "-w", "w"]
-    result = run("verify", path, *ends, "--tol", "1e-12", "--duplicates", duplicates, *direction)
+    endpoints = ["-s", "k", "-s", "i", "-d", "l", "-d", "j", "-w", "w"]
+    result = run("verify", path, *endpoints, "--tol", "1e-12", "--duplicates", duplicates, *direction)
     assert result.exit_code == 0, result.output
     assert "NO" not in result.stdout
 

@@ -129,8 +129,8 @@ def test_vertices_of_several_columns(data, size):
         columns=["a", "b", "c", "d"],
     )
     more = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
-    ends = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
-    same(spread(edges, size, **ends)[0], prplugin.pagerank(edges, **ends))
+    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
+    same(spread(edges, size, **endpoints)[0], prplugin.pagerank(edges, **endpoints))
 
 
 @settings(max_examples=20, deadline=None)

@@ -146,8 +146,8 @@ def test_every_id_of_a_range_occurs(m):
 @pytest.mark.parametrize("kind", ["i8", "u8"])
 def test_ids_as_far_apart_as_can_be(kind, m):
     info = np.iinfo(kind)
-    ends = np.array([info.min, info.max], kind)
-    assert_numbered_as_on_the_host(np.tile(ends, m), np.random.default_rng(0).integers(*ends, 2 * m, kind))
+    endpoints = np.array([info.min, info.max], kind)
+    assert_numbered_as_on_the_host(np.tile(endpoints, m), np.random.default_rng(0).integers(*endpoints, 2 * m, kind))
 
 
 def test_distinct_ids_without_end():
@@ -211,7 +211,9 @@ GRAPHS = {
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
-@pytest.mark.parametrize("of", [np.asarray, lambda ends: np.where(ends % 7, ends // 100, ends)], ids=["even", "skewed"])
+@pytest.mark.parametrize(
+    "of", [np.asarray, lambda endpoints: np.where(endpoints % 7, endpoints // 100, endpoints)], ids=["even", "skewed"]
+)
 def test_edges_are_brought_together(shape, weighted, of):
     host, there = (Adjacency(edges) for edges in both(*shape, weighted, of))
     for expected, found in ((host.csr, there.csr), (host.csc, there.csc)):
@@ -384,8 +386,8 @@ def test_words_of_64_bits_group_as_well(monkeypatch):
 
 
 def test_many_blocks_group():
-    ends = np.random.default_rng(0).integers(0, 900_000, (2, 1_000_007))
-    assert_grouped_as_on_the_host(ends[0], np.where(ends[1] % 7, ends[1] // 1000, ends[1]))
+    endpoints = np.random.default_rng(0).integers(0, 900_000, (2, 1_000_007))
+    assert_grouped_as_on_the_host(endpoints[0], np.where(endpoints[1] % 7, endpoints[1] // 1000, endpoints[1]))
 
 
 @pytest.mark.parametrize("m", [0, 1, 40, 2048])
@@ -398,9 +400,9 @@ def test_few_edges_keep_their_rows(m):
 
 def test_a_range_past_the_count_of_edges_is_not_grouped():
     rng = np.random.default_rng(0)
-    ends = rng.integers(0, 90_000, (2, 9_000))
-    assert_grouped_as_on_the_host(*ends, grouped=False)
-    assert_grouped_as_on_the_host(*ends, rng.random(9_000), grouped=False)
+    endpoints = rng.integers(0, 90_000, (2, 9_000))
+    assert_grouped_as_on_the_host(*endpoints, grouped=False)
+    assert_grouped_as_on_the_host(*endpoints, rng.random(9_000), grouped=False)
 
 
 def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
@@ -413,9 +415,9 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 def test_no_room_to_group(monkeypatch):
     monkeypatch.setattr("prplugin.gpu.runtime.holds", lambda needed: False)
-    ends = np.random.default_rng(0).integers(0, 100, (2, 5000))
-    assert_grouped_as_on_the_host(*ends, grouped=False)
-    assert_grouped_as_on_the_host(*ends, np.ones(5000), grouped=False)
+    endpoints = np.random.default_rng(0).integers(0, 100, (2, 5000))
+    assert_grouped_as_on_the_host(*endpoints, grouped=False)
+    assert_grouped_as_on_the_host(*endpoints, np.ones(5000), grouped=False)
 
 
 # --- weights ------------------------------------------------------------------------------------------------------
@@ -451,8 +453,8 @@ def test_weighted_edges_are_grouped(kind, m):
 @pytest.mark.parametrize("where", ["one", "least", "greatest", "about 0"])
 def test_weighted_edges_of_ids_of_every_type(where, kind):
     rng = np.random.default_rng(0)
-    ends = (rng.integers(*id_range(kind, where, 9000), 9000, dtype=kind) for _ in range(2))
-    assert_grouped_as_on_the_host(*ends, rng.random(9000))
+    endpoints = (rng.integers(*id_range(kind, where, 9000), 9000, dtype=kind) for _ in range(2))
+    assert_grouped_as_on_the_host(*endpoints, rng.random(9000))
 
 
 @pytest.mark.parametrize("middle", [2**31, 2**32, -(2**31), 2**40 - 7])
@@ -463,8 +465,8 @@ def test_weighted_edges_of_ids_about_the_end_of_a_word(middle):
 
 def test_many_blocks_group_weighted_edges():
     rng = np.random.default_rng(0)
-    ends = rng.integers(0, 290_000, (2, 300_007))
-    assert_grouped_as_on_the_host(np.where(ends[1] % 7, ends[0], 9), ends[1], rng.random(300_007))
+    endpoints = rng.integers(0, 290_000, (2, 300_007))
+    assert_grouped_as_on_the_host(np.where(endpoints[1] % 7, endpoints[0], 9), endpoints[1], rng.random(300_007))
 
 
 def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
@@ -478,13 +480,13 @@ def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
 def test_bad_weights_are_seen(bad, m):
     from prplugin.gpu.edges import edges_by_id
 
-    ends = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
+    endpoints = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
     for place in (0, m - 1):
         weights = np.ones(m)
         weights[place] = bad
         for grouped in (True, False):
             with pytest.raises(ValueError, match="bad weights"):
-                edges_by_id(ends, given_weights(on_gpu(weights)), grouped=grouped)
+                edges_by_id(endpoints, given_weights(on_gpu(weights)), grouped=grouped)
 
 
 def test_the_extent_of_weights():

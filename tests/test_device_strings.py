@@ -171,14 +171,14 @@ def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
         "longer": like + "\0",
         "shorter": like[:-1],
     }[change]
-    ends = [like] * 1000
-    codes, found = strings.number_strings([held(ends), held(ends)])
+    endpoints = [like] * 1000
+    codes, found = strings.number_strings([held(endpoints), held(endpoints)])
     assert as_list(found) == [like]
     assert not any(column.get().any() for column in codes)
     for row in (0, 500, 999):
-        changed = [*ends[:row], other, *ends[row + 1 :]]
-        assert (strings.number_strings([held(changed), held(ends)]) is None) == (other != like)
-        assert (strings.number_strings([held(ends), held(changed)]) is None) == (other != like)
+        changed = [*endpoints[:row], other, *endpoints[row + 1 :]]
+        assert (strings.number_strings([held(changed), held(endpoints)]) is None) == (other != like)
+        assert (strings.number_strings([held(endpoints), held(changed)]) is None) == (other != like)
 
 
 def test_a_table_that_is_too_small(monkeypatch):

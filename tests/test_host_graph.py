@@ -75,12 +75,12 @@ def test_grouped_is_a_stable_sort(n, weighted, threads):
     weights = random.random(4000) if weighted else None
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
-        ends = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, sorted_weights = group.grouped(*ends, weights, n, threads, low)
+        endpoints = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
+        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
         assert weights is None or (sorted_weights == weights[order]).all()
-        assert (group.counted(ends[0], n, threads, low) == np.diff(offsets)).all()
+        assert (group.counted(endpoints[0], n, threads, low) == np.diff(offsets)).all()
 
 
 def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):

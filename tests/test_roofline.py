@@ -43,9 +43,9 @@ def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
 
 def test_parameters_are_those_of_the_source():
     assert traffic.parameters("gpu/grouped.cu") == {
-        "mark_ends": ("range", "begins", "outs", "bits"),
+        "mark_endpoints": ("range", "begins", "outs", "bits"),
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
-        "renumber": ("m", "ends", "marks"),
+        "renumber": ("m", "codes", "marks"),
     }  # fmt: skip
     assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 39
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())

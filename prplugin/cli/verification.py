@@ -129,9 +129,9 @@ class _Rows:
         import pandas as pd
 
         self.n, self.alpha = len(vertices), alpha
-        ends = [_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination)]
+        endpoints = [_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination)]
         weight = 1.0 if edges.weight is None else edges.frame[edges.weight].to_numpy(np.float64)
-        rows = pd.DataFrame({"source": ends[0], "target": ends[1], "weight": weight})
+        rows = pd.DataFrame({"source": endpoints[0], "target": endpoints[1], "weight": weight})
         if duplicates in ("first", "last"):
             pair = rows[["source", "target"]] if directed else pd.DataFrame(np.sort(rows[["source", "target"]]))
             rows = rows[~pair.duplicated(keep=duplicates)]
@@ -143,7 +143,9 @@ class _Rows:
         out_weight = np.bincount(self.source, rows["weight"], minlength=self.n)
         self._dangling = np.flatnonzero(out_weight == 0)
         self._normalized_weight = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
-        in_degree, out_degree = (int(np.bincount(ends, minlength=1).max()) for ends in (self.target, self.source))
+        in_degree, out_degree = (
+            int(np.bincount(endpoints, minlength=1).max()) for endpoints in (self.target, self.source)
+        )
         rounds = StepRounding(
             row=in_degree,
             edge=out_degree + 4,

@@ -151,12 +151,12 @@ def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
     return list(pairwise([0, *cuts, keys.size]))
 
 
-def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers]) -> Integers:
+def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
     """Choose splitters of integer ids; they do not depend on which rank holds which partition.
 
-    `ends` (list of arrays): sources, destinations and additional vertices of this rank.
+    `endpoints` (list of arrays): sources, destinations and additional vertices of this rank.
     """
-    xp = namespace(ends[0])
+    xp = namespace(endpoints[0])
     stride = max(1, part.rows // SAMPLES)
     rows = np.concatenate(
         [
@@ -165,7 +165,9 @@ def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers
         ]
         or [np.empty(0, np.int64)]
     )
-    samples = [end[xp.asarray(rows)] for end in ends[:2]] + [end[:: max(1, end.size // QUANTILES)] for end in ends[2:]]
+    samples = [end[xp.asarray(rows)] for end in endpoints[:2]] + [
+        end[:: max(1, end.size // QUANTILES)] for end in endpoints[2:]
+    ]
     mine = xp.concatenate(samples)
     everyone = np.sort(np.concatenate(communicator.gather(mine if xp is np else mine.get())))
     if not everyone.size:
@@ -178,7 +180,7 @@ def keys_by_appearance(
     communicator: Communicator,
     parts: Any,
     part: Part,
-    ends: list[list[Any]],
+    endpoints: list[list[Any]],
     labels: list[list[str]],
     shared: list[Shared],
 ) -> tuple[list[Integers], Integers, Directory]:
@@ -187,7 +189,7 @@ def keys_by_appearance(
     Returns `keys` (list of arrays): of each endpoint column of this rank's rows.
     """
     size = communicator.size
-    codes, arrays, places = parts.by_first_appearance(ends, labels, shared)
+    codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
     places = part.places_of(places)
     occurrences = np.zeros(places.size)
     for code in codes:

@@ -30,7 +30,13 @@ from prplugin.distributed.numbering import (
 )
 from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, refusal
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Shared, ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
+from prplugin.frames.parts import (
+    Shared,
+    endpoints_of_partitions,
+    facts_of_partitions,
+    joined_endpoints,
+    weights_of_partitions,
+)
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
 from prplugin.graph.factorize import renumber
@@ -122,25 +128,25 @@ def build(
     if more is not None:
         several = len(columns.source) > 1
         labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
-    pieces, placed = agreed(communicator, partial(ends_of_partitions, parts, frames, partitions, columns))
+    pieces, placed = agreed(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
     shared = _shared(communicator, parts, part, pieces, more, labels)
     if not frames:  # this rank holds none
         like = like.iloc[:0]
-        frames, placed, pieces = [like], [columns], [parts.ends_of(like, columns)]
+        frames, placed, pieces = [like], [columns], [parts.endpoints_of(like, columns)]
     read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
     weights: Floats | None = agreed(communicator, read_weights)
-    ends = joined_ends(parts, pieces, shared, labels)
+    endpoints = joined_endpoints(parts, pieces, shared, labels)
     del pieces
     if more is not None:
-        ends.append(more)
+        endpoints.append(more)
     stages.done("read")
     if [one.kind for one in shared] == ["integer"]:
-        keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(ends, labels, strict=True)]
+        keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
         directory = Directory(parts, shared, [], None, [])
     else:
-        keys, splitters, directory = keys_by_appearance(communicator, parts, part, ends, labels, shared)
-    del ends, frames
+        keys, splitters, directory = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
+    del endpoints, frames
     stages.done("number")
     rows = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
@@ -188,10 +194,10 @@ def _shared(
     found = [facts for _, facts in sorted((pair for pairs, _ in everyone for pair in pairs), key=itemgetter(0))]
     shared = []
     for column, column_labels in enumerate(zip(*labels, strict=True)):
-        ends = [[of_ends[end][column] for of_ends in found] for end in range(2)]
+        endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
         if more is not None:
-            ends.append([of_more[column] for _, of_more in everyone])
-        shared.append(parts.as_shared(ends, list(column_labels)))
+            endpoints.append([of_more[column] for _, of_more in everyone])
+        shared.append(parts.as_shared(endpoints, list(column_labels)))
     return shared
 
 

@@ -36,13 +36,13 @@ NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
 def encode(
-    ends: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
+    endpoints: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Factorize the columns of each endpoint, and add weights, which are read once ids are known to be ids.
 
     Parameters
     ----------
-    ends : list of lists of Series
+    endpoints : list of lists of Series
         Sources, destinations, and if there are more vertices, those, which may be pandas Series.
     grouped : bool
         Whether edges are preferred by target, not by row.
@@ -55,7 +55,7 @@ def encode(
     kinds : list of str
         The kind of ids in each column.
     """
-    parts = [list(part) for part in zip(*ends, strict=True)]
+    parts = [list(part) for part in zip(*endpoints, strict=True)]
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
@@ -208,11 +208,11 @@ def numbered_by_first_appearance(
     return strings or _by_first_appearance(parts, labels[0])
 
 
-def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
+def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
     """Factorize strings by kernels of our own; None for categories, and where two strings have one hash of 64 bits."""
-    columns = [strings for end in ends if (strings := as_strings(end)) is not None]
-    filled = [end for end in ends if len(end)]
-    numbered = number_strings(columns) if filled and len(columns) == len(ends) else None
+    columns = [strings for end in endpoints if (strings := as_strings(end)) is not None]
+    filled = [end for end in endpoints if len(end)]
+    numbered = number_strings(columns) if filled and len(columns) == len(endpoints) else None
     if numbered is None:
         return None
     codes, distinct = numbered
@@ -224,9 +224,9 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
 
     That is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
     """
-    ends = list(zip(*parts, strict=True))
-    m = len(ends[0][0])
-    factorized = [numbered_rows([_keys(column) for column in end]) for end in ends]
+    endpoints = list(zip(*parts, strict=True))
+    m = len(endpoints[0][0])
+    factorized = [numbered_rows([_keys(column) for column in end]) for end in endpoints]
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift

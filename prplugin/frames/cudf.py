@@ -215,11 +215,11 @@ def _read_on_device(
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     several = len(columns.source) > 1
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    ends = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
+    endpoints = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
     if vertices is not None:
-        ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
+        endpoints.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = _ids().encode(ends, labels, lambda: _weights(frame, columns), grouped=not edge_list)
+    edges, arrays, kinds = _ids().encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 

@@ -18,7 +18,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
 from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
+from prplugin.frames.parts import endpoints_of_partitions, facts_of_partitions, joined_endpoints, weights_of_partitions
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
@@ -228,7 +228,7 @@ class Collected:
         """Concatenate partitions to one frame of the columns in use; also return where these are."""
         handled = parts(self._parts)
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-        pieces, placed = ends_of_partitions(handled, frames, partitions, columns)
+        pieces, placed = endpoints_of_partitions(handled, frames, partitions, columns)
         labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
         facts = facts_of_partitions(handled, pieces, partitions, starts, labels)
         shared = [
@@ -237,7 +237,7 @@ class Collected:
             )
             for column in range(len(columns.source))
         ]
-        source, destination = joined_ends(handled, pieces, shared, labels)
+        source, destination = joined_endpoints(handled, pieces, shared, labels)
         weights = weights_of_partitions(handled, frames, partitions, placed, starts)
         width = len(shared)
         return handled.framed([*source, *destination, *([] if weights is None else [weights])]), replace(

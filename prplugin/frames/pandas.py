@@ -154,12 +154,14 @@ def read(
         column: pd.Series = ids.stored_plainly(found)
         return column
 
-    ends = [[take(position) for position in end] for end in (columns.source, columns.destination)]
+    endpoints = [[take(position) for position in end] for end in (columns.source, columns.destination)]
     said = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     if vertices is not None:
-        ends.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
+        endpoints.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
         said.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = ids.encode(ends, said, grouped=columns.weight is None and not edge_list, lasting=lasting)
+    edges, arrays, kinds = ids.encode(
+        endpoints, said, grouped=columns.weight is None and not edge_list, lasting=lasting
+    )
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
         edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))

@@ -88,7 +88,9 @@ def _grouped(
     range_blocks = (runtime.blocks_for(span + 1, THREADS),)
 
     def mark(bits: Integers) -> None:
-        runtime.kernel("gpu/grouped.cu", "mark_ends", **kernels)(range_blocks, (THREADS,), (span, begins, outs, bits))
+        runtime.kernel("gpu/grouped.cu", "mark_endpoints", **kernels)(
+            range_blocks, (THREADS,), (span, begins, outs, bits)
+        )
 
     marks, n = counted_marks(mark, span, dtype)
     ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
