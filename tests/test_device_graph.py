@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prplugin.gpu.runtime import missing
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.dedup import one_edge_a_pair
-from prplugin.graph.factorize import renumber
+from prplugin.graph.factorize import factorize_ids
 from prplugin.types.edges import Edges, GroupedEdges
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
@@ -112,9 +112,9 @@ def id_range(kind, where, m):
     }[where]
 
 
-def assert_numbered_as_on_the_host(*columns):
-    expected, ids = renumber(list(columns))
-    codes, found = renumber([on_gpu(column) for column in columns])
+def assert_factorized_as_on_the_host(*columns):
+    expected, ids = factorize_ids(list(columns))
+    codes, found = factorize_ids([on_gpu(column) for column in columns])
     assert found.dtype == ids.dtype
     assert found.get().tolist() == ids.tolist()
     for ours, theirs in zip(codes, expected, strict=True):
@@ -129,17 +129,17 @@ def test_ids_of_every_type(kind, where, m):
     low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     one, other, more = (rng.integers(low, high, size, dtype=kind) for size in (m, m, 1 + m // 10))
-    assert_numbered_as_on_the_host(one, other)
-    assert_numbered_as_on_the_host(one[:0], other)
-    assert_numbered_as_on_the_host(one, other, more)
-    assert_numbered_as_on_the_host(one[::2], other[::-1])
+    assert_factorized_as_on_the_host(one, other)
+    assert_factorized_as_on_the_host(one[:0], other)
+    assert_factorized_as_on_the_host(one, other, more)
+    assert_factorized_as_on_the_host(one[::2], other[::-1])
 
 
 @pytest.mark.parametrize("m", [10, 10_000])
 def test_every_id_of_a_range_occurs(m):
     ids = np.random.default_rng(0).permutation(m)
-    assert_numbered_as_on_the_host(ids - 5, ids[::-1] - 5)
-    assert_numbered_as_on_the_host(ids.astype(np.uint64) + np.uint64(2**64 - m), ids.astype(np.uint64))
+    assert_factorized_as_on_the_host(ids - 5, ids[::-1] - 5)
+    assert_factorized_as_on_the_host(ids.astype(np.uint64) + np.uint64(2**64 - m), ids.astype(np.uint64))
 
 
 @pytest.mark.parametrize("m", [1, 10_000])
@@ -147,18 +147,18 @@ def test_every_id_of_a_range_occurs(m):
 def test_ids_as_far_apart_as_can_be(kind, m):
     info = np.iinfo(kind)
     endpoints = np.array([info.min, info.max], kind)
-    assert_numbered_as_on_the_host(np.tile(endpoints, m), np.random.default_rng(0).integers(*endpoints, 2 * m, kind))
+    assert_factorized_as_on_the_host(np.tile(endpoints, m), np.random.default_rng(0).integers(*endpoints, 2 * m, kind))
 
 
 def test_distinct_ids_without_end():
     rng = np.random.default_rng(0)
-    assert_numbered_as_on_the_host(rng.integers(-(2**61), 2**61, 700_000), rng.integers(-(2**61), 2**61, 700_000))
+    assert_factorized_as_on_the_host(rng.integers(-(2**61), 2**61, 700_000), rng.integers(-(2**61), 2**61, 700_000))
 
 
 def test_a_table_that_is_too_small(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
-    assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
+    assert_factorized_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
 
 
 @pytest.mark.parametrize("distinct", [10, 1_000, 30_000, 400_000])
@@ -177,13 +177,13 @@ def test_the_estimate_of_distinct_ids(distinct):
     st.sampled_from([1, 200]),
 )
 def test_any_ids(one, other, times):
-    assert_numbered_as_on_the_host(np.tile(np.array(one, np.int64), times), np.tile(np.array(other, np.int64), times))
+    assert_factorized_as_on_the_host(np.tile(np.array(one, np.int64), times), np.tile(np.array(other, np.int64), times))
 
 
-def test_words_of_64_bits_number_as_well(monkeypatch):
+def test_words_of_64_bits_are_factorized_as_well(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
-    assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
+    assert_factorized_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
 
 
 # --- compressed rows and columns ----------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def given_weights(weights):
 def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=True):
     from prplugin.gpu.edges import edges_by_id
 
-    codes, expected_ids = renumber([source, destination])
+    codes, expected_ids = factorize_ids([source, destination])
     rows = Edges(*codes, weights, expected_ids.size)
     # What takes the place of the rows: by target, and for each target in the order of the frame.
     order = np.argsort(codes[1], kind="stable") if grouped else np.arange(source.size)
@@ -359,7 +359,7 @@ def exact_sums(groups, terms, n):
 @pytest.mark.parametrize("m", [2049, 4097, 40_000])
 @pytest.mark.parametrize("where", ["one", "few", "least", "greatest", "about 0", "wide"])
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_edges_are_grouped_before_ids_are_numbered(kind, where, m):
+def test_edges_are_grouped_before_ids_are_factorized(kind, where, m):
     low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     source, destination = (rng.integers(low, high, m, dtype=kind) for _ in range(2))

@@ -45,7 +45,7 @@ def test_parameters_are_those_of_the_source():
     assert traffic.parameters("gpu/grouped.cu") == {
         "mark_endpoints": ("range", "begins", "outs", "bits"),
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
-        "renumber": ("m", "codes", "marks"),
+        "compact_codes": ("m", "codes", "marks"),
     }  # fmt: skip
     assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 39
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())

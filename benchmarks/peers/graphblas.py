@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 
 __all__ = ["THREADS", "build", "rank"]
 

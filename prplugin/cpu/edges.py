@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.factorize import by_hash, dense_range, ids_from, number, placed, plain, positions_of, shifted
+from prplugin.cpu.factorize import by_hash, dense_range, factorize_ids, ids_from, placed, plain, positions_of, shifted
 from prplugin.cpu.group import counted, grouped
 from prplugin.cpu.threads import Threads
 from prplugin.machine import this_machine
@@ -60,4 +60,4 @@ def _by_range(
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:
     """Factorize the ids again, by row."""
-    return tuple(number(columns, Threads(this_machine().threads))[0])
+    return tuple(factorize_ids(columns, Threads(this_machine().threads))[0])

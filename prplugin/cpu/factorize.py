@@ -17,7 +17,7 @@ from prplugin.cpu.memory import claim, compiled, prefetch, read_only
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["by_hash", "dense_range", "ids_from", "number", "placed", "plain", "positions_of", "shifted"]
+__all__ = ["by_hash", "dense_range", "factorize_ids", "ids_from", "placed", "plain", "positions_of", "shifted"]
 
 _Rows: TypeAlias = tuple[int, int, int]
 """A column, and the first and last + 1 of some of its rows."""
@@ -30,7 +30,7 @@ VALUES_A_SLOT = 32
 """A table starts with 2**16 slots, or one per so many values if that is more."""
 
 
-def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
+def factorize_ids(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
     """Factorize columns of one integer type; return codes, and the distinct ids in ascending order and that type."""
     dtype = columns[0].dtype
     columns = [plain(column) for column in columns]

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, agreed, all_agreed, largest, offsets_of_ranks
-from prplugin.distributed.numbering import (
+from prplugin.distributed.factorize import (
     Directory,
     Part,
     keys_by_appearance,
@@ -39,7 +39,7 @@ from prplugin.frames.parts import (
 )
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
-from prplugin.graph.factorize import renumber
+from prplugin.graph.factorize import factorize_ids
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
@@ -279,7 +279,7 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
 
 def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
     """Keep the first or the last row of each pair on this rank, or refuse repeated pairs."""
-    (source, target), ids = renumber([rows.source, rows.target])
+    (source, target), ids = factorize_ids([rows.source, rows.target])
     try:
         kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
     except InvalidEdgesError as error:
@@ -299,12 +299,12 @@ def _factorized(
     """Determine the vertices that this rank owns and its ghosts, and factorize the endpoints of its edges."""
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
-    (codes,), sources = renumber([rows.source])
+    (codes,), sources = factorize_ids([rows.source])
     runs = runs_of(sources, splitters)
     asked = communicator.swap([sources[begin:end] for begin, end in runs])
     owner = owners_of(more, splitters)
     named = communicator.swap([more[owner == one] for one in range(size)])
-    (targets, wanted, _), keys = renumber([rows.target, xp.concatenate(asked), xp.concatenate(named)])
+    (targets, wanted, _), keys = factorize_ids([rows.target, xp.concatenate(asked), xp.concatenate(named)])
     sent = split(wanted, [ids.size for ids in asked])
     ghosts = [0 if one == rank else end - begin for one, (begin, end) in enumerate(runs)]
     n = keys.size + sum(ghosts)

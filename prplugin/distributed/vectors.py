@@ -9,7 +9,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, agreed, summed
-from prplugin.distributed.numbering import owners_of, pieces_of
+from prplugin.distributed.factorize import owners_of, pieces_of
 from prplugin.distributed.shard import Shard
 from prplugin.errors import InvalidOptionError, RefusedRows, counted, listed, refusal
 from prplugin.graph.problem import normalised
@@ -32,7 +32,7 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
         return None
     columns, values, first = given
     directory, parts = shard.directory, shard.directory.parts
-    if directory.by_number:
+    if directory.ids_are_keys:
         keys, known = _as_keys(columns[0], shard)
     else:
         keys = directory.keys_of(

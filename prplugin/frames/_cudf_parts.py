@@ -110,7 +110,7 @@ def by_first_appearance(
         ]
         for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
     ]
-    codes, columns = ids.numbered_by_first_appearance(parts, labels, [one.kind for one in shared])
+    codes, columns = ids.factorize_by_first_appearance(parts, labels, [one.kind for one in shared])
     arrays = [host.to_shared(ids.plain(column).to_pandas(), one) for column, one in zip(columns, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     m = len(endpoints[0][0])

@@ -130,7 +130,7 @@ class Vertices(base.ColumnVertices):
         return missing_rows(column)
 
     def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        return _ids().numbered_rows([column])
+        return _ids().factorize_rows([column])
 
     def numbered(self, count: int) -> Any:
         import cudf

@@ -13,7 +13,7 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.factorize import FEW, counted_marks, extremes, number, widened
+from prplugin.gpu.factorize import FEW, counted_marks, extremes, factorize_ids, widened
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
@@ -52,7 +52,7 @@ def edges_by_id(
         if span <= m and runtime.holds(held):
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
-    codes, ids = number(columns, known)
+    codes, ids = factorize_ids(columns, known)
     return with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent), ids.astype(dtype, copy=False)
 
 
@@ -100,8 +100,8 @@ def _grouped(
         (span, n, np.uint64(low % 2**64), marks, begins, outs, ids, offsets, out_weight),
     )
     if n < span:
-        renumber = runtime.kernel("gpu/grouped.cu", "renumber", **kernels)
-        renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
+        compact_codes = runtime.kernel("gpu/grouped.cu", "compact_codes", **kernels)
+        compact_codes((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
     edge_list = partial(_by_target, offsets, sources)
     return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
 

@@ -116,8 +116,8 @@ class _Reordered(gpu_pull.DeviceStep):
         v, w = (
             None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
         )
-        numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
-        super().__init__(Problem(numbered, problem.alpha, v, w), pull)
+        reordered: Any = _ReorderedAdjacency(problem.adjacency, pull.out_weight)
+        super().__init__(Problem(reordered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
         super().start(ranks if isinstance(ranks, float) else to_host(ranks)[self._order])
@@ -127,7 +127,7 @@ class _Reordered(gpu_pull.DeviceStep):
         return ranks
 
 
-class _Numbered:
+class _ReorderedAdjacency:
     """As much of a graph as the end of an iteration needs, its vertices in another order."""
 
     def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:

@@ -94,21 +94,21 @@ class Directory:
         return importlib.import_module(self._parts)
 
     @property
-    def by_number(self) -> bool:
+    def ids_are_keys(self) -> bool:
         """Whether vertex ids serve as keys unchanged."""
         return self._keys is None
 
     def columns(self, keys: Integers) -> list[Any]:
         """Return the columns of the vertices that this rank owns, from their keys."""
-        return list(self.parts.named([keys] if self.by_number else self._owned, self.shared))
+        return list(self.parts.named([keys] if self.ids_are_keys else self._owned, self.shared))
 
     def spelt(self, keys: Integers, rows: Integers) -> list[str]:
         """Format a few of the vertices that this rank owns."""
-        return list(self.parts.spelt([keys] if self.by_number else self._owned, rows))
+        return list(self.parts.spelt([keys] if self.ids_are_keys else self._owned, rows))
 
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
         """Return the keys of ids, -1 where the graph does not have one; every rank asks for its own."""
-        assert not self.by_number
+        assert not self.ids_are_keys
         owner = self.parts.owners(arrays, self.shared, communicator.size)
         pieces, order = pieces_of(owner, communicator.size)
         asked = communicator.exchange([self.parts.taken(arrays, rows) for rows in pieces])
@@ -215,11 +215,11 @@ def keys_by_appearance(
     places = np.concatenate([found for _, found in owned])
     in_order = np.argsort(places)
     offsets = offsets_of_ranks(communicator, places.size)
-    number = np.empty(places.size, np.int64)
-    number[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
+    codes_of_owned = np.empty(places.size, np.int64)
+    codes_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
     mine = parts.together([piece for piece, _ in owned], shared)
     keys = np.empty(first.size, np.int64)
-    keys[by_place] = np.concatenate(communicator.exchange(split(number, [found.size for _, found in owned])))
+    keys[by_place] = np.concatenate(communicator.exchange(split(codes_of_owned, [found.size for _, found in owned])))
 
     # To those who asked.
     answers = communicator.exchange(split(keys[numbers], counts))
