@@ -141,7 +141,7 @@ __device__ inline void leave(const Count &count, Measured *measured) {
 
 // Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
 extern "C" __global__ void batch_begin(long long n, const double *norms, const double *inverse_out_weight,
-                                 double *ranks, real_t *to, Measured *measured) {
+                                       double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Count count = NO_COUNT;
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;

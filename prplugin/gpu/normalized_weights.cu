@@ -10,8 +10,9 @@
 #include "each.cuh"
 
 extern "C" __global__ void normalized_weights(long long m, const index_t *__restrict__ sources,
-                                  const double *__restrict__ weights, const double *__restrict__ out_weights,
-                                  real_t *__restrict__ normalized_weights) {
+                                              const double *__restrict__ weights,
+                                              const double *__restrict__ out_weights,
+                                              real_t *__restrict__ normalized_weights) {
     long long stride = all_threads();
     for (long long first = this_thread(); first < m; first += AT_A_TIME * stride) {
         index_t mine[AT_A_TIME];
