@@ -105,7 +105,7 @@ class Case:
 SMALL = Case()
 REAL, REAL_STEP = Case(least=5), Case(what="iteration", least=5)
 SLOW_CASE = Case(alpha=0.99, tol=1e-3, least=6)
-WHOLE, SIMPLE, SCATTERED = Case(), Case(multi=False), Case(ids="int64", least=2.5)
+PLAIN, SIMPLE, SCATTERED = Case(), Case(multi=False), Case(ids="int64", least=2.5)
 WEIGHTED = Case(weight="weight", tol=1e-10)
 NAMES = Case(ids="str", multi=False, least=2)
 
@@ -117,20 +117,20 @@ def _step(least: float, weight: Literal["weight"] | None = None) -> Case:
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], tuple[Case, ...]]]:
     """Name the graphs, each with what makes its cuDF frame of int32 ids from 0 on, and what is asked about it."""
     yield "karate club", _karate, (SMALL,)
-    yield "R-MAT 12, 3 edges a vertex", lambda: rmat(12, 3, place="device"), (SMALL,)
+    yield "R-MAT 12, 3 edges a vertex", lambda: rmat(12, 3, memory_space="device"), (SMALL,)
     if data is not None:
         yield "road-luxembourg", lambda: _real(data, "road-luxembourg"), (REAL, REAL_STEP)
         yield "web-NotreDame", lambda: _real(data, "web-NotreDame"), (REAL, REAL_STEP)
         yield "cnr-2000", lambda: _real(data, "cnr-2000"), (REAL, SLOW_CASE, REAL_STEP)
     if quick:
         return
-    yield "R-MAT 18", lambda: rmat(18, place="device"), (NAMES,)
-    yield "R-MAT 20", lambda: rmat(20, place="device"), (WHOLE, SIMPLE, SCATTERED, _step(1.4))
+    yield "R-MAT 18", lambda: rmat(18, memory_space="device"), (NAMES,)
+    yield "R-MAT 20", lambda: rmat(20, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, _step(1.4))
     steps = _step(1.4), _step(1.4, "weight")
-    yield "R-MAT 22", lambda: rmat(22, place="device"), (WHOLE, SIMPLE, SCATTERED, WEIGHTED, *steps)
-    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device"), (WHOLE, _step(1.5))
-    yield "R-MAT 24", lambda: rmat(24, place="device"), (WHOLE, SIMPLE, _step(1.4))
-    yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, place="device"), (_step(3),)
+    yield "R-MAT 22", lambda: rmat(22, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, WEIGHTED, *steps)
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device"), (PLAIN, _step(1.5))
+    yield "R-MAT 24", lambda: rmat(24, memory_space="device"), (PLAIN, SIMPLE, _step(1.4))
+    yield "uniform 32M x 320M", lambda: uniform(32_000_000, 320_000_000, memory_space="device"), (_step(3),)
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
@@ -199,7 +199,7 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
         import cugraph
 
         graph = iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight)
-        return _settled(cugraph.pagerank(graph, alpha=case.alpha, tol=THEIR_TOL, max_iter=THEIR_MOST))
+        return _synchronized(cugraph.pagerank(graph, alpha=case.alpha, tol=THEIR_TOL, max_iter=THEIR_MOST))
 
     found, their_peak = _with_peak(theirs)
     their_error = _error(found, exact, case)
@@ -208,7 +208,7 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
     )
 
     def ours() -> Any:
-        return _settled(prplugin.pagerank(frame, tol=tol, **given, **options))
+        return _synchronized(prplugin.pagerank(frame, tol=tol, **given, **options))
 
     _, our_peak = _with_peak(ours)
     began = time.perf_counter()
@@ -242,7 +242,7 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
     auto = choose("auto", adjacency, this_machine(), {}).name
 
     def one(method: str) -> Iterator[dict[str, Any]]:
-        if reason := methods()[method].unfit(adjacency, this_machine()):
+        if reason := methods()[method].unavailable_reason(adjacency, this_machine()):
             raise MethodUnavailableError(reason)
         step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
         yield _row({**named, **_times(peer, iterations.ours(step, adjacency.n, case.dtype))})
@@ -311,7 +311,7 @@ def _posed(edges: Any, case: Case) -> Any:
     return ids if case.ids == "int64" else ids.astype("str")
 
 
-def _settled(result: Any) -> Any:
+def _synchronized(result: Any) -> Any:
     """Wait for the GPU."""
     import cupy
 

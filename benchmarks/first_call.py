@@ -15,7 +15,7 @@ SCRIPT = """
 import json, sys, time
 import cudf, cupy
 from benchmarks.generate import rmat
-edges = rmat(12, 3, place="device").astype("int32")
+edges = rmat(12, 3, memory_space="device").astype("int32")
 edges["src"].value_counts()
 if sys.argv[1] == "cuGraph":
     import cugraph

@@ -14,26 +14,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from prplugin.types.arrays import Place, namespace
+from prplugin.types.arrays import MemorySpace, namespace
 
 __all__ = ["grid", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform", "web", "weighted"]
 
 
-def rmat(scale: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
+def rmat(scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Make a recursive-matrix graph: 2**scale vertices in random order, a = 0.57, b = c = 0.19, duplicates kept.
 
     D. Chakrabarti, Y. Zhan and C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004; the probabilities
     are those of Graph 500.
     """
-    return rmat_part(scale, 0, edge_factor << scale, edge_factor, seed, place)
+    return rmat_part(scale, 0, edge_factor << scale, edge_factor, seed, memory_space)
 
 
-def rmat_part(scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, place: Place = "host") -> Any:
+def rmat_part(
+    scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host"
+) -> Any:
     """Make some of the edges of `rmat`, from place `first` to `last`: all parts together are the same graph."""
-    xp = _library(place)
+    xp = _library(memory_space)
     m, n, count = edge_factor << scale, 1 << scale, last - first
     source, target = xp.zeros(count, np.int64), xp.zeros(count, np.int64)
-    a, ab, abc = (np.uint64(int(share * 2**32)) for share in (0.57, 0.76, 0.95))
+    a, ab, abc = (np.uint64(int(fraction * 2**32)) for fraction in (0.57, 0.76, 0.95))
     for level in range(scale):
         quadrant = _random(xp, level * m + first, count, seed) >> np.uint64(32)
         source = 2 * source + (quadrant >= ab)
@@ -42,35 +44,35 @@ def rmat_part(scale: int, first: int, last: int, edge_factor: int = 16, seed: in
     return _frame(order[source], order[target])
 
 
-def uniform(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw both ends of every edge alike from n < 2**32 vertices."""
-    xp = _library(place)
+    xp = _library(memory_space)
 
-    def ends(first: int) -> Any:
+    def endpoint(first: int) -> Any:
         return (((_random(xp, first, m, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
 
-    return _frame(ends(0), ends(m))
+    return _frame(endpoint(0), endpoint(m))
 
 
-def web(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw a graph of n < 2**32 vertices with degrees like those of a web crawl, ids in random order, duplicates kept.
 
     In-degrees k are about as frequent as k**-2.3, out-degrees as k**-3.
     """
-    xp = _library(place)
+    xp = _library(memory_space)
     target = _tiered(xp, 0, m, n, seed, bits=2, shift=2, hubs=16)
     source = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=16)
     popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
     return _frame(busy[source], popular[target])
 
 
-def retweets(n: int, m: int, seed: int = 1, place: Place = "host") -> Any:
+def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw who retweets whom, of n < 2**32 users, and how often: a column of weights, `retweets`.
 
     Few are retweeted by many: an author's retweeters k are as frequent as k**-2.5, what a user retweets as k**-3. A
     pair's retweets are w with the frequency 2**-w.
     """
-    xp = _library(place)
+    xp = _library(memory_space)
     author = _tiered(xp, 0, m, n, seed, bits=1, shift=3, hubs=4)
     user = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=4)
     popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
@@ -138,8 +140,8 @@ def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-def _library(place: Place) -> Any:
-    if place == "host":
+def _library(memory_space: MemorySpace) -> Any:
+    if memory_space == "host":
         return np
     import cupy  # asked for
 

@@ -25,7 +25,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines.gpu_pull import ITERATIONS
 from prplugin.methods.registry import candidates, choose, methods
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 
 __all__ = ["COLUMNS", "rows", "summary"]
 
@@ -50,17 +50,17 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     """Name the graphs, each with what makes its cuDF frame."""
     import cudf  # the benchmark needs a GPU with RAPIDS
 
-    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, place="device")
+    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, memory_space="device")
     if data is not None:
         for name in ("wiki-Vote", "road-luxembourg", "web-NotreDame", "cnr-2000"):
             yield name, lambda name=name: cudf.read_parquet(data / "graphs" / f"{name}.parquet")[["src", "dst"]]
-    yield "R-MAT 16", lambda: rmat(16, place="device")
+    yield "R-MAT 16", lambda: rmat(16, memory_space="device")
     if quick:
         return
-    yield "R-MAT 18", lambda: rmat(18, place="device")
-    yield "R-MAT 20", lambda: rmat(20, place="device")
-    yield "R-MAT 22", lambda: rmat(22, place="device")
-    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device")
+    yield "R-MAT 18", lambda: rmat(18, memory_space="device")
+    yield "R-MAT 20", lambda: rmat(20, memory_space="device")
+    yield "R-MAT 22", lambda: rmat(22, memory_space="device")
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device")
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
@@ -89,7 +89,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             chosen = {"auto": method.name == auto, "measured": method.name == measured}
             problem, layout = Problem(adjacency, 0.85), []
             try:
-                if reason := method.unfit(adjacency, machine):
+                if reason := method.unavailable_reason(adjacency, machine):
                     raise PageRankError(reason)
                 step = method.prepare(problem, machine)
                 begins = "float32" if step.narrow_pays else "float64"
@@ -107,10 +107,10 @@ def _layouts(method: Any, problem: Problem, machine: Machine) -> list[float]:
     """Time the making of a method's plan, when one has been made before."""
     seconds = []
     for _ in range(LAYOUTS):
-        settle("device")
+        synchronize("device")
         began = time.perf_counter()
         plan = method.prepare(problem, machine)
-        settle("device")
+        synchronize("device")
         seconds.append(time.perf_counter() - began)
         del plan  # before the next
         if seconds[-1] > 0.5:  # slow enough to be seen at once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prplugin import machine
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 
 __all__ = ["NoRoomError", "bytes_available", "require"]
 
@@ -13,15 +13,15 @@ class NoRoomError(Exception):
     """What would be needed, and what there is."""
 
 
-def bytes_available(place: Place) -> float:
+def bytes_available(memory_space: MemorySpace) -> float:
     """Give the bytes that can be had without driving out anything: of the GPU, or of this process's share of memory."""
-    if place == "device":
+    if memory_space == "device":
         return runtime.bytes_free()
     return machine.bytes_available()
 
 
-def require(needed: float, place: Place, what: str) -> None:
+def require(needed: float, memory_space: MemorySpace, what: str) -> None:
     """Raise NoRoomError if there are fewer bytes."""
-    if needed > (free := bytes_available(place)):
-        where = "the GPU" if place == "device" else "this machine"
+    if needed > (free := bytes_available(memory_space)):
+        where = "the GPU" if memory_space == "device" else "this machine"
         raise NoRoomError(f"{what} needs about {needed / 1e9:.1f} GB, and {where} has {free / 1e9:.1f} GB free")

@@ -47,14 +47,14 @@ COLOURS = {
 
 def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Name the graphs, each with what makes its frame, on the GPU where cuDF is."""
-    place = "host" if find_spec("cudf") is None else "device"
+    memory_space = "host" if find_spec("cudf") is None else "device"
     for scale in (18,) if quick else (18, 22):
-        yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, place=place)
+        yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, memory_space=memory_space)
 
 
 def parts(data: Path | None, quick: bool, split: int = 8192) -> list[Part]:
     """Each graph."""
-    if reason := cpu_split.unfit(None, this_machine()):
+    if reason := cpu_split.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
     return [Part(name, partial(_rows, name, make, split)) for name, make in graphs(quick)]
 

@@ -52,12 +52,12 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
     present = (out > 0) | (offsets[1:] > offsets[:-1])
     present[columns] = True  # those of weight 0, too
     v = present / present.sum()
-    share, dangling = xp.where(out > 0, 1 / xp.maximum(out, np.finfo(float).tiny), 0.0), out == 0
+    inverse_out_weight, dangling = xp.where(out > 0, 1 / xp.maximum(out, np.finfo(float).tiny), 0.0), out == 0
 
     x, change = v, np.inf
     while True:
         for _ in range(STEPS):
-            before, x = x, alpha * (matrix @ (x * share) + (x * dangling).sum() * v) + (1 - alpha) * v
+            before, x = x, alpha * (matrix @ (x * inverse_out_weight) + (x * dangling).sum() * v) + (1 - alpha) * v
         last, change = change, float(xp.abs(x - before).sum())
         if alpha / (1 - alpha) * change <= TOL or change >= last:  # at the end, or at that of float64
             return x

@@ -161,7 +161,7 @@ def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy:
         if all({"read", "written"} <= profile.keys() for profile in counted):
             moved = _total(counted, "read") + _total(counted, "written")
             found["DRAM MB"] = moved / 1e6
-            found |= _share("DRAM, % of memory", moved, seconds, copy)
+            found |= _percentage("DRAM, % of memory", moved, seconds, copy)
         if all("L2" in profile for profile in counted):
             found["L2 MB"] = _total(counted, "L2") / 1e6
         for column, name in (("% of L2", "L2 %"), ("occupancy %", "occupancy %")):
@@ -169,7 +169,7 @@ def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy:
                 found[column] = sum(profile[name] * profile["seconds"] for profile in counted) / seconds
         found["limiter"] = _limiter(counted[0])
     if must is not None and seconds:
-        found |= _share("must, % of memory", must, seconds, copy)
+        found |= _percentage("must, % of memory", must, seconds, copy)
     return found
 
 
@@ -177,7 +177,7 @@ def _total(counted: list[dict[str, Any]], name: str) -> float:
     return float(sum(profile[name] for profile in counted))
 
 
-def _share(column: str, moved: float, seconds: float, copy: float | None) -> dict[str, float]:
+def _percentage(column: str, moved: float, seconds: float, copy: float | None) -> dict[str, float]:
     return {column: 100 * moved / seconds / copy} if copy and seconds else {}
 
 

@@ -111,14 +111,14 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     """Name the graphs, each with what makes its cuDF frame, and whether it is read in every way."""
     import cudf  # the benchmark needs a GPU with RAPIDS
 
-    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, place="device"), False
+    yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, memory_space="device"), False
     if data is not None:
         yield "cnr-2000", lambda: cudf.read_parquet(data / "graphs" / "cnr-2000.parquet")[["src", "dst"]], False
     if quick:
-        yield "R-MAT 16", lambda: rmat(16, place="device"), True
+        yield "R-MAT 16", lambda: rmat(16, memory_space="device"), True
         return
-    yield "R-MAT 22", lambda: rmat(22, place="device"), True
-    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, place="device"), False
+    yield "R-MAT 22", lambda: rmat(22, memory_space="device"), True
+    yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device"), False
 
 
 def cases(edges: Any, every_way: bool) -> Iterator[Case]:
@@ -162,7 +162,7 @@ def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
     """Give one iteration, after two."""
     import cupy
 
-    if reason := methods()[name].unfit(problem.adjacency, this_machine()):
+    if reason := methods()[name].unavailable_reason(problem.adjacency, this_machine()):
         raise MethodUnavailableError(reason)
     step: Callable[[], object] = methods()[name].prepare(problem, this_machine())
     step.contribute_in(dtype)  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from benchmarks.generate import rmat
 from benchmarks.measure import alternately
 from benchmarks.run import Part
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 
 __all__ = ["COLUMNS", "KEYS", "parts"]
 
@@ -51,13 +51,13 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
     only : tuple of str
         Parts in whose name one of these occurs, such as "R-MAT" or "CPU".
     """
-    graphs: dict[str, Callable[[Place], Any]] = {}
+    graphs: dict[str, Callable[[MemorySpace], Any]] = {}
     if data is not None:
         graphs["cnr-2000"] = partial(_real, data)
     graphs |= (
-        {"R-MAT 16": lambda place: rmat(16, place=place)}
+        {"R-MAT 16": lambda memory_space: rmat(16, memory_space=memory_space)}
         if quick
-        else {"R-MAT 20": lambda place: rmat(20, place=place)}
+        else {"R-MAT 20": lambda memory_space: rmat(20, memory_space=memory_space)}
     )
     sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.missing() else {})
     found = [
@@ -68,7 +68,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
     return [part for part in found if not only or any(word in part.name for word in only)]
 
 
-def _on_the_cpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, Any]]:
+def _on_the_cpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[str, Any]]:
     import prplugin
 
     edges = make("host")
@@ -93,7 +93,7 @@ def _on_the_cpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, A
         )
 
 
-def _on_the_gpu(name: str, make: Callable[[Place], Any]) -> Iterator[dict[str, Any]]:
+def _on_the_gpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[str, Any]]:
     import cudf
     import cugraph
     import cupy
@@ -171,9 +171,9 @@ def _drawn(edges: pd.DataFrame) -> list[int]:
     return chosen
 
 
-def _real(data: Path, place: Place) -> Any:
+def _real(data: Path, memory_space: MemorySpace) -> Any:
     edges = pd.read_parquet(data / "graphs" / "cnr-2000.parquet")[["src", "dst"]]
-    if place == "host":
+    if memory_space == "host":
         return edges
     import cudf
 

@@ -30,18 +30,18 @@ from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 
 __all__ = ["KEYS", "TABLES", "parts", "summary"]
 
-ITERATION, WHOLE = "An iteration", "From frame to frame"
+ITERATION, FRAME_TO_FRAME = "An iteration", "From frame to frame"
 
 TABLES = {
     ITERATION: (
         "graph", "weights", "vertices", "edges", "budget MB", "type", "order", "bytes an edge", "chunk MB",
         "MB an iteration", "ms an iteration", "GB/s", "copy GB/s", "share %", "x 4 bytes",
     ),
-    WHOLE: ("graph", "frame", "budget MB", "method", "seconds", "iterations", "distance", "at most"),
+    FRAME_TO_FRAME: ("graph", "frame", "budget MB", "method", "seconds", "iterations", "distance", "at most"),
 }  # fmt: skip
 
 KEYS = ("graph", "weights", "type", "frame")
@@ -56,7 +56,7 @@ ROW_GROUP = 1 << 20
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
     """Each graph."""
-    if reason := streamed.unfit(None, this_machine()):
+    if reason := streamed.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'streamed' cannot run here: {reason}")
     # Of fewer edges a vertex a tenth would not hold the vectors of the small one.
     graphs = [(18, 64)] if quick else [(22, 16), (24, 16)]
@@ -71,7 +71,7 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
 
     name = f"R-MAT {scale} x {factor}"
     there = find_spec("cudf") is not None
-    made = rmat(scale, factor, place="device" if there else "host")
+    made = rmat(scale, factor, memory_space="device" if there else "host")
     edges = made.to_pandas() if there else made
     del made
     budget = len(edges) * 16 // 10
@@ -81,7 +81,7 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
     for weights, make in kinds.items():
         for row in _iterations(make()._graph.adjacency, budget):
             yield {"table": ITERATION, "graph": name, "weights": weights, **row}
-    yield from ({"table": WHOLE, "graph": name, **row} for row in _whole(edges, budget, there))
+    yield from ({"table": FRAME_TO_FRAME, "graph": name, **row} for row in _frame_to_frame(edges, budget, there))
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
             an_iteration = (pull.bytes_copied - before) / STEPS
             chunk = pull.chunk_bytes
             copy = _copies(chunk)
-            whole = statistics.median(seconds)
+            median = statistics.median(seconds)
             yield {
                 "vertices": adjacency.n,
                 "edges": adjacency.m,
@@ -130,11 +130,11 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 "bytes an edge": pull.bytes_of_edges / adjacency.m,
                 "chunk MB": chunk / 1e6,
                 "MB an iteration": an_iteration / 1e6,
-                "ms an iteration": whole * 1e3,
-                "GB/s": an_iteration / whole / 1e9,
+                "ms an iteration": median * 1e3,
+                "GB/s": an_iteration / median / 1e9,
                 "copy GB/s": copy / 1e9,
-                "share %": 100 * an_iteration / whole / copy,
-                "x 4 bytes": adjacency.m / whole / (copy / 4),
+                "share %": 100 * an_iteration / median / copy,
+                "x 4 bytes": adjacency.m / median / (copy / 4),
                 "samples": seconds,
             }
 
@@ -163,7 +163,7 @@ def _copies(size: int) -> float:
 # --- from frame to frame ------------------------------------------------------------------------------------------
 
 
-def _whole(edges: Any, budget: int, there: bool) -> Iterator[dict[str, Any]]:
+def _frame_to_frame(edges: Any, budget: int, there: bool) -> Iterator[dict[str, Any]]:
     """Rank the same edges from each kind of frame within the budget, and in memory."""
     import prplugin
 
@@ -189,7 +189,7 @@ def _whole(edges: Any, budget: int, there: bool) -> Iterator[dict[str, Any]]:
                 "method": ranking.method,
                 "seconds": seconds,
                 "iterations": ranking.iterations,
-                "distance": float(np.abs(moved(ranking.ranks, "host") - moved(expected.ranks, "host")).sum()),
+                "distance": float(np.abs(to_host(ranking.ranks) - to_host(expected.ranks)).sum()),
                 "at most": ranking.error_bound + expected.error_bound,
             }
 
@@ -202,14 +202,14 @@ def _on_gpu(edges: Any) -> Any:
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Say the least share of the copy, and whether the ranks were the same."""
-    shares = [row["share %"] for row in results if row["table"] == ITERATION]
-    wholes = [row for row in results if row["table"] == WHOLE]
-    if not shares or not wholes:
+    fractions = [row["share %"] for row in results if row["table"] == ITERATION]
+    rows = [row for row in results if row["table"] == FRAME_TO_FRAME]
+    if not fractions or not rows:
         return "", []
-    same = sum(row["distance"] <= row["at most"] for row in wholes)
-    chosen = sum(row["method"] == streamed.name for row in wholes)
+    same = sum(row["distance"] <= row["at most"] for row in rows)
+    chosen = sum(row["method"] == streamed.name for row in rows)
     words = (
-        f"At {min(shares):.0f} % of the plain copy or more; `auto` took `streamed` {chosen} of {len(wholes)} times; "
-        f"ranks were the same, as far as is proved, {same} of {len(wholes)} times."
+        f"At {min(fractions):.0f} % of the plain copy or more; `auto` took `streamed` {chosen} of {len(rows)} times; "
+        f"ranks were the same, as far as is proved, {same} of {len(rows)} times."
     )
     return words, []

@@ -24,7 +24,7 @@ COUNTED = (
     "gpu/cut.cu", "methods/papers/dense.cu",
     "methods/papers/edge.cu", "methods/papers/expanded.cu", "gpu/finish.cu", "gpu/merge_start.cu",
     "methods/papers/node.cu",
-    "methods/persistent.cu", "gpu/shares.cu", "methods/papers/warp.cu",
+    "methods/persistent.cu", "gpu/normalized_weights.cu", "methods/papers/warp.cu",
 )  # fmt: skip
 """The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host; those of
 `strings.cu` read strings of any length."""
@@ -41,7 +41,7 @@ def _pull(a: Mapping[str, Any]) -> int:
     runs = slice(a["first"], a["last"])
     count = int(a["last"] - a["first"])
     edges = int((a["ends"][runs] - a["begins"][runs]).sum())
-    an_edge = int(a["sources"].itemsize + (0 if a["shares"] is None else a["shares"].itemsize))
+    an_edge = int(a["sources"].itemsize + (0 if a["normalized_weights"] is None else a["normalized_weights"].itemsize))
     offset = int(a["begins"].itemsize)
     offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + int(a["rows"].itemsize))
     return edges * an_edge + offsets + int(a["contributions"].nbytes) + count * int(a["pulled"].itemsize)
@@ -68,11 +68,11 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "sparse_ids.collect": "table keys slots",
     "sparse_ids.place": _place,
     "sparse_ids.recode": _recode,
-    "few.number_few": "a b c codes ids",
+    "few.factorize_few": "a b c codes ids",
     "few.group_few": "groups values weights begins values_out weights_out",
-    "grouped.mark_ends": "begins outs bits",
+    "grouped.mark_endpoints": "begins outs bits",
     "grouped.compact": "marks begins outs ids begins_by_position out_weights",
-    "grouped.renumber": "ends ends marks",
+    "grouped.compact_codes": "codes codes marks",
     "sort.digit_counts": "keys states",
     "sort.sort_pass": "keys keys_out values values_out weights weights_out states next_states",
     "offsets.offsets": "rows begins",
@@ -90,25 +90,26 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "cut.cut": "cuts",
     "propagation_blocking_layout.count": "cuts sources chunks",
     "propagation_blocking_layout.arrange": "cuts sources chunks ends begins locals goals spots",
-    "propagation_blocking_layout.arrange_shares": "cuts begins spots shares arranged",
-    "shares.shares": "sources weights out_weights shares",
+    "propagation_blocking_layout.arrange_normalized_weights": "cuts begins spots normalized_weights arranged",
+    "normalized_weights.normalized_weights": "sources weights out_weights normalized_weights",
     # One iteration.
-    "merge_start.merge_start": "out_weight given tails ranks outflow contributions",
-    "persistent.persist": "cuts offsets sources shares target teleport outflow ranks ranks from to",
-    "propagation_blocking.propagate": "bounds locals goals spots values values shares cuts offsets begins target "
-    "teleport outflow ranks ranks from to",
+    "merge_start.merge_start": "out_weight given tails ranks inverse_out_weight contributions",
+    "persistent.persist": "cuts offsets sources normalized_weights target teleport inverse_out_weight "
+    "ranks ranks from to",
+    "propagation_blocking.propagate": "bounds locals goals spots values values normalized_weights cuts "
+    "offsets begins target teleport inverse_out_weight ranks ranks from to",
     "propagation_blocking.send_early": _early,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
     "block.block_pull": _pull,
-    "edge.edge_push": "sources targets shares contributions pulled pulled",
+    "edge.edge_push": "sources targets normalized_weights contributions pulled pulled",
     "dense.dense_pull": "matrix contributions pulled",
     "expanded.expand": "sources contributions expanded",
-    "expanded.sum_expanded": "rows starts heads expanded shares pulled partials",
+    "expanded.sum_expanded": "rows starts heads expanded normalized_weights pulled partials",
     "expanded.collect": "heads partials",
-    "finish.outflow": "out_weight flow",
-    "finish.begin": "ranks outflow contributions",
-    "finish.finish": "pulled target teleport outflow ranks ranks contributions",
+    "finish.inverse_out_weight": "out_weight inverse_weight",
+    "finish.begin": "ranks inverse_out_weight contributions",
+    "finish.finish": "pulled target teleport inverse_out_weight ranks ranks contributions",
     "finish.total": "partials",
 }
 

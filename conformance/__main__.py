@@ -32,7 +32,7 @@ def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...]) -> None:
 
     Methods on the GPU get cuDF frames where cuDF is, and are set beside cuGraph where that is. Exits 1 if a case fails.
     """
-    able = {name: unfit for name, unfit in available().items() if name in (only or methods())}
+    able = {name: unavailable_reason for name, unavailable_reason in available().items() if name in (only or methods())}
     todo = units()
     console = Console(stderr=True)
     done: dict[Unit, Done] = {}

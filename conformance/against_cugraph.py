@@ -18,7 +18,7 @@ import pandas as pd
 import prplugin
 from conformance import published, rapids
 from conformance.compare import DTYPES, owed
-from conformance.equation import EPS, Equation, Extended, shares
+from conformance.equation import EPS, Equation, Extended, normalized_weights
 from conformance.references import Solution, measured
 from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
@@ -157,8 +157,8 @@ class _Asked(NamedTuple):
 
 def _asked(name: str, way: Way) -> _Asked | str:
     frame, names = _graph(name)
-    ends = [names[end] if isinstance(names[end], list) else [names[end]] for end in ("source", "destination")]
-    ids = [rapids.index_of(frame[columns]) for columns in ends]
+    endpoints = [names[end] if isinstance(names[end], list) else [names[end]] for end in ("source", "destination")]
+    ids = [rapids.index_of(frame[columns]) for columns in endpoints]
     more = [] if "vertices" not in names else [rapids.index_of(pd.DataFrame(pd.Series(names["vertices"])))]
     codes, vertices = pd.factorize(ids[0].append([ids[1], *more]))
     n, rows = len(vertices), len(frame)
@@ -181,14 +181,14 @@ def _asked(name: str, way: Way) -> _Asked | str:
         back = source != target
         source, target = np.append(source, target[back]), np.append(target, source[back])
         weight = np.append(weight, weight[back])
-    share, flowing = shares(source, weight, n)
+    normalized_weight, flowing = normalized_weights(source, weight, n)
     v = np.full(n, 1 / np.longdouble(n))
     chosen, values = np.arange(0, n, 2), 1.0 + np.arange(0, n, 2) % 7
     if way.argument == "personalization":
         v = np.zeros(n, np.longdouble)
         v[chosen] = values / np.longdouble(values.sum())
     precision = way.weight or "float32"
-    columns = ["vertex"] if len(ends[0]) == 1 else ends[0]
+    columns = ["vertex"] if len(endpoints[0]) == 1 else endpoints[0]
     vectors = {
         "personalization": _frame(vertices[chosen], columns).assign(values=values.astype(precision)),
         "nstart": _frame(vertices, columns).assign(values=(1.0 + np.arange(n) % 5).astype(precision)),
@@ -197,9 +197,9 @@ def _asked(name: str, way: Way) -> _Asked | str:
     out_weight = _frame(vertices[out > 0], columns).assign(sums=out[out > 0].astype(precision))
     # Types as in the graph's own columns, which cuGraph joins them with.
     for table in (*vectors.values(), out_weight):
-        for column, end in zip(columns, ends[0], strict=True):
+        for column, end in zip(columns, endpoints[0], strict=True):
             table[column] = table[column].astype(frame[end].dtype)
-    equation = Equation(list(vertices), source, target, share, ~flowing, ALPHA, v, v, v)
+    equation = Equation(list(vertices), source, target, normalized_weight, ~flowing, ALPHA, v, v, v)
     return _Asked(frame, names, equation, vertices, vectors, out_weight)
 
 
@@ -209,10 +209,12 @@ def _frame(ids: pd.Index, columns: list[str]) -> pd.DataFrame:
 
 def _reference(equation: Equation) -> Solution:
     """Iterate in float64 by plain scattering until a step moves the ranks by 1e-12, and measure what that gives."""
-    share, w, v = (np.asarray(vector, np.float64) for vector in (equation.share, equation.w, equation.v))
+    normalized_weight, w, v = (
+        np.asarray(vector, np.float64) for vector in (equation.normalized_weight, equation.w, equation.v)
+    )
     x = v
     for _ in range(MAX_ITER):
-        pulled = np.bincount(equation.target, x[equation.source] * share, equation.n)
+        pulled = np.bincount(equation.target, x[equation.source] * normalized_weight, equation.n)
         y = ALPHA * (pulled + x[equation.dangling].sum() * w) + (1 - ALPHA) * v
         change, x = np.abs(y - x).sum(), y
         if change < 1e-12:
@@ -320,7 +322,7 @@ def _ours(asked: _Asked, way: Way, names: list[str]) -> Iterator[tuple[str, str,
     vectors = {name: rapids.as_cudf(table) for name, table in asked.vectors.items() if name == way.argument}
     machine, weighted = this_machine(), way.weight is not None
     for name in names:
-        if methods()[name].unfit(None, machine):
+        if methods()[name].unavailable_reason(None, machine):
             continue
         for dtype in DTYPES:
             tol = max(TOL[dtype], owed(asked.equation, name, dtype, weighted=weighted))

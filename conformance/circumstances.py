@@ -32,7 +32,7 @@ def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     return {
         "command": command,
         "commit": _commit(),
-        "machine": {"processor": _processor(), "cores": this_machine().threads, "device": _device()},
+        "machine": {"processor": _cpu(), "cores": this_machine().threads, "device": _device()},
         "versions": versions | _drivers(),
     }
 
@@ -59,7 +59,7 @@ def _commit() -> str:
         return "not in a git checkout"
 
 
-def _processor() -> str:
+def _cpu() -> str:
     """Name the model: Linux keeps it in a file of its own."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

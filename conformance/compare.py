@@ -83,7 +83,7 @@ class Result:
         Of the frame, its arguments and the result: "pandas" or "cudf".
     outcome : str
         "ranked"; "refused", where no float32 vector need be as exact as asked, or no sum in the order of arrival;
-        "unfit", where the method says so; "no form", where the library has none for the frame.
+        "unavailable", where the method says so; "no form", where the library has none for the frame.
     tol, bound, error, residual : float
         What the error was to stay below, if it was; `error_bound`; the distance to the most exact reference;
         ||G x - x||.
@@ -92,7 +92,7 @@ class Result:
     failures : list of str
         A sentence each; none where all is well.
     note : str
-        Why the method is unfit, or there is no form.
+        Why the method is unavailable, or there is no form.
     """
 
     case: str
@@ -123,7 +123,7 @@ class Result:
 def available() -> dict[str, str | None]:
     """Name every method, with the reason why it cannot run here or None."""
     machine = this_machine()
-    return {name: method.unfit(None, machine) for name, method in methods().items()}
+    return {name: method.unavailable_reason(None, machine) for name, method in methods().items()}
 
 
 def library_for(method: str, wanted: str = "cudf") -> str:
@@ -207,7 +207,7 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
         ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype)
         frame = ranking.frame
     except prplugin.MethodUnavailableError as reason:
-        result.outcome, result.note = "unfit", str(reason)
+        result.outcome, result.note = "unavailable", str(reason)
         return result
     except prplugin.InvalidOptionError as error:
         least = owed(case.equation, method, dtype, weighted="weight" in case.graph)
@@ -245,16 +245,17 @@ def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any
 def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
     """Give the tolerance from which a method has to prove, rather than refuse.
 
-    No float32 vector need be within a unit roundoff. And a method whose additions come in any order (`varies`) owes no
-    more than plain loops prove: with d the largest in-degree, a rank comes out of at most k = d + 10 roundings (where
-    edges have weights, also of those in the sum over its source's out-edges), noise = k * 2**-53, and
+    No float32 vector need be within a unit roundoff. And a method whose additions come in any order
+    (`nondeterministic`) owes no more than plain loops prove: with d the largest in-degree, a rank comes out of at most
+    k = d + 10 roundings (where edges have weights, also of those in the sum over its source's out-edges), noise = k *
+    2**-53, and
     `Certificate.provable` is 5 * noise / (1 - alpha).
     """
-    if not getattr(methods()[method], "varies", False):
+    if not getattr(methods()[method], "nondeterministic", False):
         return UNIT[dtype]
     summed = [equation.target, *([equation.source] if weighted else [])]
-    chain = 10 + sum(int(np.bincount(ends, minlength=1).max()) for ends in summed)
-    return UNIT[dtype] + 5 * chain * 2.0**-53 / (1 - equation.alpha)
+    rounding_depth = 10 + sum(int(np.bincount(endpoints, minlength=1).max()) for endpoints in summed)
+    return UNIT[dtype] + 5 * rounding_depth * 2.0**-53 / (1 - equation.alpha)
 
 
 def _hold_against_references(result: Result, case: Case, x: Extended) -> None:
@@ -293,7 +294,7 @@ def _hold_against_stop(result: Result, case: Case, x: Extended) -> None:
         result.expect(result.bound, tol, "error_bound above tol")
     else:
         change = tol if stop == "delta" else n * tol
-        rounding = case.equation.chain * 2.0**-52 + (1 + case.equation.alpha) * cast
+        rounding = case.equation.rounding_depth * 2.0**-52 + (1 + case.equation.alpha) * cast
         result.expect(result.residual or 0.0, case.equation.alpha * change + rounding, f"residual after stop={stop!r}")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = ["EPS", "Equation", "Extended", "equation", "shares", "with_vectors"]
+__all__ = ["EPS", "Equation", "Extended", "equation", "normalized_weights", "with_vectors"]
 
 Extended = NDArray[np.longdouble]
 
@@ -32,7 +32,7 @@ class Equation:
         Plain Python ids in the order that a result must have; tuples where a vertex has several columns.
     source, target : arrays of m positions
         Parallel edges stay apart.
-    share : array of m
+    normalized_weight : array of m
         P, an entry an edge.
     dangling : array of n bool
         Which vertices no weight leaves.
@@ -43,7 +43,7 @@ class Equation:
     vertices: list[Hashable]
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    share: Extended
+    normalized_weight: Extended
     dangling: NDArray[np.bool_]
     alpha: float
     v: Extended
@@ -56,7 +56,7 @@ class Equation:
         return len(self.vertices)
 
     @property
-    def chain(self) -> int:
+    def rounding_depth(self) -> int:
         """Roundings on the way from x to a term of ||G x - x||, at most, when every sum is a plain loop.
 
         A weight is rounded, scaled and summed over the out-edges of its source; divided, multiplied by x and summed
@@ -70,7 +70,7 @@ class Equation:
     def step(self, x: Extended) -> Extended:
         """Give G x by scattering: each edge adds to its target, in the order of the rows of the frame."""
         pushed = np.zeros(self.n, np.longdouble)
-        np.add.at(pushed, self.target, x[self.source] * self.share)
+        np.add.at(pushed, self.target, x[self.source] * self.normalized_weight)
         alpha = np.longdouble(self.alpha)
         return alpha * (pushed + x[self.dangling].sum() * self.w) + (1 - alpha) * self.v
 
@@ -100,13 +100,13 @@ def equation(
     if not directed:
         rows += [(b, a, value) for a, b, value in rows if a != b]
     starts = np.array([a for a, _, _ in rows], np.int64)
-    share, flowing = shares(starts, [value for _, _, value in rows], len(ordered))
+    normalized_weight, flowing = normalized_weights(starts, [value for _, _, value in rows], len(ordered))
     uniform = np.full(len(ordered), 1 / np.longdouble(len(ordered)))
-    ends = np.array([b for _, b, _ in rows], np.int64)
-    return Equation(ordered, starts, ends, share, ~flowing, alpha, uniform, uniform, uniform)
+    targets = np.array([b for _, b, _ in rows], np.int64)
+    return Equation(ordered, starts, targets, normalized_weight, ~flowing, alpha, uniform, uniform, uniform)
 
 
-def shares(
+def normalized_weights(
     source: NDArray[np.int64], weights: Iterable[float] | NDArray[Any], n: int
 ) -> tuple[Extended, NDArray[np.bool_]]:
     """Divide each weight by what leaves its source; also say which vertices some weight leaves.
@@ -122,9 +122,9 @@ def shares(
     np.maximum.at(greatest, source, weight)
     flowing = greatest > 0
     scaled = weight / np.where(flowing, greatest, 1)[source]
-    whole = np.zeros(n, np.longdouble)
-    np.add.at(whole, source, scaled)
-    return scaled / np.where(flowing, whole, 1)[source], flowing
+    out_weight = np.zeros(n, np.longdouble)
+    np.add.at(out_weight, source, scaled)
+    return scaled / np.where(flowing, out_weight, 1)[source], flowing
 
 
 def with_vectors(

@@ -45,8 +45,8 @@ def read(file: Path) -> Case:
     content = json.loads(file.read_text(encoding="utf-8"))
     nodes = content["nodes"]
     position = {(type(node), node): place for place, node in enumerate(nodes)}
-    ends = [[position[type(node), node] for node in edge] for edge in content["edges"]]
-    frame = pd.DataFrame(ends, columns=["src", "dst"])
+    endpoints = [[position[type(node), node] for node in edge] for edge in content["edges"]]
+    frame = pd.DataFrame(endpoints, columns=["src", "dst"])
     graph: dict[str, Any] = {"directed": content["directed"], "vertices": list(range(len(nodes)))}
     if content["weights"] is not None:
         frame["weight"] = content["weights"]

@@ -51,7 +51,7 @@ def dense(equation: Equation) -> np.ndarray | str:
     if equation.n > DENSE_UP_TO:
         return f"more than {DENSE_UP_TO:,} vertices"
     matrix = np.zeros((equation.n, equation.n))
-    np.add.at(matrix, (equation.target, equation.source), equation.share.astype(np.float64))
+    np.add.at(matrix, (equation.target, equation.source), equation.normalized_weight.astype(np.float64))
     matrix += np.outer(equation.w.astype(np.float64), equation.dangling)
     ranks: np.ndarray = np.linalg.solve(
         np.eye(equation.n) - equation.alpha * matrix, ((1 - equation.alpha) * equation.v).astype(np.float64)
@@ -72,7 +72,7 @@ def networkx(equation: Equation) -> np.ndarray | str:
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(equation.n))
-    graph.add_weighted_edges_from((a, b, share) for (a, b), share in _between(equation).items())
+    graph.add_weighted_edges_from((a, b, normalized_weight) for (a, b), normalized_weight in _between(equation).items())
     for change in CHANGES:
         try:
             ranks = nx.pagerank(
@@ -124,7 +124,9 @@ def cugraph(equation: Equation) -> np.ndarray | str:
 def _between(equation: Equation) -> dict[tuple[int, int], float]:
     """Add up the shares of parallel edges: one a pair."""
     between: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for edge in zip(equation.source.tolist(), equation.target.tolist(), equation.share.astype(float), strict=True):
+    for edge in zip(
+        equation.source.tolist(), equation.target.tolist(), equation.normalized_weight.astype(float), strict=True
+    ):
         between[edge[:2]] += edge[2]
     return between
 
@@ -163,7 +165,7 @@ def residual(equation: Equation, ranks: Extended) -> Residual:
     most (EPS is two unit roundoffs, which covers the higher order). References may dip below 0 by an ulp: hence |x|.
     """
     norm = np.abs(equation.step(ranks) - ranks).sum()
-    return Residual(float(norm), float(equation.chain * EPS * (2 * np.abs(ranks).sum() + 1)))
+    return Residual(float(norm), float(equation.rounding_depth * EPS * (2 * np.abs(ranks).sum() + 1)))
 
 
 def iterate(equation: Equation, steps: int) -> Solution:
@@ -175,4 +177,4 @@ def iterate(equation: Equation, steps: int) -> Solution:
     x = equation.start
     for _ in range(steps):
         x = equation.step(x)
-    return Solution(x, equation.chain * 2.0**-52 * min(steps + 1, 1 / (1 - equation.alpha)))
+    return Solution(x, equation.rounding_depth * 2.0**-52 * min(steps + 1, 1 / (1 - equation.alpha)))

@@ -110,7 +110,7 @@ def _markdown(
                 "cases",
                 "failures",
                 "refused",
-                "unfit",
+                "unavailable",
                 "no form",
                 "largest error / bound",
                 "largest error / tol",
@@ -209,7 +209,7 @@ def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str
         str(len(results)),
         str(sum(bool(result.failures) for result in results)),
         str(outcomes["refused"]),
-        str(outcomes["unfit"]),
+        str(outcomes["unavailable"]),
         str(outcomes["no form"]),
         short(max(to_bound, default=None)),
         short(max(to_tol, default=None)),
@@ -217,12 +217,12 @@ def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str
 
 
 def _notes(results: list[Result]) -> list[str]:
-    """Say of each method that was unfit why, with one case of several; and which frames have no form."""
-    unfit = [one for one in results if one.outcome == "unfit"]
+    """Say of each method that was unavailable why, with one case of several; and which frames have no form."""
+    unavailable = [one for one in results if one.outcome == "unavailable"]
     lines = []
-    for method, count in Counter(one.method for one in unfit).items():
-        first = next(one for one in unfit if one.method == method)
-        lines.append(f"- `{method}` was unfit for {count} of its cases, first `{first.case}`: {first.note}")
+    for method, count in Counter(one.method for one in unavailable).items():
+        first = next(one for one in unavailable if one.method == method)
+        lines.append(f"- `{method}` was unavailable for {count} of its cases, first `{first.case}`: {first.note}")
     formless = [one for one in results if one.outcome == "no form"]
     return [*lines, *dict.fromkeys(f"- `{one.case}` has no form in {one.library}: {one.note}" for one in formless)]
 

@@ -25,7 +25,7 @@ from conformance.shapes import SHAPES
 from prplugin.gpu.runtime import ROOT, missing, source
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
-from prplugin.graph.factorize import renumber
+from prplugin.graph.factorize import factorize_ids
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 from prplugin.types.edges import Edges
@@ -45,7 +45,7 @@ MANY = 40
 
 DONE = "shape done: "
 
-ENDS = ("src", "dst")
+ENDPOINTS = ("src", "dst")
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "segmented": {"segments": 3},
@@ -74,7 +74,7 @@ def workload(seconds: float) -> None:
             asked: dict[str, Any] = {"alpha": 0.3, "tol": 1e-3, "personalization": personalization}  # a few steps
             expected = graph.rank(method="numpy", **asked)
             for method in methods().values():
-                if method.runs_on != "gpu" or method.unfit(graph._graph.adjacency, this_machine()):
+                if method.runs_on != "gpu" or method.unavailable_reason(graph._graph.adjacency, this_machine()):
                     continue
                 for dtype in ("float64", "float32"):
                     ranking = graph.rank(method=method.name, dtype=dtype, **asked, **OPTIONS.get(method.name, {}))
@@ -103,17 +103,17 @@ def _build(frame: Any, weight: str | None) -> None:
 
     from prplugin.gpu.edges import GivenWeights, edges_by_id
     from prplugin.gpu.sort import TILE
-    from prplugin.gpu.strings import number_strings
+    from prplugin.gpu.strings import factorize_strings
 
-    if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDS):
+    if not len(frame) or any(end not in frame or frame[end].dtype.kind != "i" for end in ENDPOINTS):
         return
     for times in (1, TILE // len(frame) + 1):
-        ends = [np.tile(frame[end].to_numpy(np.int64), times) for end in ENDS]
+        endpoints = [np.tile(frame[end].to_numpy(np.int64), times) for end in ENDPOINTS]
         weights = None if weight is None else np.tile(frame[weight].to_numpy(np.float64), times)
         for apart in (1, 2**40 + 1):  # dense, and for a hash table
-            codes, ids = renumber([end * apart for end in ends])
+            codes, ids = factorize_ids([end * apart for end in endpoints])
             expected = Adjacency(Edges(*codes, weights, ids.size))
-            columns = [cupy.asarray(end * apart) for end in ends]
+            columns = [cupy.asarray(end * apart) for end in endpoints]
             given = None if weights is None else GivenWeights(cupy.asarray(weights), True, _refused)
             for grouped in (True, False):
                 edges, _ = edges_by_id(columns, given, grouped=grouped)
@@ -124,10 +124,10 @@ def _build(frame: Any, weight: str | None) -> None:
             kept = one_edge_a_pair(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
             )
-            assert kept.m == len(set(zip(*(end.tolist() for end in ends), strict=True)))
-        numbered = number_strings([_as_strings(end) for end in ends])
-        assert numbered is not None
-        assert numbered[1].rows == ids.size
+            assert kept.m == len(set(zip(*(end.tolist() for end in endpoints), strict=True)))
+        factorized = factorize_strings([_as_strings(end) for end in endpoints])
+        assert factorized is not None
+        assert factorized[1].rows == ids.size
 
 
 def _refused(weights: Any) -> None:

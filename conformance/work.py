@@ -23,8 +23,8 @@ __all__ = ["JOBS", "Done", "Unit", "all_done", "units"]
 JOBS = min(4, this_machine().threads)
 """More processes than this get in each other's way on one GPU, which works for one of them at a time."""
 
-SHARE = 4
-"""With ``quick``, a case gets a SHARE-th of the methods and types, and the next case of its graph the next."""
+QUICK_STRIDE = 4
+"""With ``quick``, a case gets a QUICK_STRIDE-th of the methods and types, and the next case of its graph the next."""
 
 STEPS_ON_GPU = 0.999
 """An alpha at which a case takes tens of thousands of steps. One method of each kind stands for those on the GPU: they
@@ -67,7 +67,8 @@ def units() -> list[Unit]:
 def all_done(units: list[Unit], jobs: int, quick: bool, only: tuple[str, ...] = ()) -> Iterator[tuple[Unit, Done]]:
     """Do all units, the slow ones first, so that no process is left with one in the end.
 
-    With `quick`, each by a part of the methods and types: see `SHARE` and `conformance.against_cugraph.beside`. With
+    With `quick`, each by a part of the methods and types: see `QUICK_STRIDE` and `conformance.against_cugraph.beside`.
+    With
     `only`, by the methods of these names alone.
     """
     do = partial(_do, quick=quick, only=only)
@@ -100,10 +101,14 @@ def _do(unit: Unit, quick: bool, only: tuple[str, ...]) -> Done:
         case = published.read(unit.file)
     else:
         return Done([], [], [beside(unit.graph, unit.way, quick=quick, only=only)])
-    able = [name for name, unfit in available().items() if unfit is None and name in (only or methods())]
+    able = [
+        name
+        for name, unavailable_reason in available().items()
+        if unavailable_reason is None and name in (only or methods())
+    ]
     runs = [(method, dtype) for method in able for dtype in DTYPES]
     if quick:
-        runs = runs[unit.turn % SHARE :: SHARE]
+        runs = runs[unit.turn % QUICK_STRIDE :: QUICK_STRIDE]
     if case.equation.alpha >= STEPS_ON_GPU:
         runs = [run for run in runs if methods()[run[0]].runs_on == "cpu" or run[0] in STAND_FOR_ALL]
     return Done(report.answers(case), [compare(case, *run, library_for(run[0])) for run in runs], [])

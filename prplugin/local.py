@@ -21,7 +21,7 @@ from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways, one_edge_a_pair
-from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
@@ -38,7 +38,7 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import Patience, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import gpu_of, moved, namespace
+from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import History
@@ -76,12 +76,15 @@ class LocalGraph:
         frame, labels = adapter.opened(edges)
         columns = resolve(labels, how.source, how.destination, how.weight)
         weighted = columns.weight is not None
-        with explain_oom(partial(of_an_ingest, frame, weighted, adapter.place)), runtime.allocating(adapter.place):
-            if adapter.place == "device":
+        with (
+            explain_oom(partial(of_an_ingest, frame, weighted, adapter.memory_space)),
+            runtime.allocating(adapter.memory_space),
+        ):
+            if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
-            by_row = not how.directed or how.duplicates != "sum"
+            edge_list = not how.directed or how.duplicates != "sum"
             rows: Any  # Edges where by_row
-            rows, vertices = adapter.read(frame, columns, how.vertices, by_row=by_row, lasting=lasting)
+            rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
             adjacency = Adjacency(rows if how.directed else both_ways(rows))
             return cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
@@ -91,7 +94,7 @@ class LocalGraph:
         """Read compressed rows or a sparse matrix."""
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
-        with runtime.allocating(matrix.place, gpu_of(matrix.offsets)):
+        with runtime.allocating(matrix.memory_space, gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
@@ -162,13 +165,13 @@ class LocalGraph:
                 method = fastest(problem, this_machine(), options, self._timings)
             else:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
-        place = "device" if method.runs_on == "gpu" else adjacency.place
+        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
-        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal)
             ranks = ranks if options.scale == 1 else ranks * adjacency.n
-            ranks = moved(ranks.astype(options.dtype, copy=False), adjacency.place)
+            ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.memory_space)
         return Ranking(
             ranks,
             bool(outcome.converged),
@@ -204,16 +207,16 @@ class LocalGraph:
         first, done = 0, []
         kept: Any = None
         positions: Any = None
-        place = "device" if method.runs_on == "gpu" else adjacency.place
+        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(of_many_seeds, seeds.count, adjacency.n)
-        with explain_oom(planned), runtime.allocating(place, adjacency.gpu):
+        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)
                 ranks, rows = _asked_for(ranks, among, options.top)
                 if rows is not None:
-                    positions = _with_rows(positions, moved(rows, adjacency.place), first, seeds.count)
-                kept = _with_rows(kept, moved(ranks, adjacency.place), first, seeds.count)
+                    positions = _with_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
+                kept = _with_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
@@ -233,7 +236,7 @@ class LocalGraph:
             )
 
     def _allocating(self) -> Any:
-        return runtime.allocating(self.adjacency.place, self.adjacency.gpu)
+        return runtime.allocating(self.adjacency.memory_space, self.adjacency.gpu)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution over all vertices, divided by its sum."""
@@ -257,7 +260,7 @@ class LocalGraph:
                 "certified=True proves the order of the highest of all vertices: leave out among, or certified."
             )
         rows: Integers = self._vertices.read_positions(given.among, "among")
-        return moved(rows, self.adjacency.place)  # type: ignore[no-any-return]
+        return to_memory(rows, self.adjacency.memory_space)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
         """Note how a ranking came about that has just ended."""
@@ -280,15 +283,15 @@ class LocalGraph:
         """Prepare to prove vertices equal: from the values as they were given, which division may make equal."""
 
         @cache
-        def twins() -> Twins:
+        def equal_ranks() -> EqualRanks:
             vectors = [
                 self._vertices.read_values(values, what)
                 for what in ("personalization", "dangling")
                 if (values := getattr(given, what)) is not None
             ]
-            return Twins(self.adjacency, vectors)
+            return EqualRanks(self.adjacency, vectors)
 
-        return lambda a, b, ranks: twins().equal(a, b, ranks)
+        return lambda a, b, ranks: equal_ranks().equal(a, b, ranks)
 
     def _check_out_weights(self, weights: str) -> None:
         rows = self.adjacency.past_range()
@@ -309,7 +312,7 @@ def _iterated(
         none = adjacency.out_weight
         return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
     step = method.prepare(problem, this_machine(), **options.method_options)
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     budget = step_budget(certificate, options)
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
@@ -338,7 +341,7 @@ def _normalized(many: SeedValues) -> Floats:
     """Divide the values of each seed by their sum."""
     with np.errstate(over="ignore"):
         sums = sums_of_runs(many.values, many.bounds)
-    on_host = moved(sums, "host")
+    on_host = to_host(sums)
     if (none := np.flatnonzero(on_host == 0)).size:
         raise InvalidOptionError(
             f"seeds: the values of {counted(none.size, 'seed')} sum to 0, the one at {listed(none)} (counted from 0): "
@@ -350,16 +353,16 @@ def _normalized(many: SeedValues) -> Floats:
             f"{listed(past)} (counted from 0). Divide them by the greatest."
         )
     sizes = np.diff(many.bounds)
-    shares: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
-    return shares
+    normalized: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
+    return normalized
 
 
-def _with_rows(whole: Any, rows: Any, first: int, count: int) -> Any:
+def _with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
     """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
-    if whole is None:
-        whole = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
-    whole[first : first + len(rows)] = rows
-    return whole
+    if matrix is None:
+        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
+    matrix[first : first + len(rows)] = rows
+    return matrix
 
 
 def _read_only(compressed: Compressed) -> Compressed:

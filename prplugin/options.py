@@ -12,12 +12,12 @@ import numpy as np
 
 from prplugin.errors import InvalidOptionError
 
-__all__ = ["Duplicates", "EdgeOptions", "GivenByVertex", "Options", "Stop", "check_choice", "whole"]
+__all__ = ["Duplicates", "EdgeOptions", "GivenByVertex", "Options", "Stop", "check_choice", "validate_int"]
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
 
-SHARE = 1 / 5
+USUAL_ITERATIONS = 1 / 5
 """Iterations of a ranking over those that contraction by alpha needs: 20 iterations at the defaults.
 
 Social networks take less, web graphs up to three times as many.
@@ -85,13 +85,13 @@ class Options:
         if not 0 <= self.tol < math.inf:
             raise InvalidOptionError(f"tol must be a finite number of at least 0, not {self.tol!r}.")
         if self.max_iter is not None:
-            keep(self, "max_iter", whole("max_iter", self.max_iter, least=0))
+            keep(self, "max_iter", validate_int("max_iter", self.max_iter, least=0))
         elif self.tol == 0:
             raise InvalidOptionError(
                 "tol=0 never stops by itself: give max_iter=k as well to get the k-th power iterate, or a positive tol."
             )
         if self.top is not None:
-            keep(self, "top", whole("top", self.top, least=1))
+            keep(self, "top", validate_int("top", self.top, least=1))
         check_choice("stop", self.stop, get_args(Stop))
         if not isinstance(self.certified, (bool, np.bool_)):
             raise InvalidOptionError(f"certified must be True or False, not {self.certified!r}.")
@@ -124,7 +124,7 @@ def _real(name: str, value: object) -> float:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # Real compares, its stub does not say so
 
 
-def whole(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
+def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int = 1, at_most: int | None = None) -> int:
     """Return an integer option as int; raise InvalidOptionError for other values."""
     if isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)):
         number = int(value)
@@ -159,7 +159,7 @@ def likely_steps(options: Options) -> int:
     # 2 * alpha**k / (1 - alpha) <= tol for a proved error, 2 * alpha**k <= tol for a change.
     room = math.log((1 - options.alpha if proves(options) else 1.0) / 2)
     contraction = (math.log(options.tol) + room) / math.log(options.alpha)
-    likely = max(1, round(SHARE * contraction))
+    likely = max(1, round(USUAL_ITERATIONS * contraction))
     return likely if options.max_iter is None else max(1, min(likely, options.max_iter))
 
 

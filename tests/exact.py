@@ -20,8 +20,8 @@ def solve(
     Every float is taken for the rational number that it is; the weights of `rows` add up.
     """
     a = Fraction(alpha)
-    v = _shares(n, personalization) if personalization is not None else [Fraction(1, n)] * n
-    w = _shares(n, dangling) if dangling is not None else v
+    v = _normalized(n, personalization) if personalization is not None else [Fraction(1, n)] * n
+    w = _normalized(n, dangling) if dangling is not None else v
     out = [Fraction(0)] * n
     for u, _, weight in rows:
         out[u] += weight
@@ -33,7 +33,7 @@ def solve(
         if not out[u]:
             for i in range(n):
                 matrix[i][u] -= a * w[i]
-    return _eliminate(matrix, [(1 - a) * share for share in v])
+    return _eliminate(matrix, [(1 - a) * value for value in v])
 
 
 def distance(ranks: Sequence[float], exact: Sequence[Fraction], scale: int = 1) -> Fraction:
@@ -41,9 +41,9 @@ def distance(ranks: Sequence[float], exact: Sequence[Fraction], scale: int = 1) 
     return sum((abs(Fraction(float(r)) / scale - x) for r, x in zip(ranks, exact, strict=True)), Fraction(0))
 
 
-def _shares(n: int, values: Mapping[int, float]) -> list[Fraction]:
-    whole = sum((Fraction(value) for value in values.values()), Fraction(0))
-    return [Fraction(values.get(u, 0)) / whole for u in range(n)]
+def _normalized(n: int, values: Mapping[int, float]) -> list[Fraction]:
+    total = sum((Fraction(value) for value in values.values()), Fraction(0))
+    return [Fraction(values.get(u, 0)) / total for u in range(n)]
 
 
 def _eliminate(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:

@@ -18,7 +18,7 @@ def param(name: str, *others: Any) -> Any:
     """A method and whatever goes with it, marked and skipped as the method asks."""
     method = methods()[name]
     marks = [pytest.mark.gpu] if method.runs_on == "gpu" else []
-    if reason := method.unfit(None, this_machine()):
+    if reason := method.unavailable_reason(None, this_machine()):
         marks.append(pytest.mark.skip(reason=f"{name}: {reason}"))
     return pytest.param(name, *others, marks=marks, id="-".join(map(str, (name, *others))))
 
@@ -34,6 +34,6 @@ def examples(count: int) -> int:
 
 def same_ranks(method: str, one: Any, other: Any) -> bool:
     """Say whether ranks are the same to the bit, as a method's are, or all but so where it says that they vary."""
-    if getattr(methods()[method], "varies", False):
+    if getattr(methods()[method], "nondeterministic", False):
         return bool(np.abs(one - other).sum() < 1e-14)
     return bool(one.tobytes() == other.tobytes())

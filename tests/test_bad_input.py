@@ -307,7 +307,7 @@ def test_a_source_column_named_pagerank():
 def test_a_named_method_that_cannot_run_says_why(monkeypatch):
     from prplugin.methods.registry import methods
 
-    monkeypatch.setattr(methods()["numba"], "unfit", lambda adjacency, machine: "there is no Numba")
+    monkeypatch.setattr(methods()["numba"], "unavailable_reason", lambda adjacency, machine: "there is no Numba")
     with pytest.raises(prplugin.MethodUnavailableError, match="method 'numba' cannot run here: there is no Numba"):
         EDGES.pagerank(method="numba")
     assert prplugin.Graph(EDGES).rank().method == "numpy"

@@ -172,7 +172,7 @@ def test_slow_things_are_sampled_less_often(monkeypatch, limit, samples, calls):
 
 
 def test_what_does_not_fit_is_not_begun(monkeypatch):
-    monkeypatch.setattr(memory, "bytes_available", lambda place: 10**9)
+    monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
     memory.require(10**9, "host", "a graph")
     with pytest.raises(memory.NoRoomError, match=r"a graph needs about 2\.0 GB, and this machine has 1\.0 GB free"):
         memory.require(2e9, "host", "a graph")

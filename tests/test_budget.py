@@ -25,7 +25,7 @@ from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Edges, GroupedEdges
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
-STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)}
+STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
 
 
 def some_edges():
-    ends = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
+    endpoints = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
     offsets = np.array([0, 2, 3, 4])
-    yield Edges(*ends, None, 3)
-    yield GroupedEdges((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: ends)
+    yield Edges(*endpoints, None, 3)
+    yield GroupedEdges((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: endpoints)
 
 
 @pytest.mark.parametrize("edges", list(some_edges()), ids=lambda edges: type(edges).__name__)

@@ -139,24 +139,24 @@ def test_what_is_not_many_seeds_is_an_error(graph, given):
     ids=["list", "tuple", "Series", "Index", "array", "frame"],
 )
 def test_among_gives_the_vertices_asked_for_in_their_order(graph, wrap):
-    whole = graph.rank().frame.set_index("vertex")["pagerank"]
+    full = graph.rank().frame.set_index("vertex")["pagerank"]
     asked = ["dan", "ann", "cat"]
     ranking = graph.rank(among=wrap(asked))
     assert ranking.frame["vertex"].tolist() == asked
-    assert ranking.frame["pagerank"].tolist() == whole[asked].tolist()
+    assert ranking.frame["pagerank"].tolist() == full[asked].tolist()
     assert ranking.ranks.size == 4
     top = graph.rank(among=wrap(asked), top=2).frame
-    assert top["vertex"].tolist() == whole[asked].sort_values(ascending=False).index[:2].tolist()
+    assert top["vertex"].tolist() == full[asked].sort_values(ascending=False).index[:2].tolist()
     assert EDGES.pagerank(among=wrap(asked)).equals(ranking.frame)
 
 
 def test_among_with_many_seeds(graph):
-    whole = graph.rank(seeds=["ann", "dan"]).frame
+    full = graph.rank(seeds=["ann", "dan"]).frame
     among = graph.rank(seeds=["ann", "dan"], among=["cat", "ann"]).frame
     assert among[["seed", "vertex"]].values.tolist() == [
         ["ann", "cat"], ["ann", "ann"], ["dan", "cat"], ["dan", "ann"],
     ]  # fmt: skip
-    expected = whole.set_index(["seed", "vertex"])["pagerank"]
+    expected = full.set_index(["seed", "vertex"])["pagerank"]
     assert among.set_index(["seed", "vertex"])["pagerank"].equals(
         expected.loc[pd.MultiIndex.from_frame(among.iloc[:, :2])]
     )

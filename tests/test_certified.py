@@ -17,7 +17,7 @@ from test_solver import GRAPHS, Rounded
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.equal_ranks import Twins
+from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
@@ -86,18 +86,18 @@ def test_copies_of_a_graph_are_ties(method, graph, copies, k, alpha):
 
 @given(graph=graphs(), personalization=st.data())
 @settings(max_examples=300, deadline=None)
-def test_twins_are_equal(graph, personalization):
+def test_equal_ranks_are_equal(graph, personalization):
     n, rows = graph
     values = personalization.draw(vectors(n))
     vector = [] if values is None else [np.array([values.get(u, 0.0) for u in range(n)])]
     exact = solve(n, [(u, v, Fraction(w)) for u, v, w in rows], 0.85, values)
-    ends = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
-    adjacency = Adjacency(Edges(ends[:, 0], ends[:, 1], np.array([w for _, _, w in rows]), n))
-    twins = Twins(adjacency, vector)
+    endpoints = np.array([(u, v) for u, v, _ in rows], np.int32).reshape(-1, 2)
+    adjacency = Adjacency(Edges(endpoints[:, 0], endpoints[:, 1], np.array([w for _, _, w in rows]), n))
+    equal_ranks = EqualRanks(adjacency, vector)
     ranks = np.array([float(x) for x in exact])
     for i in range(n):
         for j in range(n):
-            assert not twins.equal(i, j, ranks) or exact[i] == exact[j]
+            assert not equal_ranks.equal(i, j, ranks) or exact[i] == exact[j]
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -106,8 +106,8 @@ def test_steps_in_float32_prove_the_same(name, k):
     graph = prplugin.Graph(GRAPHS[name])
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
     step = Rounded(Problem(adjacency, options.alpha))
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
-    order = OrderProof(k, Twins(adjacency, []).equal)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
+    order = OrderProof(k, EqualRanks(adjacency, []).equal)
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
     outcome = loop.run(step, 1 / adjacency.n)
     assert outcome.converged
@@ -122,7 +122,7 @@ def rank(source, target, **options):
     return prplugin.Graph(pd.DataFrame({"src": source, "dst": target})).rank(certified=True, **options)
 
 
-def test_twins_are_found():
+def test_equal_ranks_are_found():
     # 1 and 2 link to each other, and 0 to both; 3 and 4 are behind them.
     ranking = rank([0, 0, 1, 2, 1, 2], [1, 2, 2, 1, 3, 4], top=5)
     assert ranking.certified

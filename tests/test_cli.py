@@ -305,7 +305,7 @@ def test_verify_compares_every_way_to_rank(edges):
     can = [
         name
         for name, method in prplugin.methods.registry.methods().items()
-        if method.unfit(None, this_machine()) is None
+        if method.unavailable_reason(None, this_machine()) is None
     ]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
@@ -316,8 +316,8 @@ def test_verify_compares_every_way_to_rank(edges):
 def test_verify_takes_the_graph_as_rank_does(tmp_path, duplicates, direction):
     path = tmp_path / "edges.csv"
     path.write_text("k,i,l,j,w\na,1,b,1,1\na,1,b,1,4\nb,1,a,1,9\nb,2,b,2,3\na,1,c,0,0\nc,0,a,1,0\n")
-    ends = ["-s", "k", "-s", "i", "-d", "l", "-d", "j", "-w", "w"]
-    result = run("verify", path, *ends, "--tol", "1e-12", "--duplicates", duplicates, *direction)
+    endpoints = ["-s", "k", "-s", "i", "-d", "l", "-d", "j", "-w", "w"]
+    result = run("verify", path, *endpoints, "--tol", "1e-12", "--duplicates", duplicates, *direction)
     assert result.exit_code == 0, result.output
     assert "NO" not in result.stdout
 
@@ -370,7 +370,7 @@ def test_methods_lists_all(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
     assert [entry["name"] for entry in listed] == list(prplugin.methods.registry.methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
-    monkeypatch.setattr(prplugin.methods.numpy, "unfit", lambda adjacency, machine: "it is resting")
+    monkeypatch.setattr(prplugin.methods.numpy, "unavailable_reason", lambda adjacency, machine: "it is resting")
     lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
     assert len(lines) == 1
     assert "cannot run: it is resting" in lines[0]

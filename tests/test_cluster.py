@@ -31,9 +31,9 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [nth % size for nth in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more = adapter.shares(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
+    more = adapter.portions(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
     by_vertex = {
-        what: adapter.shares_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
+        what: adapter.portions_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
         for what in ("personalization", "dangling", "nstart")
         if what in options
     }
@@ -45,7 +45,7 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
             communicator, parts, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
             directed=directed, duplicates=duplicates,
         )  # fmt: skip
-        given_here = {what: shares[communicator.rank] for what, shares in by_vertex.items()}
+        given_here = {what: portions[communicator.rank] for what, portions in by_vertex.items()}
         return rank(
             communicator, shard, columns.vertex_names, chosen, given_here, threads, lambda iterations, bound: None
         )
@@ -129,8 +129,8 @@ def test_vertices_of_several_columns(data, size):
         columns=["a", "b", "c", "d"],
     )
     more = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
-    ends = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
-    same(spread(edges, size, **ends)[0], prplugin.pagerank(edges, **ends))
+    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
+    same(spread(edges, size, **endpoints)[0], prplugin.pagerank(edges, **endpoints))
 
 
 @settings(max_examples=20, deadline=None)

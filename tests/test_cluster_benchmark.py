@@ -19,13 +19,13 @@ def step(graph, workers, ms, *, vertices=1000, communication=0.0, sent=0.0, thei
     }  # fmt: skip
 
 
-def whole(graph, workers, seconds):
-    row = dict.fromkeys(cluster.TABLES[cluster.WHOLE], "")
-    return row | {"table": cluster.WHOLE, "graph": graph, "workers": workers, "ours s": seconds}
+def frame_to_ranks(graph, workers, seconds):
+    row = dict.fromkeys(cluster.TABLES[cluster.FRAME_TO_RANKS], "")
+    return row | {"table": cluster.FRAME_TO_RANKS, "graph": graph, "workers": workers, "ours s": seconds}
 
 
 RESULTS = [
-    whole("R-MAT 1", 1, 4.0), whole("R-MAT 1", 2, 2.5),
+    frame_to_ranks("R-MAT 1", 1, 4.0), frame_to_ranks("R-MAT 1", 2, 2.5),
     step("R-MAT 1", 1, 10.0), step("R-MAT 1", 2, 6.0, communication=0.25, sent=3.0),
     step("R-MAT 2", 1, 40.0, vertices=4000),
     step("R-MAT 2", 2, 24.0, vertices=4000, communication=0.25, sent=12.0, theirs=30.0),

@@ -26,7 +26,9 @@ SLOW = {"large"}
 """Shapes whose references take seconds: with the defaults only here, with all options in `python -m conformance`."""
 
 
-METHODS_ON = {side: [name for name, method in methods().items() if method.runs_on == side] for side in ("cpu", "gpu")}
+METHODS_ON = {
+    runs_on: [name for name, method in methods().items() if method.runs_on == runs_on] for runs_on in ("cpu", "gpu")
+}
 
 
 def selection() -> list[tuple[str, str, str, Choice]]:
@@ -53,7 +55,7 @@ def selection() -> list[tuple[str, str, str, Choice]]:
 )
 def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
     result = compare(prepare(choice), method, dtype, library_for(method, wanted))
-    if result.outcome in ("unfit", "no form"):
+    if result.outcome in ("unavailable", "no form"):
         pytest.skip(f"{method} cannot run on this graph: {result.outcome} {result.note}")
     assert not result.failures
 
@@ -120,10 +122,10 @@ def test_wrong_graph_fails() -> None:
     assert compare(wrong, method, "float64").failures
 
 
-def test_shares_of_extreme_weights_are_exact_to_a_rounding() -> None:
+def test_normalized_weights_of_extreme_weights_are_exact_to_a_rounding() -> None:
     frame = pd.DataFrame({"src": [0, 0, 1, 1], "dst": [1, 2, 0, 2], "weight": [5e-324, 1.5e-323, 1e300, 3e300]})
     meaning = equation(frame, weight="weight")
-    assert meaning.share.tolist() == [0.25, 0.75, 0.25, 0.75]
+    assert meaning.normalized_weight.tolist() == [0.25, 0.75, 0.25, 0.75]
     assert set(solutions(meaning)) == set(REFERENCES)
 
 
@@ -151,7 +153,7 @@ def test_only_methods_that_vary_may_refuse_what_others_prove(monkeypatch: pytest
     monkeypatch.setattr("prplugin.Graph.rank", refuse)
     star, cycle = (prepare(Choice(shape, alpha=0.999, tol=1e-10)) for shape in ("in-star", "cycle"))
     assert compare(star, "numpy", "float64").failures
-    monkeypatch.setattr(methods()["numpy"], "varies", True, raising=False)
+    monkeypatch.setattr(methods()["numpy"], "nondeterministic", True, raising=False)
     assert compare(star, "numpy", "float64").outcome == "refused"
     assert compare(cycle, "numpy", "float64").failures
     assert compare(prepare(Choice("in-star", alpha=0.99, tol=1e-10)), "numpy", "float64").failures
@@ -186,7 +188,9 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison with numpy for every method on the GPU, frames of pandas, and its ranks in the place of cuGraph's."""
     monkeypatch.setattr(rapids, "as_cudf", lambda value: value)
     monkeypatch.setattr(
-        against_cugraph, "methods", lambda: {"numpy": SimpleNamespace(runs_on="gpu", unfit=lambda *_: None)}
+        against_cugraph,
+        "methods",
+        lambda: {"numpy": SimpleNamespace(runs_on="gpu", unavailable_reason=lambda *_: None)},
     )
     monkeypatch.setattr(against_cugraph, "_theirs", numpys)
 

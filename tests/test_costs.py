@@ -24,7 +24,7 @@ def measured(graph):
 def test_the_least_cost_is_among_the_fastest(graph):
     row = next(row for row in ROWS if row["graph"] == graph)
     adjacency = SimpleNamespace(
-        n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], weighted=False, place="device"
+        n=row["vertices"], m=row["edges"], largest_in_degree=row["longest row"], weighted=False, memory_space="device"
     )
     ms = measured(graph)
     able = {name: method for name, method in candidates(adjacency).items() if name in ms and name != "streamed"}
@@ -33,7 +33,7 @@ def test_the_least_cost_is_among_the_fastest(graph):
 
 
 def test_the_table_has_every_method_of_the_gpu():
-    adjacency = SimpleNamespace(place="device")
+    adjacency = SimpleNamespace(memory_space="device")
     assert set(candidates(adjacency)) <= {row["what"] for row in ROWS}
 
 
@@ -46,10 +46,10 @@ def timed(graph, what, layout, single, double, *, begins="float32", auto=False, 
 
 def test_the_choices_stand_beside_the_best():
     peer = {"graph": "one", "what": "cuGraph", "ms layout": "", "ms float32": 0.1, "ms float64": ""}
-    varies = timed("one", "edge", "", 0.001, 0.001)
+    nondeterministic = timed("one", "edge", "", 0.001, 0.001)
     sentence, table = summary(
         [
-            peer, varies,
+            peer, nondeterministic,
             timed("one", "ready", 0.0, 9.0, 0.2, begins="float64", auto=True),
             timed("one", "quick", 3.0, 0.1, 0.4, measured=True),
             timed("two", "ready", 0.0, 0.105, 0.2, auto=True, measured=True),

@@ -98,8 +98,8 @@ def test_threads_are_counted(threads):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, threads=threads)
 
 
-def test_auto_never_picks_what_varies():
-    assert cpu_split.varies
+def test_auto_never_picks_nondeterministic_methods():
+    assert cpu_split.nondeterministic
 
 
 # --- without a GPU: heads and tails -------------------------------------------------------------------------------
@@ -169,16 +169,16 @@ def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weight
     bounds = np.append(0, np.cumsum(lengths))
     values = (random.random(60) * 10.0 ** random.integers(-12, 12, 60)).astype(dtype)
     places = random.integers(0, 60, bounds[-1]).astype(np.int32)
-    shares = random.random(bounds[-1]).astype(dtype) if weighted else None
+    normalized_weights = random.random(bounds[-1]).astype(dtype) if weighted else None
     results = []
     for threads in (1, 2, 5):
         sums = np.full(len(lengths), np.nan)
-        ThreadedSums(bounds, places, threads)(values, shares, sums)
+        ThreadedSums(bounds, places, threads)(values, normalized_weights, sums)
         results.append(sums.tobytes())
     assert results[0] == results[1] == results[2]
     for t, given in enumerate(sums.tolist()):
         terms = [
-            float(values[places[e]]) * (1.0 if shares is None else float(shares[e]))
+            float(values[places[e]]) * (1.0 if normalized_weights is None else float(normalized_weights[e]))
             for e in range(bounds[t], bounds[t + 1])
         ]
         exact = sum(map(Fraction, terms), Fraction(0))
@@ -415,7 +415,7 @@ def long_heads_and_a_long_tail():
 
 
 @on_the_gpu
-def test_the_processor_sums_tails_while_the_gpu_sums_heads(method):
+def test_the_cpu_sums_tails_while_the_gpu_sums_heads(method):
     import cupy
 
     adjacency = long_heads_and_a_long_tail()

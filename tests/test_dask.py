@@ -257,12 +257,12 @@ PART = pd.DataFrame({"src": [1, 2, 2], "dst": [2, 3, 1], "w": [1.0, 2.0, 0.5]})
 
 
 def test_columns_of_partitions_are_taken_by_name(hold):
-    whole = pd.concat([PART, PART + 1], ignore_index=True)
+    combined = pd.concat([PART, PART + 1], ignore_index=True)
     for names in (["src", "dst", "w"], ["src", "dst"]):  # some are in use, or all
         first, second = PART[names], (PART + 1)[names[::-1]]
-        same(hold(first, second).pagerank(), whole.pagerank())
-    same(hold(PART, (PART + 1)[["w", "dst", "src"]]).pagerank(weight="w"), whole.pagerank(weight="w"))
-    same(hold(PART, (PART + 1)[["dst", "src"]]).pagerank(), whole.pagerank())
+        same(hold(first, second).pagerank(), combined.pagerank())
+    same(hold(PART, (PART + 1)[["w", "dst", "src"]]).pagerank(weight="w"), combined.pagerank(weight="w"))
+    same(hold(PART, (PART + 1)[["dst", "src"]]).pagerank(), combined.pagerank())
 
 
 def test_partitions_that_lack_a_column_are_named(hold):

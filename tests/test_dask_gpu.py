@@ -113,8 +113,8 @@ def test_other_ids_come_as_they_first_appear(client, kind):
     edges = edges_of(4, n=200, m=2000)[["src", "dst"]]
     if kind == "several":
         edges = edges.assign(a=edges["dst"] % 3, b=edges["src"] % 5)
-        ends = (["src", "a"], ["dst", "b"])
-        same(spread_of(edges).pagerank(*ends), prplugin.pagerank(edges, *ends))
+        endpoints = (["src", "a"], ["dst", "b"])
+        same(spread_of(edges).pagerank(*endpoints), prplugin.pagerank(edges, *endpoints))
         return
     types = {"strings": "str", "dates": "datetime64[s]", "categories": cudf.CategoricalDtype(list(range(200)))}
     spread = spread_of(edges.astype(types[kind]))

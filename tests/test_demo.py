@@ -83,6 +83,6 @@ def test_the_cheap_parse_finds_what_the_whole_one_does():
     assert len(chosen) > 20
     for module, path in chosen:
         source = path.read_bytes()
-        whole = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+        full = [node for node in ast.walk(ast.parse(source)) if isinstance(node, (ast.Import, ast.ImportFrom))]
         cheap = _import_statements(source)
-        assert sorted(map(ast.dump, cheap)) == sorted(map(ast.dump, whole)), module
+        assert sorted(map(ast.dump, cheap)) == sorted(map(ast.dump, full)), module

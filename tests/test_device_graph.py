@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prplugin.gpu.runtime import missing
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.dedup import one_edge_a_pair
-from prplugin.graph.factorize import renumber
+from prplugin.graph.factorize import factorize_ids
 from prplugin.types.edges import Edges, GroupedEdges
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
@@ -70,10 +70,10 @@ def test_payloads_go_with_their_keys(m, bits, payloads):
 
     keys = random_keys(m, bits, "skewed")
     arrays = [None if kind is None else np.random.default_rng(1).permutation(m).astype(kind) for kind in payloads]
-    ranked, *moved = sorted_by(on_gpu(keys), bits, *(None if array is None else on_gpu(array) for array in arrays))
+    ranked, *copied = sorted_by(on_gpu(keys), bits, *(None if array is None else on_gpu(array) for array in arrays))
     order = np.argsort(keys, kind="stable")
     assert (ranked.get() == keys[order]).all()
-    for array, there in zip(arrays, moved, strict=True):
+    for array, there in zip(arrays, copied, strict=True):
         assert (there is None) if array is None else (there.get() == array[order]).all()
         assert array is None or there.dtype == array.dtype
 
@@ -112,9 +112,9 @@ def id_range(kind, where, m):
     }[where]
 
 
-def assert_numbered_as_on_the_host(*columns):
-    expected, ids = renumber(list(columns))
-    codes, found = renumber([on_gpu(column) for column in columns])
+def assert_factorized_as_on_the_host(*columns):
+    expected, ids = factorize_ids(list(columns))
+    codes, found = factorize_ids([on_gpu(column) for column in columns])
     assert found.dtype == ids.dtype
     assert found.get().tolist() == ids.tolist()
     for ours, theirs in zip(codes, expected, strict=True):
@@ -129,36 +129,36 @@ def test_ids_of_every_type(kind, where, m):
     low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     one, other, more = (rng.integers(low, high, size, dtype=kind) for size in (m, m, 1 + m // 10))
-    assert_numbered_as_on_the_host(one, other)
-    assert_numbered_as_on_the_host(one[:0], other)
-    assert_numbered_as_on_the_host(one, other, more)
-    assert_numbered_as_on_the_host(one[::2], other[::-1])
+    assert_factorized_as_on_the_host(one, other)
+    assert_factorized_as_on_the_host(one[:0], other)
+    assert_factorized_as_on_the_host(one, other, more)
+    assert_factorized_as_on_the_host(one[::2], other[::-1])
 
 
 @pytest.mark.parametrize("m", [10, 10_000])
 def test_every_id_of_a_range_occurs(m):
     ids = np.random.default_rng(0).permutation(m)
-    assert_numbered_as_on_the_host(ids - 5, ids[::-1] - 5)
-    assert_numbered_as_on_the_host(ids.astype(np.uint64) + np.uint64(2**64 - m), ids.astype(np.uint64))
+    assert_factorized_as_on_the_host(ids - 5, ids[::-1] - 5)
+    assert_factorized_as_on_the_host(ids.astype(np.uint64) + np.uint64(2**64 - m), ids.astype(np.uint64))
 
 
 @pytest.mark.parametrize("m", [1, 10_000])
 @pytest.mark.parametrize("kind", ["i8", "u8"])
 def test_ids_as_far_apart_as_can_be(kind, m):
     info = np.iinfo(kind)
-    ends = np.array([info.min, info.max], kind)
-    assert_numbered_as_on_the_host(np.tile(ends, m), np.random.default_rng(0).integers(*ends, 2 * m, kind))
+    endpoints = np.array([info.min, info.max], kind)
+    assert_factorized_as_on_the_host(np.tile(endpoints, m), np.random.default_rng(0).integers(*endpoints, 2 * m, kind))
 
 
 def test_distinct_ids_without_end():
     rng = np.random.default_rng(0)
-    assert_numbered_as_on_the_host(rng.integers(-(2**61), 2**61, 700_000), rng.integers(-(2**61), 2**61, 700_000))
+    assert_factorized_as_on_the_host(rng.integers(-(2**61), 2**61, 700_000), rng.integers(-(2**61), 2**61, 700_000))
 
 
 def test_a_table_that_is_too_small(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
-    assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
+    assert_factorized_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
 
 
 @pytest.mark.parametrize("distinct", [10, 1_000, 30_000, 400_000])
@@ -177,13 +177,13 @@ def test_the_estimate_of_distinct_ids(distinct):
     st.sampled_from([1, 200]),
 )
 def test_any_ids(one, other, times):
-    assert_numbered_as_on_the_host(np.tile(np.array(one, np.int64), times), np.tile(np.array(other, np.int64), times))
+    assert_factorized_as_on_the_host(np.tile(np.array(one, np.int64), times), np.tile(np.array(other, np.int64), times))
 
 
-def test_words_of_64_bits_number_as_well(monkeypatch):
+def test_words_of_64_bits_are_factorized_as_well(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
-    assert_numbered_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
+    assert_factorized_as_on_the_host(*np.random.default_rng(0).integers(0, 300_000, (2, 100_000)))
 
 
 # --- compressed rows and columns ----------------------------------------------------------------------------------
@@ -211,7 +211,9 @@ GRAPHS = {
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
-@pytest.mark.parametrize("of", [np.asarray, lambda ends: np.where(ends % 7, ends // 100, ends)], ids=["even", "skewed"])
+@pytest.mark.parametrize(
+    "of", [np.asarray, lambda endpoints: np.where(endpoints % 7, endpoints // 100, endpoints)], ids=["even", "skewed"]
+)
 def test_edges_are_brought_together(shape, weighted, of):
     host, there = (Adjacency(edges) for edges in both(*shape, weighted, of))
     for expected, found in ((host.csr, there.csr), (host.csc, there.csc)):
@@ -304,7 +306,7 @@ def given_weights(weights):
 def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=True):
     from prplugin.gpu.edges import edges_by_id
 
-    codes, expected_ids = renumber([source, destination])
+    codes, expected_ids = factorize_ids([source, destination])
     rows = Edges(*codes, weights, expected_ids.size)
     # What takes the place of the rows: by target, and for each target in the order of the frame.
     order = np.argsort(codes[1], kind="stable") if grouped else np.arange(source.size)
@@ -317,7 +319,7 @@ def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=
         column[:] = 0  # the graph has its own copy
     assert ids.dtype == expected_ids.dtype
     assert ids.get().tolist() == expected_ids.tolist()
-    assert (there.n, there.m, there.place, there.weighted) == (host.n, host.m, "device", weights is not None)
+    assert (there.n, there.m, there.memory_space, there.weighted) == (host.n, host.m, "device", weights is not None)
     expected = [host.edges.source, host.edges.destination, *host.csr[:2], *Adjacency(rows).csc[:2]]
     found = [edges.source, edges.destination, *there.csr[:2], *there.csc[:2]]
     for array, other in zip(expected, found, strict=True):
@@ -332,17 +334,17 @@ def assert_grouped_as_on_the_host(source, destination, weights=None, *, grouped=
             assert other.weights.get().tobytes() == array.weights.tobytes()
         assert_out_weights(there, rows)
     assert there.largest_in_degree == host.largest_in_degree
-    moved = there.on("host")
-    assert (moved.csc.indices == host.csc.indices).all()
-    assert weights is None or (moved.csc.weights == host.csc.weights).all()
+    copied = there.on("host")
+    assert (copied.csc.indices == host.csc.indices).all()
+    assert weights is None or (copied.csc.weights == host.csc.weights).all()
 
 
 def assert_out_weights(there, rows):
     """They are off by as many roundings as they say."""
     found = there.out_weight.get()
     exact = exact_sums(rows.source, rows.weights, rows.n)
-    assert (np.abs(found - exact) <= there.out_weight_chain * 2.0**-53 * exact).all()
-    if there.out_weight_chain == 1:
+    assert (np.abs(found - exact) <= there.out_weight_depth * 2.0**-53 * exact).all()
+    if there.out_weight_depth == 1:
         assert found.tobytes() == exact.tobytes()
 
 
@@ -357,7 +359,7 @@ def exact_sums(groups, terms, n):
 @pytest.mark.parametrize("m", [2049, 4097, 40_000])
 @pytest.mark.parametrize("where", ["one", "few", "least", "greatest", "about 0", "wide"])
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_edges_are_grouped_before_ids_are_numbered(kind, where, m):
+def test_edges_are_grouped_before_ids_are_factorized(kind, where, m):
     low, high = id_range(kind, where, m)
     rng = np.random.default_rng(m)
     source, destination = (rng.integers(low, high, m, dtype=kind) for _ in range(2))
@@ -384,8 +386,8 @@ def test_words_of_64_bits_group_as_well(monkeypatch):
 
 
 def test_many_blocks_group():
-    ends = np.random.default_rng(0).integers(0, 900_000, (2, 1_000_007))
-    assert_grouped_as_on_the_host(ends[0], np.where(ends[1] % 7, ends[1] // 1000, ends[1]))
+    endpoints = np.random.default_rng(0).integers(0, 900_000, (2, 1_000_007))
+    assert_grouped_as_on_the_host(endpoints[0], np.where(endpoints[1] % 7, endpoints[1] // 1000, endpoints[1]))
 
 
 @pytest.mark.parametrize("m", [0, 1, 40, 2048])
@@ -398,9 +400,9 @@ def test_few_edges_keep_their_rows(m):
 
 def test_a_range_past_the_count_of_edges_is_not_grouped():
     rng = np.random.default_rng(0)
-    ends = rng.integers(0, 90_000, (2, 9_000))
-    assert_grouped_as_on_the_host(*ends, grouped=False)
-    assert_grouped_as_on_the_host(*ends, rng.random(9_000), grouped=False)
+    endpoints = rng.integers(0, 90_000, (2, 9_000))
+    assert_grouped_as_on_the_host(*endpoints, grouped=False)
+    assert_grouped_as_on_the_host(*endpoints, rng.random(9_000), grouped=False)
 
 
 def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
@@ -413,9 +415,9 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 def test_no_room_to_group(monkeypatch):
     monkeypatch.setattr("prplugin.gpu.runtime.holds", lambda needed: False)
-    ends = np.random.default_rng(0).integers(0, 100, (2, 5000))
-    assert_grouped_as_on_the_host(*ends, grouped=False)
-    assert_grouped_as_on_the_host(*ends, np.ones(5000), grouped=False)
+    endpoints = np.random.default_rng(0).integers(0, 100, (2, 5000))
+    assert_grouped_as_on_the_host(*endpoints, grouped=False)
+    assert_grouped_as_on_the_host(*endpoints, np.ones(5000), grouped=False)
 
 
 # --- weights ------------------------------------------------------------------------------------------------------
@@ -451,8 +453,8 @@ def test_weighted_edges_are_grouped(kind, m):
 @pytest.mark.parametrize("where", ["one", "least", "greatest", "about 0"])
 def test_weighted_edges_of_ids_of_every_type(where, kind):
     rng = np.random.default_rng(0)
-    ends = (rng.integers(*id_range(kind, where, 9000), 9000, dtype=kind) for _ in range(2))
-    assert_grouped_as_on_the_host(*ends, rng.random(9000))
+    endpoints = (rng.integers(*id_range(kind, where, 9000), 9000, dtype=kind) for _ in range(2))
+    assert_grouped_as_on_the_host(*endpoints, rng.random(9000))
 
 
 @pytest.mark.parametrize("middle", [2**31, 2**32, -(2**31), 2**40 - 7])
@@ -463,8 +465,8 @@ def test_weighted_edges_of_ids_about_the_end_of_a_word(middle):
 
 def test_many_blocks_group_weighted_edges():
     rng = np.random.default_rng(0)
-    ends = rng.integers(0, 290_000, (2, 300_007))
-    assert_grouped_as_on_the_host(np.where(ends[1] % 7, ends[0], 9), ends[1], rng.random(300_007))
+    endpoints = rng.integers(0, 290_000, (2, 300_007))
+    assert_grouped_as_on_the_host(np.where(endpoints[1] % 7, endpoints[0], 9), endpoints[1], rng.random(300_007))
 
 
 def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
@@ -478,13 +480,13 @@ def test_words_of_64_bits_group_weighted_edges_as_well(monkeypatch):
 def test_bad_weights_are_seen(bad, m):
     from prplugin.gpu.edges import edges_by_id
 
-    ends = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
+    endpoints = on_gpu(*np.random.default_rng(0).integers(0, 100, (2, m)))
     for place in (0, m - 1):
         weights = np.ones(m)
         weights[place] = bad
         for grouped in (True, False):
             with pytest.raises(ValueError, match="bad weights"):
-                edges_by_id(ends, given_weights(on_gpu(weights)), grouped=grouped)
+                edges_by_id(endpoints, given_weights(on_gpu(weights)), grouped=grouped)
 
 
 def test_the_extent_of_weights():
@@ -521,10 +523,10 @@ def test_sums_are_the_same_in_any_order():
     rng = np.random.default_rng(0)
     groups, terms = (30_000 * rng.random(50_000) ** 4).astype(np.int32), rng.random(50_000) ** 3
     extent = terms.min(), terms.max()
-    sums, chain = group.sums_by(*on_gpu(groups, terms), 30_000, extent)
+    sums, rounding_depth = group.sums_by(*on_gpu(groups, terms), 30_000, extent)
     order = rng.permutation(50_000)
     again, _ = group.sums_by(*on_gpu(groups[order], terms[order]), 30_000, extent)
-    assert chain == 1
+    assert rounding_depth == 1
     assert sums.get().tobytes() == again.get().tobytes() == exact_sums(groups, terms, 30_000).tobytes()
 
 
@@ -544,9 +546,9 @@ def test_exact_sums_over_many_pieces(kind, n, least, monkeypatch):
     terms = rng.choice([0.0, 1.0, least, 1 - 2.0**-53, 0.1], groups.size)
     monkeypatch.setattr("prplugin.gpu.group.PIECE", 999)
     monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
-    sums, chain = group.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
+    sums, rounding_depth = group.sums_by(*on_gpu(groups, terms), n, (least, 1.0), absent=-1.0)
     there = np.bincount(groups, minlength=n) > 0
-    assert chain == 1
+    assert rounding_depth == 1
     assert (sums.get()[~there] == -1).all()
     ranked, places = np.unique(groups, return_inverse=True)
     assert (sums.get()[there] == exact_sums(places, terms, ranked.size)).all()
@@ -579,8 +581,8 @@ def test_runs_of_any_length_are_summed(lengths, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("m", [0, 1, 5000])
-def test_shares(m, dtype):
-    from prplugin.methods.engines.gpu_pull import Shares
+def test_normalized_weights(m, dtype):
+    from prplugin.methods.engines.gpu_pull import NormalizedWeights
 
     host, there = (Adjacency(edges) for edges in both(900, m, True))
     if m:
@@ -589,12 +591,12 @@ def test_shares(m, dtype):
     weights, out_weight = there.edges.weights.get(), there.out_weight.get()[host.edges.source]
     with np.errstate(invalid="ignore"):
         expected = np.where(out_weight > 0, weights / out_weight, 0).astype(dtype)
-    shares = Shares(there.edges.weights, there, there.edges.source)
-    found = shares.of(dtype)
+    normalized_weights = NormalizedWeights(there.edges.weights, there, there.edges.source)
+    found = normalized_weights.of(dtype)
     assert found.get().tobytes() == expected.tobytes()
     assert found.dtype == dtype
-    assert shares.of(dtype) is found
-    assert Shares(None, there, there.edges.source).of(dtype) is None
+    assert normalized_weights.of(dtype) is found
+    assert NormalizedWeights(None, there, there.edges.source).of(dtype) is None
 
 
 # --- one row of each pair -----------------------------------------------------------------------------------------

@@ -44,12 +44,12 @@ def in_order(source, destination, vertices=()):
     return [[numbers[string] for string in column] for column in (source, destination, vertices)], list(numbers)
 
 
-def assert_numbered(*columns, **how):
-    from prplugin.gpu.strings import number_strings
+def assert_factorized(*columns, **how):
+    from prplugin.gpu.strings import factorize_strings
 
     expected, distinct = in_order(*columns)
     given_columns = [held(column, **how) for column in columns]
-    codes, found = number_strings(given_columns)
+    codes, found = factorize_strings(given_columns)
     assert as_list(found) == distinct
     assert found.offsets.dtype == np.int32
     assert len(codes) == len(columns)
@@ -71,22 +71,22 @@ def drawn(strings, *sizes):
 @pytest.mark.parametrize("n", [1, 20, 30_000])
 def test_decimal_strings(n, m):
     ids = [str(i) for i in np.random.default_rng(0).integers(-(2**61), 2**61, n)]
-    assert_numbered(*drawn(ids, m, m))
-    assert_numbered(*drawn(ids, m, m, 1 + m // 10))
+    assert_factorized(*drawn(ids, m, m))
+    assert_factorized(*drawn(ids, m, m, 1 + m // 10))
 
 
 @pytest.mark.parametrize("odd", [0, 1, 3, 7])
 def test_strings_of_few_bytes(odd):
-    assert_numbered(*drawn(ODD, 300, 300, 40), odd=odd)
+    assert_factorized(*drawn(ODD, 300, 300, 40), odd=odd)
     for string in ODD:
-        assert_numbered([string], [string], [string], odd=odd)
+        assert_factorized([string], [string], [string], odd=odd)
 
 
 @pytest.mark.parametrize("offset_type", [np.int32, np.int64])
 def test_strings_in_the_middle_of_a_column(offset_type):
     ids = [f"vertex {i}" for i in range(200)]
     for before, after in [("x", ""), ("before", "after"), ("", "y" * 50)]:
-        assert_numbered(*drawn(ids, 500, 500), offset_type=offset_type, before=before, after=after, odd=5)
+        assert_factorized(*drawn(ids, 500, 500), offset_type=offset_type, before=before, after=after, odd=5)
 
 
 def test_strings_of_every_length():
@@ -100,31 +100,31 @@ def test_strings_of_every_length():
             letters[rng.integers(length)] = ord("b")
             ids.append(letters.tobytes().decode())
     ids = list(dict.fromkeys(ids))
-    assert_numbered(ids, ids[::-1])
-    assert_numbered(*drawn(ids, 3000, 3000, 200), odd=3)
+    assert_factorized(ids, ids[::-1])
+    assert_factorized(*drawn(ids, 3000, 3000, 200), odd=3)
 
 
 def test_long_strings_among_short_ones():
     long = ["x" * 100_000, "x" * 99_999 + "y", "x" * 257, "x" * 256, "x" * 255 + "z", "ä" * 5000]
-    assert_numbered(*drawn([*ODD, *long], 200, 200, 10))
-    assert_numbered([long[0]] * 3, long[:3])
+    assert_factorized(*drawn([*ODD, *long], 200, 200, 10))
+    assert_factorized([long[0]] * 3, long[:3])
 
 
 def test_one_distinct_string_and_only_distinct_ones():
-    assert_numbered(["same"] * 10_000, ["same"] * 10_000)
+    assert_factorized(["same"] * 10_000, ["same"] * 10_000)
     ids = [f"https://example.org/{i:07}" for i in range(20_000)]
-    assert_numbered(ids[::2], ids[1::2], ids[:100])
+    assert_factorized(ids[::2], ids[1::2], ids[:100])
 
 
 def test_no_rows_but_vertices():
-    assert_numbered([], [], ["b", "a", "b"])
-    assert_numbered(["b"], ["a"], [])
+    assert_factorized([], [], ["b", "a", "b"])
+    assert_factorized(["b"], ["a"], [])
 
 
 def test_offsets_of_two_widths():
-    from prplugin.gpu.strings import number_strings
+    from prplugin.gpu.strings import factorize_strings
 
-    codes, found = number_strings([held(["b", "a"], np.int64), held(["a", "c"]), held(["d"], np.int64)])
+    codes, found = factorize_strings([held(["b", "a"], np.int64), held(["a", "c"]), held(["d"], np.int64)])
     assert [column.get().tolist() for column in codes] == [[0, 1], [1, 2], [3]]
     assert as_list(found) == ["b", "a", "c", "d"]
 
@@ -139,7 +139,7 @@ def test_any_strings(rows, vertices, odd):
     # Lone surrogates are no UTF-8, which no column holds.
     rows = [tuple(text.encode(errors="replace").decode() for text in row) for row in rows]
     vertices = [text.encode(errors="replace").decode() for text in vertices]
-    assert_numbered([row[0] for row in rows], [row[1] for row in rows], vertices, odd=odd)
+    assert_factorized([row[0] for row in rows], [row[1] for row in rows], vertices, odd=odd)
 
 
 @pytest.mark.parametrize("bits", [0, 3, 64])
@@ -149,8 +149,8 @@ def test_two_strings_of_one_hash_are_found_out(monkeypatch, bits):
     hashed = strings._hashed
     monkeypatch.setattr("prplugin.gpu.strings._hashed", lambda column: hashed(column) & np.uint64(2**bits - 1))
     columns = [held(column) for column in drawn([str(i) for i in range(100)], 300, 300)]
-    assert (strings.number_strings(columns) is None) == (bits < 64)
-    assert_numbered(["one"] * 50, ["one"] * 50)
+    assert (strings.factorize_strings(columns) is None) == (bits < 64)
+    assert_factorized(["one"] * 50, ["one"] * 50)
 
 
 @pytest.mark.parametrize("length", [1, 8, 100, 500])
@@ -171,30 +171,30 @@ def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
         "longer": like + "\0",
         "shorter": like[:-1],
     }[change]
-    ends = [like] * 1000
-    codes, found = strings.number_strings([held(ends), held(ends)])
+    endpoints = [like] * 1000
+    codes, found = strings.factorize_strings([held(endpoints), held(endpoints)])
     assert as_list(found) == [like]
     assert not any(column.get().any() for column in codes)
     for row in (0, 500, 999):
-        changed = [*ends[:row], other, *ends[row + 1 :]]
-        assert (strings.number_strings([held(changed), held(ends)]) is None) == (other != like)
-        assert (strings.number_strings([held(ends), held(changed)]) is None) == (other != like)
+        changed = [*endpoints[:row], other, *endpoints[row + 1 :]]
+        assert (strings.factorize_strings([held(changed), held(endpoints)]) is None) == (other != like)
+        assert (strings.factorize_strings([held(endpoints), held(changed)]) is None) == (other != like)
 
 
 def test_a_table_that_is_too_small(monkeypatch):
     from prplugin.gpu import strings
 
     monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
-    assert strings.number_strings([held(map(str, range(50_000)))] * 2) is None
+    assert strings.factorize_strings([held(map(str, range(50_000)))] * 2) is None
 
 
 def test_words_of_64_bits_look_back_as_well(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.sort.NARROW", 0)
-    assert_numbered(*drawn([str(i) for i in range(5000)], 20_000, 20_000))
+    assert_factorized(*drawn([str(i) for i in range(5000)], 20_000, 20_000))
 
 
 def test_many_strings():
     """More than there is a table for without an estimate."""
     ids = [f"{i:x}" for i in np.random.default_rng(1).integers(0, 2**60, 60_000)]
-    assert_numbered(*drawn(ids, 600_000, 600_000))
+    assert_factorized(*drawn(ids, 600_000, 600_000))

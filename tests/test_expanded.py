@@ -52,9 +52,9 @@ def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
     offsets, sources, weights = adjacency.csc
     terms = contributions[sources].astype(float)
     if weights is not None:
-        whole = adjacency.out_weight[sources]
-        shares = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
-        terms *= shares.astype(contributions.dtype)
+        of_source = adjacency.out_weight[sources]
+        normalized_weights = np.divide(weights, of_source, out=np.zeros(of_source.size), where=of_source > 0)
+        terms *= normalized_weights.astype(contributions.dtype)
     return [math.fsum(terms[begin:end]) for begin, end in pairwise(offsets)]
 
 

@@ -32,7 +32,7 @@ def explained(ranking):
 @pytest.fixture(autouse=True)
 def no_copying(monkeypatch):
     """A copy of 128 MiB takes longer than all the rest."""
-    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda place: 1e10)
+    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda memory_space: 1e10)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,8 +124,10 @@ def test_the_figure():
     line, tol = convergence.lines
     assert [tuple(point) for point in line.get_xydata()] == list(ranking._history.bounds)
     assert tol.get_ydata()[0] == 1e-9
-    ranks, shares = distribution.lines[0].get_data()
-    assert all(math.isclose(share, (ranking.ranks >= rank).mean()) for rank, share in zip(ranks, shares, strict=True))
+    ranks, fractions = distribution.lines[0].get_data()
+    assert all(
+        math.isclose(fraction, (ranking.ranks >= rank).mean()) for rank, fraction in zip(ranks, fractions, strict=True)
+    )
     figure.savefig(io.BytesIO(), format="png")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 

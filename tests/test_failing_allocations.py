@@ -21,7 +21,9 @@ pytestmark = [
 ]
 
 ON_GPU = [
-    name for name, method in methods().items() if method.runs_on == "gpu" and not method.unfit(None, this_machine())
+    name
+    for name, method in methods().items()
+    if method.runs_on == "gpu" and not method.unavailable_reason(None, this_machine())
 ]
 
 
@@ -64,8 +66,8 @@ def allocating(failing=0):
 
 def frame(ids="int32"):
     random = np.random.default_rng(5)
-    ends = random.integers(0, 60, (2, 400))
-    columns = {"src": ends[0].astype(np.int32), "dst": ends[1].astype(np.int32), "w": random.random(400)}
+    endpoints = random.integers(0, 60, (2, 400))
+    columns = {"src": endpoints[0].astype(np.int32), "dst": endpoints[1].astype(np.int32), "w": random.random(400)}
     cudf = rapids.module("cudf")
     found = cudf.DataFrame(columns)
     if ids == "str":

@@ -333,7 +333,7 @@ def test_dates_as_objects_are_one_kind_with_dates_in_a_list():
     assert edges.pagerank(personalization={day: 1})["vertex"].tolist() == edges.iloc[0].tolist()
 
 
-def test_large_and_small_frames_are_numbered_alike(monkeypatch):
+def test_large_and_small_frames_are_factorized_alike(monkeypatch):
     """The compiled ways and the ways without a compiler give one order and one graph."""
     random = np.random.default_rng(5)
     for low, high in ((0, 500), (-(2**62), 2**62)):

@@ -13,10 +13,10 @@ from benchmarks.generate import retweets, rmat, scattered, uniform, web, weighte
 from prplugin.gpu import runtime
 
 MADE = {
-    "rmat": (lambda place: rmat(10, place=place), "840f2719b28a0f83"),
-    "uniform": (lambda place: uniform(1000, 5000, place=place), "7aa839f5866a8659"),
-    "web": (lambda place: web(3000, 20_000, place=place), "0882255fe0758025"),
-    "retweets": (lambda place: retweets(3000, 20_000, place=place), "02ffd3641bad46d7"),
+    "rmat": (lambda memory_space: rmat(10, memory_space=memory_space), "840f2719b28a0f83"),
+    "uniform": (lambda memory_space: uniform(1000, 5000, memory_space=memory_space), "7aa839f5866a8659"),
+    "web": (lambda memory_space: web(3000, 20_000, memory_space=memory_space), "0882255fe0758025"),
+    "retweets": (lambda memory_space: retweets(3000, 20_000, memory_space=memory_space), "02ffd3641bad46d7"),
 }
 
 
@@ -31,12 +31,12 @@ def test_graphs_are_the_same_everywhere(name):
 
 
 LARGER = {
-    "rmat": lambda place: rmat(16, place=place),
-    "uniform": lambda place: uniform(100_000, 1_000_000, seed=7, place=place),
-    "web": lambda place: web(100_000, 1_000_000, seed=7, place=place),
-    "retweets": lambda place: retweets(18_469, 60_000, place=place),
-    "scattered ids": lambda place: scattered(rmat(12, place=place)),
-    "weights": lambda place: weighted(uniform(1000, 50_000, place=place)),
+    "rmat": lambda memory_space: rmat(16, memory_space=memory_space),
+    "uniform": lambda memory_space: uniform(100_000, 1_000_000, seed=7, memory_space=memory_space),
+    "web": lambda memory_space: web(100_000, 1_000_000, seed=7, memory_space=memory_space),
+    "retweets": lambda memory_space: retweets(18_469, 60_000, memory_space=memory_space),
+    "scattered ids": lambda memory_space: scattered(rmat(12, memory_space=memory_space)),
+    "weights": lambda memory_space: weighted(uniform(1000, 50_000, memory_space=memory_space)),
 }
 
 
@@ -47,7 +47,7 @@ def test_graphs_are_the_same_on_the_gpu(make):
     pd.testing.assert_frame_equal(make("device").to_pandas(), make("host"), check_exact=True)
 
 
-def shares(ends, n, shift, tiers):
+def fractions(ends, n, shift, tiers):
     """Of the edges, those at the n / 2**(shift * tier) vertices that have most."""
     falling = np.sort(np.bincount(ends, minlength=n))[::-1]
     return np.array([falling[: n >> shift * tier].sum() for tier in range(1, tiers + 1)]) / ends.size
@@ -86,7 +86,7 @@ def test_degrees_of_kronecker_graphs_follow_their_quadrants():
         (retweets, "src", 1 / 2, 2, 5),
     ],
 )
-def test_popular_vertices_have_their_shares(make, end, odds, shift, tiers):
+def test_popular_vertices_have_their_fractions(make, end, odds, shift, tiers):
     n, m = 1 << 16, 1_000_000
     edges = make(n, m)
     # A draw that ends in an earlier tier falls on a smaller part of itself, too.
@@ -98,7 +98,7 @@ def test_popular_vertices_have_their_shares(make, end, odds, shift, tiers):
             for wanted in range(1, tiers + 1)
         ]
     )
-    measured = shares(edges[end].to_numpy(), n, shift, tiers)
+    measured = fractions(edges[end].to_numpy(), n, shift, tiers)
     # Those that have most are a little more than those meant to have most.
     assert np.all(measured >= expected - 0.01)
     assert measured == pytest.approx(expected, abs=0.06)

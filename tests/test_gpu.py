@@ -21,7 +21,7 @@ from prplugin.gpu import runtime
 from prplugin.methods.registry import methods
 
 GPU_METHODS = [name for name, method in methods().items() if method.runs_on == "gpu"]
-STEADY = [name for name in GPU_METHODS if not getattr(methods()[name], "varies", False)]
+STEADY = [name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)]
 LIBRARIES = [
     "pandas",
     pytest.param("cudf", marks=pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))),

@@ -11,8 +11,8 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
-from prplugin.graph import factorize as renumbering
-from prplugin.graph.factorize import edges_by_id, renumber
+from prplugin.graph import factorize as graph_factorize
+from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -47,8 +47,8 @@ def columns_of(kind, where, m=3000):
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_ids_of_every_type(kind, where, threads, monkeypatch):
     columns = columns_of(kind, where)
-    codes, ids = renumber(columns)
-    found, found_ids = factorize.number(columns, threads)
+    codes, ids = factorize_ids(columns)
+    found, found_ids = factorize.factorize_ids(columns, threads)
     assert (found_ids.dtype, found_ids.tolist()) == (ids.dtype, ids.tolist())
     for ours, theirs in zip(found, codes, strict=True):
         assert ours.dtype == theirs.dtype
@@ -75,12 +75,12 @@ def test_grouped_is_a_stable_sort(n, weighted, threads):
     weights = random.random(4000) if weighted else None
     order = np.argsort(rows, kind="stable")
     for dtype, low in (("int32", 0), ("int64", 0), ("int64", -(2**63)), ("int64", 2**63 - 1 - n)):
-        ends = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
-        offsets, indices, by_row = group.grouped(*ends, weights, n, threads, low)
+        endpoints = [end.astype(dtype) + np.int64(low).astype(dtype) for end in (rows, columns)]
+        offsets, indices, sorted_weights = group.grouped(*endpoints, weights, n, threads, low)
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
-        assert weights is None or (by_row == weights[order]).all()
-        assert (group.counted(ends[0], n, threads, low) == np.diff(offsets)).all()
+        assert weights is None or (sorted_weights == weights[order]).all()
+        assert (group.counted(endpoints[0], n, threads, low) == np.diff(offsets)).all()
 
 
 def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):
@@ -88,7 +88,7 @@ def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):
     monkeypatch.setattr(factorize, "LEAST_BITS", 3)
     monkeypatch.setattr(factorize, "VALUES_A_SLOT", 10**9)
     ids = np.random.default_rng(1).permutation(20_000) * 2**40
-    codes, found = factorize.number([ids, ids[::-1]], threads)
+    codes, found = factorize.factorize_ids([ids, ids[::-1]], threads)
     assert found.tolist() == sorted(ids.tolist())
     assert (found[codes[0]] == ids).all()
     assert (found[codes[1]] == ids[::-1]).all()
@@ -101,12 +101,12 @@ def test_ids_in_a_column_of_a_matrix(threads, monkeypatch):
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
 
 
-@pytest.mark.parametrize("factor", [renumbering.GOLDEN, np.uint64(2**60), np.uint64(0)])
+@pytest.mark.parametrize("factor", [graph_factorize.GOLDEN, np.uint64(2**60), np.uint64(0)])
 def test_ids_that_share_a_hash_are_told_apart(factor, monkeypatch):
     columns = columns_of("int64", "anywhere")
     known, codes = np.unique(np.concatenate(columns), return_inverse=True)
-    monkeypatch.setattr(renumbering, "GOLDEN", factor)
-    found, ids = renumber(columns)
+    monkeypatch.setattr(graph_factorize, "GOLDEN", factor)
+    found, ids = factorize_ids(columns)
     assert ids.tolist() == known.tolist()
     assert np.concatenate(found).tolist() == codes.tolist()
 
@@ -164,7 +164,7 @@ class TestObjects:
         ],
         ids=["text", "odd text", "surrogates", "bytes", "integers", "tuples"],
     )
-    def test_large_columns_are_numbered_as_small_ones(self, name, shared, monkeypatch):
+    def test_large_columns_are_factorized_as_small_ones(self, name, shared, monkeypatch):
         random = np.random.default_rng(5)
         names = [name(number) for number in range(50)]
         picked = {end: random.integers(0, 50, 999) for end in ("src", "dst")}

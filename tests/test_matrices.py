@@ -281,8 +281,8 @@ class TestCuGraph:
         if reason := rapids.missing("cugraph"):
             pytest.skip(reason)
         random = np.random.default_rng(3)
-        ends = random.integers(0, 40, (2, 200))
-        edges = pd.DataFrame({"src": ends[0] * 3 + 5, "dst": ends[1] * 3 + 5, "w": 1 + random.random(200)})
+        endpoints = random.integers(0, 40, (2, 200))
+        edges = pd.DataFrame({"src": endpoints[0] * 3 + 5, "dst": endpoints[1] * 3 + 5, "w": 1 + random.random(200)})
         source, destination = "src", "dst"
         if ids == "strings":
             edges = edges.astype({"src": str, "dst": str})
@@ -305,13 +305,13 @@ class TestCuGraph:
     @pytest.mark.parametrize("transposed", [True, False])
     @pytest.mark.parametrize("ranked_before", [True, False])
     @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 3.0, 4.0], [1, 2, 3, 4]])
-    @pytest.mark.parametrize("ends", [([5, 6, 6, 7], [6, 7, 5, 5]), ([5, 6, 6, 7], [6, 5, 7, 6])])
-    def test_edges_keep_their_direction(self, transposed, ranked_before, weights, ends):
+    @pytest.mark.parametrize("endpoints", [([5, 6, 6, 7], [6, 7, 5, 5]), ([5, 6, 6, 7], [6, 5, 7, 6])])
+    def test_edges_keep_their_direction(self, transposed, ranked_before, weights, endpoints):
         from conformance import rapids
 
         if reason := rapids.missing("cugraph"):
             pytest.skip(reason)
-        edges = pd.DataFrame({"src": ends[0], "dst": ends[1]} | ({} if weights is None else {"w": weights}))
+        edges = pd.DataFrame({"src": endpoints[0], "dst": endpoints[1]} | ({} if weights is None else {"w": weights}))
         weight = None if weights is None else "w"
         with rapids.quietly():
             theirs = rapids.module("cugraph").Graph(directed=True)

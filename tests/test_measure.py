@@ -47,7 +47,7 @@ class Racer:
     steps: int = 0
     plans: list = field(default_factory=list)
 
-    def unfit(self, adjacency, machine):
+    def unavailable_reason(self, adjacency, machine):
         return self.reason
 
     def cost(self, adjacency, machine):
@@ -204,16 +204,16 @@ def test_where_all_fail_the_first_reason_is_given(race):
         EDGES.pagerank(method="measured")
 
 
-def test_the_unfit_are_not_timed(race):
+def test_unavailable_methods_are_not_timed(race):
     methods = race(
-        unfit={"layout": 0.0, "step": 0.0, "reason": "it is resting"},
+        unavailable={"layout": 0.0, "step": 0.0, "reason": "it is resting"},
         one={"layout": 0.0, "step": 1.0},
         other={"layout": 0.0, "step": 0.5},
     )
     assert prplugin.Graph(EDGES).rank(method="measured").method == "other"
-    assert methods.unfit.prepared == 0
+    assert methods.unavailable.prepared == 0
     methods.one.reason = methods.other.reason = "so is this"
-    with pytest.raises(MethodUnavailableError, match=r"unfit: it is resting; one: so is this; other: so is this"):
+    with pytest.raises(MethodUnavailableError, match=r"unavailable: it is resting; one: so is this; other: so is this"):
         EDGES.pagerank(method="measured")
 
 
@@ -255,7 +255,7 @@ def test_of_the_real_methods_it_takes_one():
     assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "numba"
 
 
-def test_large_graphs_time_both_methods_of_the_processor(monkeypatch):
+def test_large_graphs_time_both_methods_of_the_cpu(monkeypatch):
     timings = {}
     monkeypatch.setattr(
         measured, "timed", lambda method, *_: timings.setdefault(method.name, measured.Timing(0.0, 1.0))

@@ -26,38 +26,38 @@ def adjacency_of(*, weighted):
     return prplugin.Graph(edges, weight="w" if weighted else None)._graph.adjacency
 
 
-def test_out_weights_are_the_same_to_the_bit_on_both_sides(monkeypatch):
+def test_out_weights_are_the_same_to_the_bit_on_host_and_device(monkeypatch):
     """Added up in another order, these are past the range of float64, and all shares of the vertex 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
         assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
     here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
-    monkeypatch.setattr(graphs, "moved", lambda array, place: array.copy())
-    monkeypatch.setattr(graphs, "settle", lambda place: None)
+    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())
+    monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     there = here.on("device")
     assert there is not here
     assert there.out_weight.tobytes() == here.out_weight.tobytes()
-    assert there.out_weight_chain == here.out_weight_chain
+    assert there.out_weight_depth == here.out_weight_depth
 
 
 def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
     here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
     assert isinstance(here.edges, GroupedEdges)
-    monkeypatch.setattr(here.edges, "_by_row", lambda: pytest.fail("numbered anew"))
-    monkeypatch.setattr(graphs, "moved", lambda array, place: None if array is None else array.copy())
-    monkeypatch.setattr(graphs, "settle", lambda place: None)
+    monkeypatch.setattr(here.edges, "_edge_list", lambda: pytest.fail("numbered anew"))
+    monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
+    monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
     there = here.on("device")
     assert there.csc.offsets.dtype == np.int32
     assert there.csc.offsets.tolist() == here.csc.offsets.tolist() == [0, 2, 3, 3, 4]
     assert there.csc.indices.tolist() == here.csc.indices.tolist() == [1, 2, 0, 1]
-    assert (there.out_weight.tolist(), there.out_weight_chain) == (here.out_weight.tolist(), 0)
+    assert (there.out_weight.tolist(), there.out_weight_depth) == (here.out_weight.tolist(), 0)
     assert (there.edges.source.tolist(), there.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
 
 
 def test_the_dense_method_counts_the_product_with_a_count_of_edges():
-    """The other rounding of an unweighted term is in `StepChain.edge`, as for every method."""
-    assert DensePull(adjacency_of(weighted=False), 256).chain == gpu_pull.ROW_CHAIN + 1
+    """The other rounding of an unweighted term is in `StepRounding.edge`, as for every method."""
+    assert DensePull(adjacency_of(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
 
 
 def test_the_edges_of_the_edge_method_go_with_it():

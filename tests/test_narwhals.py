@@ -94,11 +94,11 @@ SOURCES, TARGETS = [3, 0, 3, 2], [1, 3, 0, 1]
 
 
 def edges_of(ids, **columns):
-    ends = {
+    endpoints = {
         name: pa.chunked_array([ids.slice(place, 1) for place in rows])
         for name, rows in (("src", SOURCES), ("dst", TARGETS))
     }
-    return pa.table({**ends, **columns}).combine_chunks()
+    return pa.table({**endpoints, **columns}).combine_chunks()
 
 
 DAYS = [datetime.date(2026, 1, 1), datetime.date(2024, 2, 29), datetime.date(2025, 3, 1), datetime.date(1969, 7, 20)]
@@ -255,12 +255,12 @@ def test_options(library, name):
 
 def test_vertices_of_several_columns(library):
     table = pa.table({"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2]})
-    ends, more = (["ns", "from"], ["to_ns", "to"]), pa.table({"from": [9], "ns": ["z"]})
+    endpoints, more = (["ns", "from"], ["to_ns", "to"]), pa.table({"from": [9], "ns": ["z"]})
     held = library.hold(table)
     if not isinstance(held, pa.RecordBatchReader):  # which can be read once
-        assert_same(prplugin.pagerank(held, *ends), reference(table, *ends), library.result)
-    graph = prplugin.Graph(library.hold(table), *ends, vertices=library.hold(more))
-    expected = prplugin.Graph(table.to_pandas(types_mapper=pd.ArrowDtype), *ends, vertices=[("z", 9)])
+        assert_same(prplugin.pagerank(held, *endpoints), reference(table, *endpoints), library.result)
+    graph = prplugin.Graph(library.hold(table), *endpoints, vertices=library.hold(more))
+    expected = prplugin.Graph(table.to_pandas(types_mapper=pd.ArrowDtype), *endpoints, vertices=[("z", 9)])
     assert_same(graph.rank().frame, expected.rank().frame, library.result)
     values = pa.table({"ns": ["z", "x"], "from": [9, 2], "values": [1, 3]})
     ours = graph.rank(personalization=library.hold(values)).frame

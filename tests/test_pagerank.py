@@ -45,13 +45,13 @@ def test_the_method_of_a_frame_is_the_function():
 
 
 def test_graph_and_rank_share_the_defaults_of_pagerank():
-    whole = inspect.signature(prplugin.pagerank).parameters
+    full = inspect.signature(prplugin.pagerank).parameters
     parts = {
         **inspect.signature(prplugin.Graph).parameters,
         **inspect.signature(prplugin.Graph.rank).parameters,
     }
     del parts["self"]
-    assert {name: p.default for name, p in whole.items()} == {name: p.default for name, p in parts.items()}
+    assert {name: p.default for name, p in full.items()} == {name: p.default for name, p in parts.items()}
 
 
 def test_a_subclass_of_frame_is_a_frame():
@@ -241,9 +241,9 @@ def test_scale_and_dtype(method):
 
 class TestTop:
     def test_highest_first(self):
-        whole = EDGES.pagerank()
+        full = EDGES.pagerank()
         top = EDGES.pagerank(top=3)
-        assert top["vertex"].tolist() == whole.sort_values("pagerank", ascending=False)["vertex"].tolist()[:3]
+        assert top["vertex"].tolist() == full.sort_values("pagerank", ascending=False)["vertex"].tolist()[:3]
         assert top.index.tolist() == [0, 1, 2]
 
     def test_more_than_there_are(self):

@@ -152,7 +152,7 @@ def stubbed(monkeypatch):
     monkeypatch.setattr(sides, "require_gpu", lambda: None)
     monkeypatch.setattr(sides, "prepared", lambda name, adjacency, **options: options)
     monkeypatch.setattr(sides, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))])
-    monkeypatch.setattr(graphs, "place", lambda: "host")
+    monkeypatch.setattr(graphs, "memory_space", lambda: "host")
 
 
 def rows_of(parts):
@@ -192,7 +192,7 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
     monkeypatch.setattr(wu, "_on_the_gpu", lambda make, adjacency: [1e-3, 2e-3])
     monkeypatch.setattr(wu, "DATASETS", wu.DATASETS[:3])
     monkeypatch.setattr(wu, "_generated", lambda n, m, instead="": graphs.generated(
-        f"web{instead}", n // 100, m // 100, lambda place: uniform(n // 100, m // 100)
+        f"web{instead}", n // 100, m // 100, lambda memory_space: uniform(n // 100, m // 100)
     ))  # fmt: skip
     results = rows_of(wu.parts(None, quick=False))
     first = next(line for line in results if line["table"] == wu.ROUND)
@@ -316,7 +316,7 @@ def test_the_users_graph_is_taken_instead_of_a_generated_one(tmp_path):
 
 
 def test_a_graph_that_does_not_fit_is_a_row_that_says_so(monkeypatch):
-    monkeypatch.setattr(memory, "bytes_available", lambda place: 10**9)
+    monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
     [line] = kim._ten(kim._uniform(8_000_000, 10))
     assert "needs about 8.8 GB" in line["note"]
     assert line["what"] == ""

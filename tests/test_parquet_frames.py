@@ -81,9 +81,11 @@ def test_more_vertices_and_several_columns(tmp_path):
     table = pq.read_table(path)
     for arguments in ({"vertices": [5, 10**12, 7]}, {"personalization": {int(frame["dst"][3]): 1.0}}):
         assert_same(prplugin.pagerank(path, tol=1e-11, **arguments), prplugin.pagerank(table, tol=1e-11, **arguments))
-    ends = (["bank", "src"], ["to", "dst"])
+    endpoints = (["bank", "src"], ["to", "dst"])
     assert_same(
-        prplugin.pagerank(path, *ends, tol=1e-11), prplugin.pagerank(table, *ends, tol=1e-11), names=("bank", "src")
+        prplugin.pagerank(path, *endpoints, tol=1e-11),
+        prplugin.pagerank(table, *endpoints, tol=1e-11),
+        names=("bank", "src"),
     )
 
 
@@ -150,48 +152,52 @@ def written(folder: Path, *tables: pa.Table) -> Path:
     return folder
 
 
-def ends(kind: pa.DataType, *ids: object) -> pa.Table:
+def endpoints(kind: pa.DataType, *ids: object) -> pa.Table:
     """Two edges: from the first id to the second, from there to the third."""
     return pa.table({"src": pa.array(ids[:2], kind), "dst": pa.array(ids[1:], kind)})
 
 
 def test_weights_of_each_file_are_read_as_they_are(tmp_path):
-    edges = ends(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
+    edges = endpoints(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
     more = pa.table({"src": [1, 1, 2], "dst": [3, 1, 1], "w": [0.1, 1 / 3, 0.7]})
     folder = written(tmp_path, edges, more)
-    whole = pa.concat_tables([edges, more], promote_options="permissive")
+    combined = pa.concat_tables([edges, more], promote_options="permissive")
     ranks = prplugin.pagerank(folder, weight="w", tol=1e-12)["pagerank"].to_numpy()
-    exact = prplugin.pagerank(whole, weight="w", tol=1e-12)["pagerank"].to_numpy()
+    exact = prplugin.pagerank(combined, weight="w", tol=1e-12)["pagerank"].to_numpy()
     assert np.abs(ranks - exact).sum() <= 2e-12
     small = edges.set_column(2, "w", pa.array([1, 2], pa.int8()))
     large = more.set_column(2, "w", pa.array([300, 2, 1]))
     ranks = prplugin.pagerank(written(tmp_path, small, large), weight="w", tol=1e-12)
-    whole = pa.concat_tables([small, large], promote_options="permissive")
-    assert_same(ranks, prplugin.pagerank(whole, weight="w", tol=1e-12))
+    combined = pa.concat_tables([small, large], promote_options="permissive")
+    assert_same(ranks, prplugin.pagerank(combined, weight="w", tol=1e-12))
 
 
 UNIFIED = {
-    "integers": (ends(pa.int8(), 1, 2, 3), ends(pa.int64(), 1, 2000, 3), pa.int64()),
-    "unsigned beside signed": (ends(pa.int64(), 1, 2, 3), ends(pa.uint64(), 1, 2**63, 2**64 - 1), pa.uint64()),
-    "strings": (ends(pa.string(), "a", "b", "c"), ends(pa.large_string(), "a", "b", "d"), pa.large_string()),
-    "views": (ends(pa.string_view(), "a", "b", "c"), ends(pa.string(), "a", "b", "d"), pa.large_string()),
+    "integers": (endpoints(pa.int8(), 1, 2, 3), endpoints(pa.int64(), 1, 2000, 3), pa.int64()),
+    "unsigned beside signed": (
+        endpoints(pa.int64(), 1, 2, 3),
+        endpoints(pa.uint64(), 1, 2**63, 2**64 - 1),
+        pa.uint64(),
+    ),
+    "strings": (endpoints(pa.string(), "a", "b", "c"), endpoints(pa.large_string(), "a", "b", "d"), pa.large_string()),
+    "views": (endpoints(pa.string_view(), "a", "b", "c"), endpoints(pa.string(), "a", "b", "d"), pa.large_string()),
     "dictionaries": (
-        ends(pa.string(), "a", "b", "c"),
+        endpoints(pa.string(), "a", "b", "c"),
         pa.table({name: pa.array(["a", "d"]).dictionary_encode() for name in ("src", "dst")}),
         pa.string(),
     ),
-    "units": (ends(pa.timestamp("ms"), 0, 1, 2), ends(pa.timestamp("ns"), 0, 10**6, 7), pa.timestamp("ns")),
+    "units": (endpoints(pa.timestamp("ms"), 0, 1, 2), endpoints(pa.timestamp("ns"), 0, 10**6, 7), pa.timestamp("ns")),
     "time zones": (
-        ends(pa.timestamp("us", "UTC"), 0, 1, 2),
-        ends(pa.timestamp("us", "Europe/Berlin"), 0, 1, 7),
+        endpoints(pa.timestamp("us", "UTC"), 0, 1, 2),
+        endpoints(pa.timestamp("us", "Europe/Berlin"), 0, 1, 7),
         pa.timestamp("us", "UTC"),
     ),
     "decimals": (
-        ends(pa.decimal128(9, 2), 1, 2, 3),
-        ends(pa.decimal128(20, 4), 1, 2, Decimal("0.0001")),
+        endpoints(pa.decimal128(9, 2), 1, 2, 3),
+        endpoints(pa.decimal128(20, 4), 1, 2, Decimal("0.0001")),
         pa.decimal128(20, 4),
     ),
-    "no rows": (ends(pa.string(), "a", "b", "c").slice(0, 0), ends(pa.int32(), 1, 2, 3), pa.int32()),
+    "no rows": (endpoints(pa.string(), "a", "b", "c").slice(0, 0), endpoints(pa.int32(), 1, 2, 3), pa.int32()),
 }
 
 
@@ -222,17 +228,17 @@ def test_integers_of_two_types_in_vertices_of_several_columns(tmp_path):
 @pytest.mark.parametrize(
     ("second", "kinds"),
     [
-        (ends(pa.string(), "007", "7", "8"), ("int64", "string")),
-        (ends(pa.bool_(), True, False, True), ("int64", "bool")),
-        (ends(pa.float64(), 1.0, 2.0, 3.0), ("int64", "double")),
-        (ends(pa.timestamp("us"), 1, 2, 3), ("int64", "timestamp[us]")),
-        (ends(pa.date32(), 1, 2, 3), ("int64", "date32[day]")),
-        (ends(pa.binary(), b"1", b"2", b"3"), ("int64", "binary")),
+        (endpoints(pa.string(), "007", "7", "8"), ("int64", "string")),
+        (endpoints(pa.bool_(), True, False, True), ("int64", "bool")),
+        (endpoints(pa.float64(), 1.0, 2.0, 3.0), ("int64", "double")),
+        (endpoints(pa.timestamp("us"), 1, 2, 3), ("int64", "timestamp[us]")),
+        (endpoints(pa.date32(), 1, 2, 3), ("int64", "date32[day]")),
+        (endpoints(pa.binary(), b"1", b"2", b"3"), ("int64", "binary")),
     ],
     ids=lambda value: str(value[1]) if isinstance(value, tuple) else "",
 )
 def test_files_of_two_kinds_are_refused_by_name(tmp_path, second, kinds):
-    folder = written(tmp_path, ends(pa.int64(), 1, 2, 3), second)
+    folder = written(tmp_path, endpoints(pa.int64(), 1, 2, 3), second)
     with pytest.raises(prplugin.InvalidEdgesError) as raised:
         prplugin.pagerank(folder)
     for number, kind in enumerate(kinds):
@@ -240,7 +246,7 @@ def test_files_of_two_kinds_are_refused_by_name(tmp_path, second, kinds):
 
 
 def test_files_that_do_not_go_together(tmp_path):
-    edges = ends(pa.int64(), 1, 2, 3)
+    edges = endpoints(pa.int64(), 1, 2, 3)
     with pytest.raises(prplugin.ColumnNotFoundError, match=r"no column 'dst' in file '.*1\.parquet'.* are 'src'"):
         prplugin.pagerank(written(tmp_path, edges, edges.select(["src"])))
     twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["src", "dst", "src"])
@@ -249,18 +255,18 @@ def test_files_that_do_not_go_together(tmp_path):
     weighted = [edges.append_column("w", pa.array(weights)) for weights in ([1.0, 2.0], ["a", "b"])]
     with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*0\.parquet' \(double\) .*1\.parquet' \(string\)"):
         prplugin.pagerank(written(tmp_path, *weighted), weight="w")
-    far = ends(pa.timestamp("ms"), 2**45, 1, 2)
+    far = endpoints(pa.timestamp("ms"), 2**45, 1, 2)
     with pytest.raises(
         prplugin.InvalidEdgesError, match=r"0\.parquet' \(timestamp\[ms\]\) holds values that timestamp\[ns\]"
     ):
-        prplugin.pagerank(written(tmp_path, far, ends(pa.timestamp("ns"), 1, 2, 3)))
-    signed, unsigned = ends(pa.int64(), -1, 2, 3), ends(pa.uint64(), 1, 2**63, 3)
+        prplugin.pagerank(written(tmp_path, far, endpoints(pa.timestamp("ns"), 1, 2, 3)))
+    signed, unsigned = endpoints(pa.int64(), -1, 2, 3), endpoints(pa.uint64(), 1, 2**63, 3)
     with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
         prplugin.pagerank(written(tmp_path, signed, unsigned))
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
-    edges = ends(pa.int64(), 1, 2, 3)
+    edges = endpoints(pa.int64(), 1, 2, 3)
     with pytest.raises(prplugin.InvalidEdgesError, match="a folder in which there is no Parquet file"):
         prplugin.pagerank(tmp_path)
     written(tmp_path, edges, edges)
@@ -281,7 +287,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 
 
 def test_datasets_that_are_not_their_files(tmp_path):
-    dataset = ds.dataset(written(tmp_path, ends(pa.int64(), 1, 2, 3)))
+    dataset = ds.dataset(written(tmp_path, endpoints(pa.int64(), 1, 2, 3)))
     with pytest.raises(prplugin.InvalidEdgesError, match=r"has a filter.*dataset\.to_table\(\)"):
         prplugin.pagerank(dataset.filter(ds.field("src") > 1))
     schema = pa.schema({"src": pa.string(), "dst": pa.string()})
@@ -293,7 +299,7 @@ def test_datasets_that_are_not_their_files(tmp_path):
 
 
 def test_nanoseconds_tell_times_of_day_apart(tmp_path):
-    folder = written(tmp_path, ends(pa.time64("ns"), 1, 2, 3))
+    folder = written(tmp_path, endpoints(pa.time64("ns"), 1, 2, 3))
     assert prplugin.pagerank(folder)["vertex"].cast(pa.int64()).to_pylist() == [1, 2, 3]
 
 
@@ -311,8 +317,8 @@ def test_names_of_folders_are_columns(tmp_path):
 @pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
 def test_columns_of_files_go_before_names_of_folders(tmp_path, kind):
     (tmp_path / "src=1").mkdir()
-    pq.write_table(ends(kind, 1, 2, 3), tmp_path / "src=1" / "part.parquet")
-    assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(ends(kind, 1, 2, 3), tol=1e-12))
+    pq.write_table(endpoints(kind, 1, 2, 3), tmp_path / "src=1" / "part.parquet")
+    assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(endpoints(kind, 1, 2, 3), tol=1e-12))
 
 
 def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):

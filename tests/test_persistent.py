@@ -16,7 +16,7 @@ import prplugin
 from prplugin.graph.problem import Problem
 from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
-from prplugin.numerics.rounding import StepChain
+from prplugin.numerics.rounding import StepRounding
 from prplugin.solver.certificate import Certificate
 
 PERSISTENT = [param("persistent")]
@@ -24,16 +24,16 @@ ALPHA = 0.85
 
 
 def test_a_change_that_is_asked_for_meets_the_bound():
-    chain = StepChain(row=40, edge=2, dangling=5, vectors=2, norm=6)
+    rounding = StepRounding(row=40, edge=2, dangling=5, vectors=2, norm=6)
     for alpha in (0.01, 0.5, 0.85, 0.999):
         for dtype in ("float64", "float32"):
-            certificate = Certificate(alpha, 1000, 10_000, chain, dtype, 1)
+            certificate = Certificate(alpha, 1000, 10_000, rounding, dtype, 1)
             for tol in (certificate.provable, 1e-3, 1.0):
                 assert certificate.of_step(certificate.change_for(tol) * (1 - 1e-9)) <= tol
                 assert certificate.of_step(certificate.change_for(tol) * (1 + 1e-6)) > min(tol, 1 - 1e-9)
-    assert Certificate(0.0, 9, 9, chain, "float64", 1).change_for(1e-9) == math.inf
+    assert Certificate(0.0, 9, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
     beyond = Certificate(
-        1 - 1e-9, 9, 9, StepChain(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
+        1 - 1e-9, 9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
     )
     assert beyond.change_for(1e-3) < 0
 

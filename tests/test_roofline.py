@@ -43,9 +43,9 @@ def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
 
 def test_parameters_are_those_of_the_source():
     assert traffic.parameters("gpu/grouped.cu") == {
-        "mark_ends": ("range", "begins", "outs", "bits"),
+        "mark_endpoints": ("range", "begins", "outs", "bits"),
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
-        "renumber": ("m", "ends", "marks"),
+        "compact_codes": ("m", "codes", "marks"),
     }  # fmt: skip
     assert len(traffic.parameters("methods/persistent.cu")["persist"]) == 39
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
@@ -59,15 +59,15 @@ def arrays(**of):
 ROW_OFFSETS = np.array([0, 2, 2, 5, 9], np.int32)
 PULL = {
     **arrays(sources=(9, "i4"), contributions=(4, "f4"), pulled=(4, "f8")),
-    "rows": None, "shares": None, "begins": ROW_OFFSETS[:-1], "ends": ROW_OFFSETS[1:], "first": 0, "last": 4,
+    "rows": None, "normalized_weights": None, "begins": ROW_OFFSETS[:-1], "ends": ROW_OFFSETS[1:], "first": 0, "last": 4,
 }  # fmt: skip
 SORT = {
     **arrays(keys=(10, "i4"), values=(10, "i8"), keys_out=(10, "i4"), values_out=(10, "i4"), states=(256, "u4"), next_states=(256, "u4")),
     "weights": 0, "weights_out": 0,
 }  # fmt: skip
 PERSIST = {
-    **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), outflow=(10, "f8")),
-    **arrays(**{"ranks": (10, "f8"), "from": (10, "f4"), "to": (10, "f4")}), "shares": None,
+    **arrays(cuts=(3, "i4"), offsets=(11, "i4"), sources=(50, "i4"), target=(1, "f8"), teleport=(1, "f8"), inverse_out_weight=(10, "f8")),
+    **arrays(**{"ranks": (10, "f8"), "from": (10, "f4"), "to": (10, "f4")}), "normalized_weights": None,
 }  # fmt: skip
 PROPAGATE = {
     **PERSIST,
@@ -81,11 +81,11 @@ PROPAGATE = {
         ("node.node_pull", PULL, 9 * 4 + 5 * 4 + 4 * 4 + 4 * 8),
         ("node.node_pull", {**PULL, "first": 2, "last": 4}, 7 * 4 + 3 * 4 + 4 * 4 + 2 * 8),
         ("warp.warp_pull", {**PULL, "rows": np.zeros(4, "i4"), "first": 0, "last": 2}, 2 * 4 + 2 * 12 + 4 * 4 + 2 * 8),
-        ("block.block_pull", {**PULL, "shares": np.zeros(9, "f4")}, 9 * 8 + 5 * 4 + 4 * 4 + 4 * 8),
+        ("block.block_pull", {**PULL, "normalized_weights": np.zeros(9, "f4")}, 9 * 8 + 5 * 4 + 4 * 4 + 4 * 8),
         ("sort.sort_pass", SORT, 10 * (4 + 8 + 4 + 4) + 2 * 256 * 4),
         ("sort.sort_pass", {**SORT, "values": 0}, 10 * (4 + 4 + 4) + 2 * 256 * 4),
         ("persistent.persist", PERSIST, 50 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * (8 + 8 + 8 + 4 + 4)),
-        ("persistent.persist", {**PERSIST, "shares": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
+        ("persistent.persist", {**PERSIST, "normalized_weights": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
         (
             "propagation_blocking.propagate",  # a value an edge is written and read
             PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 3 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32,

@@ -146,11 +146,11 @@ def test_where_rounding_keeps_steps_from_coming_to_rest_the_least_is_proved_all_
 
 def test_start_scale_type_and_top():
     graph, options = graph_of(), {"scale": "n", "nstart": {3: 1}, "dtype": "float32"}
-    whole = graph.rank(seeds=[4, 9, 1], **options)
-    np.testing.assert_allclose(whole.ranks.sum(axis=1, dtype=np.float64), graph.number_of_vertices, rtol=1e-5)
+    full = graph.rank(seeds=[4, 9, 1], **options)
+    np.testing.assert_allclose(full.ranks.sum(axis=1, dtype=np.float64), graph.number_of_vertices, rtol=1e-5)
     top = graph.rank(seeds=[4, 9, 1], top=5, **options)
     assert top.ranks.shape == top.rows.shape == (3, 5)
-    for row, ranks, rows in zip(whole.ranks, top.ranks, top.rows, strict=True):
+    for row, ranks, rows in zip(full.ranks, top.ranks, top.rows, strict=True):
         assert rows.tolist() == highest(row, 5).tolist()
         assert ranks.tolist() == row[rows].tolist()
 

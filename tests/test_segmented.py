@@ -233,7 +233,7 @@ def test_bad_options_are_found_before_anything_is_done(options, message):
 
 
 def test_auto_never_takes_it():
-    assert methods()["segmented"].varies
+    assert methods()["segmented"].nondeterministic
 
 
 # --- the host's sums ----------------------------------------------------------------------------------------------

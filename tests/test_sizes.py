@@ -8,9 +8,9 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.pull_kernels import pull_chain
+from prplugin.cpu.pull_kernels import pull_depth
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.solver.certificate import Certificate
 from prplugin.types.edges import index_dtype
 
@@ -56,14 +56,26 @@ def test_64_bit_positions_give_the_same_ranks(monkeypatch, method, weight, direc
 def test_the_bound_stays_small_on_paper():
     # The graph of the web: 100 billion edges, a page with a billion links, every chain as long as it can be.
     n, m, hub = 2**33, 10**11, 10**9
-    steps = StepChain(row=pull_chain(hub), edge=1, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
+    steps = StepRounding(
+        row=pull_depth(hub),
+        edge=1,
+        dangling=rounding_depth(n),
+        vectors=rounding_depth(n) + 2,
+        norm=rounding_depth(n) + 1,
+    )
     assert Certificate(0.85, n, m, steps, "float64", 1).provable < 2e-11
 
 
 @pytest.mark.parametrize("n", [10_000_000])
 def test_the_promised_tolerances_can_be_proved_on_ten_million_vertices(n):
     # A star: every edge ends in one vertex. Weighted, so that shares carry roundings as well.
-    for row in (chain(n), pull_chain(n)):
-        steps = StepChain(row=row, edge=chain(n) + 4, dangling=chain(n), vectors=chain(n) + 2, norm=chain(n) + 1)
+    for row in (rounding_depth(n), pull_depth(n)):
+        steps = StepRounding(
+            row=row,
+            edge=rounding_depth(n) + 4,
+            dangling=rounding_depth(n),
+            vectors=rounding_depth(n) + 2,
+            norm=rounding_depth(n) + 1,
+        )
         assert Certificate(0.85, n, 10 * n, steps, "float64", 1).provable < 1e-11 / 3
         assert Certificate(0.99, n, 10 * n, steps, "float64", "n").provable < 1e-9 / 10

@@ -155,11 +155,11 @@ class Rounded(HostStep):
 
     def __init__(self, problem):
         self._problem, self._dtype, self.begun = problem, "float64", []
-        self.chain = self._exact = method.prepare(problem, this_machine()).chain
+        self.rounding = self._exact = method.prepare(problem, this_machine()).rounding
 
     def contribute_in(self, dtype):
         self._dtype = dtype
-        self.chain = replace(self._exact, single=int(dtype == "float32"))
+        self.rounding = replace(self._exact, single=int(dtype == "float32"))
 
     def start(self, ranks):
         self._ranks = np.full(self._problem.adjacency.n, ranks) if isinstance(ranks, float) else ranks.copy()
@@ -192,7 +192,7 @@ GRAPHS = {
 def run(name, **options):
     adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
     step = Rounded(Problem(adjacency, options.alpha))
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *state: seen.append(state))

@@ -211,7 +211,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("reordered", [False, True])
 @pytest.mark.parametrize("part", [1, 7, packing.PART])
-def test_shares_are_those_of_the_packed_edges(monkeypatch, part, reordered):
+def test_normalized_weights_are_those_of_the_packed_edges(monkeypatch, part, reordered):
     monkeypatch.setattr(packing, "PART", part)
     weights, sources = np.array([3.0, 1.0, 0.0, 5e-324, 2.0, 1.0]), np.array([2, 0, 1, 3, 0, 0], np.int32)
     rows = packing.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
@@ -219,10 +219,10 @@ def test_shares_are_those_of_the_packed_edges(monkeypatch, part, reordered):
     if reordered:
         rows = rows.by_out_degree(np.array([3, 2, 0, 1]))  # the order 0, 1, 3, 2
         out_weight = out_weight[rows.order]
-    shares = list(packing.shares(rows, out_weight, np.dtype(np.float32)))
-    assert all(array.dtype == np.float32 for array in shares)
+    normalized_weights = list(packing.normalized_weights(rows, out_weight, np.dtype(np.float32)))
+    assert all(array.dtype == np.float32 for array in normalized_weights)
     expected = [0.25, 0.0, 1.0, 0.5, 0.25, 1.0] if reordered else [0.25, 0.0, 1.0, 1.0, 0.5, 0.25]
-    assert np.concatenate(shares).tolist() == expected
+    assert np.concatenate(normalized_weights).tolist() == expected
 
 
 @pytest.mark.parametrize("counts", [[], [3, 4], [1] * 7, [7], [0, 7]])
@@ -255,10 +255,10 @@ def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
     monkeypatch.setattr(runtime, "bytes_free", lambda: 2**33)
     monkeypatch.setattr(runtime, "holds", lambda needed: needed <= 2**33)
     large = Counts(10**7, 2 * 10**10, weighted, "host")
-    assert streamed.unfit(large, this_machine()) is None
-    assert "bytes of GPU memory" in expanded.unfit(large, this_machine())
+    assert streamed.unavailable_reason(large, this_machine()) is None
+    assert "bytes of GPU memory" in expanded.unavailable_reason(large, this_machine())
     many = Counts(10**9, 10**10, weighted, "host")
-    assert "bytes of GPU memory" in streamed.unfit(many, this_machine())
+    assert "bytes of GPU memory" in streamed.unavailable_reason(many, this_machine())
 
 
 # --- streams ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from prplugin.cpu import compensated
 from prplugin.cpu import pull_kernels as kernels
 from prplugin.cpu.sums import GroupSums, depth_of, total
-from prplugin.numerics.rounding import FAN, chain
+from prplugin.numerics.rounding import FAN, rounding_depth
 
 U = Fraction(1, 2**53)
 
@@ -21,12 +21,12 @@ def exactly(terms):
     return sum((Fraction(float(term)) for term in terms), Fraction(0))
 
 
-def assert_within_chain(computed, terms, links):
+def assert_within_depth(computed, terms, links):
     exact = exactly(terms)
     assert abs(Fraction(float(computed)) - exact) <= links * U / (1 - links * U) * exact
 
 
-def longest_chain(sizes):
+def longest_path(sizes):
     """Count additions by adding counters instead of numbers: a sum's counter is its terms' greatest plus one."""
     depth = 0
     while sizes > 1:
@@ -36,16 +36,16 @@ def longest_chain(sizes):
 
 
 @pytest.mark.parametrize("terms", [0, 1, 2, 31, 32, 33, 1023, 1024, 1025, 32**3, 32**3 + 1, 10**7])
-def test_chain_is_the_longest_way_up_the_levels(terms):
-    assert chain(terms) == longest_chain(terms)
-    assert chain(terms) <= chain(terms + 1)
+def test_rounding_depth_is_the_longest_path_up_the_levels(terms):
+    assert rounding_depth(terms) == longest_path(terms)
+    assert rounding_depth(terms) <= rounding_depth(terms + 1)
 
 
 @given(size=st.integers(0, 5000), seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_total(size, seed):
     terms = np.random.default_rng(seed).pareto(0.3, size).clip(max=1e200)
-    assert_within_chain(total(terms), terms, chain(size))
+    assert_within_depth(total(terms), terms, rounding_depth(size))
 
 
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 32, 33, 64, 65, 500, 1024, 1025, 3000]), max_size=6)
@@ -72,8 +72,8 @@ def test_row_sums_of_both_methods(fan, lengths, seed):
         )  # fmt: skip
     for row, length in enumerate(lengths):
         part = terms[offsets[row] : offsets[row + 1]]
-        assert_within_chain(sums[row], part, depth_of(length))
-        assert_within_chain(pulled[row], part, kernels.pull_chain(length) if fan >= kernels.fan_for(length) else length)
+        assert_within_depth(sums[row], part, depth_of(length))
+        assert_within_depth(pulled[row], part, kernels.pull_depth(length) if fan >= kernels.fan_for(length) else length)
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
@@ -99,13 +99,13 @@ def test_sums_of_groups_have_the_same_bits_in_any_order_of_the_groups_and_in_the
 
 
 @pytest.mark.parametrize("in_degree", [0, 1, 32, 33, 1024, 1025, 32**3, 32**3 + 1, 10**6, 10**9])
-def test_the_chains_of_the_kernel(in_degree):
+def test_the_rounding_depth_of_the_kernel(in_degree):
     """Follow its loops with counters for numbers: how often is a term added before the sum is whole?"""
     fan = kernels.fan_for(in_degree)
     assert fan == 32 or (fan - 1) ** 3 < in_degree <= fan**3
     groups = -(-in_degree // fan)
     wide = -(-groups // fan)
-    assert min(in_degree, fan) + min(groups, fan) + wide <= kernels.pull_chain(in_degree) <= 3 * fan + 2
+    assert min(in_degree, fan) + min(groups, fan) + wide <= kernels.pull_depth(in_degree) <= 3 * fan + 2
 
 
 @given(size=st.integers(0, 3000), seed=st.integers(0, 2**32 - 1))
@@ -116,7 +116,7 @@ def test_compensated_sums(size, seed):
     terms = random.pareto(0.3, size).clip(max=1e200)
     sums, links = compensated.compensated_sums(groups, terms, 4)
     for group in range(4):
-        assert_within_chain(sums[group], terms[groups == group], links)
+        assert_within_depth(sums[group], terms[groups == group], links)
     assert sums[3] == 0
 
 
@@ -126,6 +126,9 @@ def test_the_kernels_grouping_is_as_deep_as_it_says():
     terms = np.full(size, 2.0**-53)
     terms[0] = 1.0
     assert abs(exactly(terms) - 1) > 1000 * U
-    for links, computed in ((chain(size), total(terms)), (depth_of(size), GroupSums(np.zeros(size, int), 1)(terms)[0])):
-        assert_within_chain(computed, terms, links)
+    for links, computed in (
+        (rounding_depth(size), total(terms)),
+        (depth_of(size), GroupSums(np.zeros(size, int), 1)(terms)[0]),
+    ):
+        assert_within_depth(computed, terms, links)
     assert float(np.add.accumulate(terms)[-1]) == 1.0

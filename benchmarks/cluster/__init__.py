@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "PACKAGES", "TABLES", "end", "figure", "parts", "summary"]
 
-WHOLE, STEP = "Frame to ranks", "An iteration"
+FRAME_TO_RANKS, STEP = "Frame to ranks", "An iteration"
 
 TABLES = {
-    WHOLE: (
+    FRAME_TO_RANKS: (
         "graph", "workers", "edges", "cuGraph s", "ours s", "ratio", "method", "iterations", "tol", "cuGraph error",
         "our error", "our bound", "note",
     ),
@@ -81,7 +81,7 @@ def _of_graph(scale: int, count: int) -> Iterator[dict[str, Any]]:
     edges = workers.rmat(scale)
     about = {"graph": f"R-MAT {scale}", "workers": count}
     asked: dict[str, Callable[[Any], Iterable[dict[str, Any]]]] = {
-        WHOLE: lambda peer: _whole(about, workers, edges, scale, peer),
+        FRAME_TO_RANKS: lambda peer: _frame_to_ranks(about, workers, edges, scale, peer),
         STEP: lambda peer: _step(about, edges, peer),
     }
     for table, ask in asked.items():
@@ -96,33 +96,35 @@ def _alone(scale: int, count: int) -> Iterator[dict[str, Any]]:
     edges = _local.workers(count).rmat(scale)
     about = {"graph": f"R-MAT {scale}", "workers": count}
 
-    def whole() -> Iterator[dict[str, Any]]:
+    def frame_to_ranks() -> Iterator[dict[str, Any]]:
         (own,) = alternately(partial(_sides.ours, edges, 1e-6), runs=SLOW_RUNS)
-        yield _whole_row(about, edges, [], own.seconds, _sides.Graph(edges).rank(1e-6), 1e-6)
+        yield _frame_to_ranks_row(about, edges, [], own.seconds, _sides.Graph(edges).rank(1e-6), 1e-6)
 
-    yield from _or_why({**about, "table": WHOLE}, whole)
+    yield from _or_why({**about, "table": FRAME_TO_RANKS}, frame_to_ranks)
     yield from _or_why({**about, "table": STEP}, lambda: _step(about, edges, None))
 
 
-def _whole(about: dict[str, Any], workers: Workers, edges: Any, scale: int, peer: Any) -> Iterator[dict[str, Any]]:
+def _frame_to_ranks(
+    about: dict[str, Any], workers: Workers, edges: Any, scale: int, peer: Any
+) -> Iterator[dict[str, Any]]:
     exact = _sides.Reference(workers, scale)
-    their_error = None if peer is None else exact.distance(peer.whole(edges))
+    their_error = None if peer is None else exact.distance(peer.frame_to_ranks(edges))
     ranking, error, tol = _no_worse(_sides.Graph(edges), exact, their_error)
     sides: list[Callable[[], Any]] = [partial(_sides.ours, edges, tol)]
     if peer is not None:
-        sides.insert(0, partial(peer.whole, edges))
+        sides.insert(0, partial(peer.frame_to_ranks, edges))
     (first,) = alternately(lambda: [side() for side in sides], runs=1, warm=True)
     runs = SLOW_RUNS if first.median > SLOW else RUNS
     *theirs, own = alternately(*sides, runs=runs, warm=True, before=workers.tidy)
-    row = _whole_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
+    row = _frame_to_ranks_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
     yield {**row, "our error": error, "cuGraph error": "" if their_error is None else their_error}
 
 
-def _whole_row(
+def _frame_to_ranks_row(
     about: dict[str, Any], edges: Any, theirs: list[list[float]], own: list[float], ranking: Any, tol: float
 ) -> dict[str, Any]:
     return _row(
-        WHOLE,
+        FRAME_TO_RANKS,
         {
             **about,
             **_times("s", 1.0, theirs, own),
@@ -151,13 +153,13 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
     """Time an iteration of both, and what of ours is communication."""
     graph = _sides.Graph(edges)
     graph.rank(FINE)  # compiles
-    own, shares, sent = [], [], 0.0
+    own, fractions, sent = [], [], 0.0
     for _ in range(STEP_RUNS):
         short, long = graph.rank(ROUGH), graph.rank(FINE)
         more = long.iterations - short.iterations
         took, talked = (long.stages[what] - short.stages[what] for what in ("iterations", "communication"))
         own.append(took / more)
-        shares.append(talked / took)
+        fractions.append(talked / took)
         sent = (max(long.bytes_sent) - max(short.bytes_sent)) / more
     theirs = [] if peer is None else [peer.iteration(edges, STEPS, MORE, STEP_RUNS)]
     yield _row(
@@ -165,10 +167,10 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
         {
             **about,
             **_times("ms", 1e3, theirs, own),
-            "communication": statistics.median(shares),
+            "communication": statistics.median(fractions),
             "MB sent": sent / 1e6,
             "vertices": graph.n,
-            "shares of communication": shares,
+            "shares of communication": fractions,
         },
     )
 
@@ -197,13 +199,13 @@ def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]])
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Say how much faster more workers are, and what the model of docs/scaling.md makes of it."""
     steps = [row for row in results if row["table"] == STEP and row["ours ms"] != ""]
-    wholes = {
+    seconds = {
         (row["graph"], row["workers"]): row["ours s"]
         for row in results
-        if row["table"] == WHOLE and row["ours s"] != ""
+        if row["table"] == FRAME_TO_RANKS and row["ours s"] != ""
     }
     words = (
         "Strong scaling: how many times as fast as one worker, frame to ranks and an iteration. Predicted is one "
         "worker's iteration, divided among them, and what is sent at the rate that the largest graph was sent at."
     )
-    return words, _model.beside(steps, wholes)
+    return words, _model.beside(steps, seconds)

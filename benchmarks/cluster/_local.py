@@ -73,18 +73,18 @@ class Workers:
         """Make a graph on the workers, each its part, and give a frame of Dask that is there."""
         from distributed import wait
 
-        place = "device" if on_gpus() else "host"
+        memory_space = "device" if on_gpus() else "host"
         m, pieces = EDGE_FACTOR << scale, PARTITIONS * self.count
         bounds = [m * piece // pieces for piece in range(pieces + 1)]
         addresses = self.addresses
         made = [
             self.client.submit(
-                _part, scale, first, last, place, pure=False, workers=[addresses[nth // PARTITIONS]]
+                _part, scale, first, last, memory_space, pure=False, workers=[addresses[nth // PARTITIONS]]
             )
             for nth, (first, last) in enumerate(pairwise(bounds))
         ]  # fmt: skip
         wait(made)
-        return _frame(made, self.client.submit(_part, scale, 0, 1, place, pure=False).result())
+        return _frame(made, self.client.submit(_part, scale, 0, 1, memory_space, pure=False).result())
 
     def tidy(self) -> None:
         """Collect garbage here and on the workers: theirs, in a call of ours, took half a second."""
@@ -132,9 +132,9 @@ def _started(count: int) -> Workers:
     return Workers(cluster, client, count)
 
 
-def _part(scale: int, first: int, last: int, place: Any) -> Any:
-    with runtime.allocating(place):
-        return rmat_part(scale, first, last, EDGE_FACTOR, place=place).astype("int32")
+def _part(scale: int, first: int, last: int, memory_space: Any) -> Any:
+    with runtime.allocating(memory_space):
+        return rmat_part(scale, first, last, EDGE_FACTOR, memory_space=memory_space).astype("int32")
 
 
 def _frame(parts: list[Any], like: Any) -> Any:

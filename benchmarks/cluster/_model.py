@@ -20,14 +20,14 @@ def predicted_ms(alone_ms: float, workers: int, sent: float, rate: float) -> flo
     return alone_ms / workers + (1e3 * sent / rate if sent else 0.0)
 
 
-def beside(steps: list[dict[str, Any]], wholes: dict[tuple[str, int], float]) -> list[dict[str, Any]]:
+def beside(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) -> list[dict[str, Any]]:
     """Put what more workers made of it beside what the model predicts.
 
     Parameters
     ----------
     steps : list of rows
         Of iterations.
-    wholes : dict
+    seconds : dict
         Seconds from frame to ranks, by graph and workers.
     """
     alone = {row["graph"]: row["ours ms"] for row in steps if row["workers"] == 1}
@@ -37,7 +37,7 @@ def beside(steps: list[dict[str, Any]], wholes: dict[tuple[str, int], float]) ->
         if workers == 1 or graph not in alone:
             continue
         rate = _rate([other for other in steps if other["workers"] == workers])
-        one, several = wholes.get((graph, 1)), wholes.get((graph, workers))
+        one, several = seconds.get((graph, 1)), seconds.get((graph, workers))
         sent = row["MB sent"] * 1e6
         found.append(
             {

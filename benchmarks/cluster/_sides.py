@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.cluster._local import EDGE_FACTOR, Workers, on_gpus
 from benchmarks.generate import rmat
 from prplugin.gpu import runtime
-from prplugin.types.arrays import place_of
+from prplugin.types.arrays import memory_space_of
 
 __all__ = ["Graph", "Reference", "ours", "peer"]
 
@@ -25,7 +25,7 @@ def ours(edges: Any, tol: float) -> Any:
     """Rank a frame, and wait until the ranks are on the workers."""
     import prplugin
 
-    return _settled(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32"))
+    return _synchronized(prplugin.pagerank(edges, "src", "dst", tol=tol, dtype="float32"))
 
 
 class Graph:
@@ -60,9 +60,9 @@ class _CuGraph:
     """cugraph.dask."""
 
     @staticmethod
-    def whole(edges: Any) -> Any:
+    def frame_to_ranks(edges: Any) -> Any:
         """Rank a frame, and wait until the ranks are on the workers."""
-        return _settled(_CuGraph._ranked(_CuGraph._graph(edges), tol=THEIR_TOL, max_iter=THEIR_MOST))
+        return _synchronized(_CuGraph._ranked(_CuGraph._graph(edges), tol=THEIR_TOL, max_iter=THEIR_MOST))
 
     @staticmethod
     def iteration(edges: Any, steps: int, more: int, runs: int) -> list[float]:
@@ -72,7 +72,7 @@ class _CuGraph:
         def run(count: int) -> float:
             began = time.perf_counter()
             ranks, _ = _CuGraph._ranked(graph, tol=1e-30, max_iter=count, fail_on_nonconvergence=False)
-            _settled(ranks)
+            _synchronized(ranks)
             return time.perf_counter() - began
 
         run(steps)
@@ -95,7 +95,7 @@ class _CuGraph:
             return cugraph.dask.pagerank(graph, **options)
 
 
-def _settled(frame: Any) -> Any:
+def _synchronized(frame: Any) -> Any:
     """Wait until the partitions of a frame are there."""
     from distributed import wait
 
@@ -109,8 +109,8 @@ class Reference:
 
     def __init__(self, workers: Workers, scale: int) -> None:
         self._client, self._at = workers.client, workers.addresses[:1]
-        place = "device" if on_gpus() else "host"
-        self._ranks = self._client.submit(_exact, scale, place, workers=self._at, pure=False)
+        memory_space = "device" if on_gpus() else "host"
+        self._ranks = self._client.submit(_exact, scale, memory_space, workers=self._at, pure=False)
         self._client.submit(len, self._ranks, pure=False).result()  # waits
 
     def distance(self, frame: Any) -> float:
@@ -119,12 +119,12 @@ class Reference:
         return float(self._client.submit(_distance, self._ranks, parts, workers=self._at, pure=False).result())
 
 
-def _exact(scale: int, place: Any) -> Any:
+def _exact(scale: int, memory_space: Any) -> Any:
     """Rank one frame in one memory; give an array by id, 0 where no edge has it."""
     import prplugin
 
-    with runtime.allocating(place):
-        edges = rmat(scale, EDGE_FACTOR, place=place).astype("int32")
+    with runtime.allocating(memory_space):
+        edges = rmat(scale, EDGE_FACTOR, memory_space=memory_space).astype("int32")
         frame = prplugin.Graph(edges, "src", "dst").rank(tol=PROVED).frame
         return _by_id(frame, 1 << scale)
 
@@ -137,6 +137,6 @@ def _by_id(frame: Any, n: int) -> Any:
 
 
 def _distance(exact: Any, parts: list[Any]) -> float:
-    with runtime.allocating(place_of(exact)):
+    with runtime.allocating(memory_space_of(exact)):
         found = sum(_by_id(part, exact.size) for part in parts)
         return float(abs(found - exact).sum())

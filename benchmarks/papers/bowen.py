@@ -33,7 +33,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
 from prplugin.methods.papers.segmented import Schedule
 from prplugin.solver.loop import Outcome
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def _kronecker(scale: int) -> Named:
         NAME.format(scale),
         1 << scale,
         DEGREE << scale,
-        lambda place: rmat(scale, DEGREE, place=place),
+        lambda memory_space: rmat(scale, DEGREE, memory_space=memory_space),
     )
 
 
@@ -171,7 +171,7 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "note": _kernels(schedule) if schedule else "",
         "CPU segments": len(schedule.host_segments) if schedule else "",
         "samples": samples,
-        "ranks": moved(step.ranks(), "host"),
+        "ranks": to_host(step.ranks()),
     }
 
 

@@ -44,7 +44,7 @@ def _seconds(name: str, adjacency: Adjacency) -> tuple[list[float], str]:
 
     seconds = repeatedly(rank, runs=RUNS, limit=LIMIT)
     threads = "1 thread" if side.threads == 1 else "all threads"
-    return [whole / passes for whole in seconds], f"{threads}, one of the {passes} passes of a ranking"
+    return [ranking / passes for ranking in seconds], f"{threads}, one of the {passes} passes of a ranking"
 
 
 def _fastest(adjacency: Adjacency) -> tuple[list[float], str]:

@@ -14,10 +14,10 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, index_dtype
 
-__all__ = ["Named", "found", "generated", "place", "real"]
+__all__ = ["Named", "found", "generated", "memory_space", "real"]
 
 BYTES_AN_EDGE, BYTES_A_VERTEX = 90, 200
 """That it takes at most to generate or read a graph, to sort it, and to iterate."""
@@ -34,7 +34,7 @@ class Named:
         As generated, or as the paper counts them.
     make : function
         Gives it.
-    place : Place
+    memory_space : MemorySpace
         Where it will lie.
     """
 
@@ -42,7 +42,7 @@ class Named:
     vertices: int
     edges: int
     make: Callable[[], Adjacency]
-    place: Place = "host"
+    memory_space: MemorySpace = "host"
 
     def adjacency(self) -> Adjacency:
         """Make it.
@@ -53,17 +53,17 @@ class Named:
             Before that, if memory does not do.
         """
         needed = BYTES_AN_EDGE * self.edges + BYTES_A_VERTEX * self.vertices
-        for side in {"host", self.place}:  # the methods of the CPU need it there
+        for side in {"host", self.memory_space}:  # the methods of the CPU need it there
             require(needed, side, self.name)  # type: ignore[arg-type]
         return self.make()
 
 
-def place() -> Place:
+def memory_space() -> MemorySpace:
     """Say where graphs are generated: on the GPU where cuDF is."""
     return "host" if runtime.missing() or find_spec("cudf") is None else "device"
 
 
-def generated(name: str, n: int, m: int, make: Callable[[Place], Any], weight: str | None = None) -> Named:
+def generated(name: str, n: int, m: int, make: Callable[[MemorySpace], Any], weight: str | None = None) -> Named:
     """Name a generated graph of the vertices 0 to n - 1, isolated ones included.
 
     Parameters
@@ -73,7 +73,7 @@ def generated(name: str, n: int, m: int, make: Callable[[Place], Any], weight: s
     weight : str, optional
         The column of weights.
     """
-    there = place()
+    there = memory_space()
 
     def adjacency() -> Adjacency:
         frame = make(there)
@@ -81,7 +81,7 @@ def generated(name: str, n: int, m: int, make: Callable[[Place], Any], weight: s
         weights = None if weight is None else frame[weight].values.astype(float)
         return Adjacency(Edges(source, target, weights, n))
 
-    return Named(name=name, vertices=n, edges=m, make=adjacency, place=there)
+    return Named(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)
 
 
 def real(

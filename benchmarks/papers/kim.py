@@ -35,7 +35,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.registry import choose, methods
-from prplugin.types.arrays import moved, settle
+from prplugin.types.arrays import synchronize, to_device
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, offset_dtype
 
@@ -103,7 +103,10 @@ def _random(fraction: int) -> Iterator[Named]:
 
 def _uniform(n: int, density: int) -> Named:
     return generated(
-        f"uniform {n:,} x {n * density:,}", n, n * density, lambda place: uniform(n, n * density, place=place)
+        f"uniform {n:,} x {n * density:,}",
+        n,
+        n * density,
+        lambda memory_space: uniform(n, n * density, memory_space=memory_space),
     )
 
 
@@ -212,17 +215,15 @@ def _by_hand(here: Adjacency, in_edges: Compressed) -> Ran:
 def _sent(here: Adjacency, in_edges: Compressed, what: str) -> Adjacency:
     """Send what a kernel of the paper reads; what else the library may ask of a graph is known from the host."""
     if what == EDGE:
-        there = Adjacency(
-            Edges(*(moved(end, "device") for end in (here.edges.source, here.edges.destination)), None, here.n)
-        )
+        there = Adjacency(Edges(*(to_device(end) for end in (here.edges.source, here.edges.destination)), None, here.n))
     else:
-        sources = moved(in_edges.indices, "device")
-        offsets = moved(in_edges.offsets, "device")
+        sources = to_device(in_edges.indices)
+        offsets = to_device(in_edges.offsets)
         there = Adjacency(Edges(sources, sources, None, here.n))  # in whose edges no method by target looks
         there.csc = Compressed(offsets, sources, None)
     there.largest_in_degree = here.largest_in_degree
-    there._out_weight = moved(here.out_weight, "device"), 0
-    settle("device")
+    there._out_weight = to_device(here.out_weight), 0
+    synchronize("device")
     return there
 
 
@@ -257,7 +258,7 @@ def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
     step = sides.ByHand(there.csc.offsets, there.csc.indices, there.out_weight)
     for _ in range(ITERATIONS):
         step()
-    settle("device")
+    synchronize("device")
     done = time.perf_counter()
     ranks = step.ranks.get()
     return Ran(sent - began + time.perf_counter() - done, done - sent, ranks)
@@ -270,11 +271,11 @@ def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
 
     began = time.perf_counter()
     frame = cudf.DataFrame({"src": here.edges.source, "dst": here.edges.destination})
-    settle("device")
+    synchronize("device")
     sent = time.perf_counter()
     graph = iterations.cugraph_graph(frame)
     found = cugraph.pagerank(graph, tol=1e-30, max_iter=ITERATIONS, fail_on_nonconvergence=False)[0]
-    settle("device")
+    synchronize("device")
     done = time.perf_counter()
     found["pagerank"].to_numpy()
     note = "its graph made, too; vertices without edges are not in it"
@@ -346,14 +347,14 @@ def _spread(slow: str, fast: str, graphs: Callable[[str], bool], gpu: str) -> Ca
     def said(results: list[Row]) -> str:
         ratios = _ratios(slow, fast, graphs, results)
         least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-        shares = [
+        fractions = [
             line["transfers ms"] / line["in all ms"]
             for line in results
             if line["table"] == TEN and line["what"] == gpu and line["graph"] in ratios
         ]
         return (
             f"From graph to graph the ratio goes from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
-            f"transfers are {min(shares):.0%} to {max(shares):.0%} of {gpu}'s time."
+            f"transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time."
         )
 
     return said

@@ -76,7 +76,7 @@ def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
         return file
     instead = "" if quick else f" in place of {name}"
     n, m = (n // 100, m // 100) if quick else (n, m)
-    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
 
 
 def _of_graph(graph: Named) -> Iterator[Row]:

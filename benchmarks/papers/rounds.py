@@ -16,6 +16,6 @@ __all__ = ["full_run"]
 def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcome:
     """Iterate from equal ranks until the rule is met."""
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
-    certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     budget = step_budget(certificate, options)
     return Loop(certificate, options, budget, lambda iterations, bound: None).run(step, 1 / adjacency.n)

@@ -65,10 +65,10 @@ extern "C" __global__ void scan_left(long long tiles, double *left, const unsign
         Run mine = {0.0, false};
         if (k < tiles) mine = {left[k], begins[k] != 0};
         mine = scanned(mine, room);
-        Run whole = joined(carried, mine);
+        Run run = joined(carried, mine);
         __syncthreads();
-        if (threadIdx.x == TILE - 1) carried = whole;
-        if (k < tiles) left[k] = whole.sum;
+        if (threadIdx.x == TILE - 1) carried = run;
+        if (k < tiles) left[k] = run.sum;
         __syncthreads();
     }
 }

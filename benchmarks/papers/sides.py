@@ -23,7 +23,7 @@ from prplugin.machine import this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import pieces
 from prplugin.methods.registry import choose, methods
-from prplugin.types.arrays import Place, namespace, settle
+from prplugin.types.arrays import MemorySpace, namespace, synchronize
 
 __all__ = [
     "ALL_THREADS",
@@ -118,7 +118,7 @@ def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
         If it cannot run here.
     """
     chosen, machine = methods()[name], this_machine()
-    if reason := chosen.unfit(adjacency, machine):
+    if reason := chosen.unavailable_reason(adjacency, machine):
         raise MethodUnavailableError(reason)
     step: Step = chosen.prepare(Problem(adjacency, ALPHA), machine, **options)
     return step
@@ -158,28 +158,30 @@ class ByHand:
         csr_matrix = importlib.import_module("scipy.sparse" if xp is np else "cupyx.scipy.sparse").csr_matrix
         n = out_degrees.size
         self.matrix = csr_matrix((xp.ones(sources.size, dtype), sources, offsets), shape=(n, n))
-        self._shares = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
+        self._inverse_out_weight = xp.where(out_degrees > 0, 1 / xp.maximum(out_degrees, 1.0), 0.0).astype(dtype)
         self._dangling = xp.flatnonzero(out_degrees == 0)
         self.ranks = xp.full(n, 1 / n, dtype)
 
     def __call__(self) -> None:
         """Iterate once."""
         n, x = self.ranks.size, self.ranks
-        self.ranks = ALPHA * (self.matrix @ (x * self._shares)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
+        self.ranks = (
+            ALPHA * (self.matrix @ (x * self._inverse_out_weight)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
+        )
 
 
-def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
-    if place == "device":
+def _by_hand(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[float], str]:
+    if memory_space == "device":
         require_gpu()
-    here = adjacency.on(place)
+    here = adjacency.on(memory_space)
     step = ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
-    if place == "host":
+    if memory_space == "host":
         return repeatedly(step, runs=RUNS, limit=LIMIT), ""
 
     def several() -> None:
         for _ in range(AT_ONCE):
             step()
-        settle(place)
+        synchronize(memory_space)
 
     return [seconds / AT_ONCE for seconds in repeatedly(several, runs=RUNS, limit=LIMIT)], ""
 
@@ -187,10 +189,10 @@ def _by_hand(place: Place, adjacency: Adjacency) -> tuple[list[float], str]:
 # --- the sides of every paper -------------------------------------------------------------------------------------
 
 
-def _auto(place: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
-    if place == "device":
+def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
+    if memory_space == "device":
         require_gpu()
-    here = adjacency.on(place)
+    here = adjacency.on(memory_space)
     name = choose("auto", here, this_machine(), {}).name
     return _of_method(name, {}, here), name
 

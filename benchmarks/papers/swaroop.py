@@ -25,14 +25,14 @@ from benchmarks.measure import repeatedly
 from benchmarks.memory import require
 from benchmarks.papers import cpu_peers, sides
 from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
-from benchmarks.papers.graphs import Named, found, generated, place
+from benchmarks.papers.graphs import Named, found, generated, memory_space
 from benchmarks.papers.plots import plain
 from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import Claim, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,9 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
 
 
 def _named(n: int) -> Named:
-    return generated(f"web {n:,}", n, EDGES_A_NODE * n, lambda place: web(n, EDGES_A_NODE * n, place=place))
+    return generated(
+        f"web {n:,}", n, EDGES_A_NODE * n, lambda memory_space: web(n, EDGES_A_NODE * n, memory_space=memory_space)
+    )
 
 
 # --- nodes --------------------------------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], 
     }
 
 
-def _matrix(adjacency: Adjacency, where: Place) -> Any:
+def _matrix(adjacency: Adjacency, where: MemorySpace) -> Any:
     n = adjacency.n
     if where == "device":
         sides.require_gpu()
@@ -212,7 +214,7 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
     if (path := found(data, ("retweets",))) is not None:
         name, frame = path.name, read_edges(str(path), weight="retweets").frame
     else:
-        name, frame = f"generated, {USERS:,} users", retweets(USERS, PAIRS, place=place())
+        name, frame = f"generated, {USERS:,} users", retweets(USERS, PAIRS, memory_space=memory_space())
     for weight in (None, "retweets"):
         graph = prplugin.Graph(frame, weight=weight)
         bounds: list[float] = []

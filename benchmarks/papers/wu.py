@@ -33,7 +33,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers.binned import BinnedPull
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +145,7 @@ def _graph(data: Path | None, known: Dataset) -> Named:
 
 
 def _generated(n: int, m: int, instead: str = "") -> Named:
-    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda place: web(n, m, place=place))
+    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
 
 
 def _of_set(known: Dataset | None, graph: Named) -> Iterator[Row]:
@@ -164,7 +164,7 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
     a_round = _round(known, adjacency, about, spmv.get(HYBRID))
     yield a_round
     if a_round["ours: auto ms"] != "":
-        yield _whole_round(adjacency, about, a_round)
+        yield _full_round(adjacency, about, a_round)
     yield from or_why(
         row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
     )
@@ -175,7 +175,7 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
 
 def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
     plan = BinnedPull(adjacency, THRESHOLDS)
-    shares = {
+    fractions = {
         f"{which} %": 100 * size / adjacency.n
         for which, size in zip(("tiny", "small", "normal"), plan.sizes, strict=True)
     }
@@ -193,7 +193,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
         TABLES[SIZES],
         about
         | paper
-        | shares
+        | fractions
         | {
             "rows": adjacency.n,
             "non-zeros": adjacency.m,
@@ -331,10 +331,10 @@ NAMED = {sides.OURS: "auto", cpu_peers.FASTEST: "CPU peer"}
 def _prepared(adjacency: Adjacency) -> None:
     """Sort rows into bins; in-edges by target are on the GPU since the first time."""
     BinnedPull(adjacency.on("device"), THRESHOLDS)
-    settle("device")
+    synchronize("device")
 
 
-def _whole_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
+def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
     """Put our best method beside products alone: its product is no launch of its own, so all of a round counts."""
     samples = a_round["samples"]["ours: auto ms"]
     seconds = statistics.median(samples)
@@ -356,7 +356,7 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
 
     def send() -> None:
         there.set(here)
-        settle("device")
+        synchronize("device")
 
     bus = size / statistics.median(repeatedly(send, runs=sides.RUNS, limit=sides.LIMIT)) / 1e9
     found = {line["what"]: line for line in sides.beside(adjacency, (sides.method(HYBRID, "binned"), STREAMED))}

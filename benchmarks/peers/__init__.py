@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import cold_start
 from benchmarks.peers import _busy, _memory, _threads, _times
-from benchmarks.peers._cases import ALONE, ASKED, WHOLE, Case, cases
+from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME, Case, cases
 from benchmarks.peers._figure import figure
 from benchmarks.peers._fit import Fitted, Posed, fitted, posed
 from benchmarks.peers._sides import PEERS, ours, peer
@@ -83,7 +83,7 @@ def _ways(case: Case) -> list[tuple[str, str]]:
     """Name whose rows there are of a case, and of which way."""
     own = [(OURS, _memory.WHAT), *[(OURS, _busy.WHAT)] * bool(case.details)]
     details = (_threads.WHAT, _busy.WHAT)
-    return own + [(name, way) for name in PEERS for way in (WHOLE, ALONE, *details * (name in case.details))]
+    return own + [(name, way) for name in PEERS for way in (FRAME_TO_FRAME, ALONE, *details * (name in case.details))]
 
 
 def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
@@ -124,7 +124,7 @@ def _beside(here: Posed, mine: Fitted, name: str, ways: set[str], about: dict[st
         return
     theirs = fitted(side, here)
     for asked in ASKED:
-        for what in (WHOLE, ALONE):
+        for what in (FRAME_TO_FRAME, ALONE):
             if what in ways:
                 timed = _times.row(here, mine, theirs, asked, what)
                 yield _row(_times, about, {"what": what, "error asked": asked, **timed})

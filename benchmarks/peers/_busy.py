@@ -50,7 +50,7 @@ def row(here: Posed, fitted: Fitted, asked: float) -> dict[str, Any]:
 
 def _seconds(here: Posed, fitted: Fitted, asked: float) -> float:
     began = time.perf_counter()
-    fitted.side.whole(here.frame, here.case.alpha, fitted.fits[asked].tol)
+    fitted.side.frame_to_frame(here.frame, here.case.alpha, fitted.fits[asked].tol)
     return time.perf_counter() - began
 
 

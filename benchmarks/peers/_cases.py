@@ -14,7 +14,7 @@ from benchmarks.generate import grid, rmat, scattered, scattered_ids, uniform
 from benchmarks.peers._sides import PEERS
 from benchmarks.reference import reference
 
-__all__ = ["ALONE", "ASKED", "WHOLE", "Case", "Ids", "cases"]
+__all__ = ["ALONE", "ASKED", "FRAME_TO_FRAME", "Case", "Ids", "cases"]
 
 Ids: TypeAlias = Literal["local", "sparse int64", "object strings", "str"]
 """From 0 on and as they come; scattered over 62 bits; and those spelt out, in either of pandas' columns of strings."""
@@ -22,7 +22,7 @@ Ids: TypeAlias = Literal["local", "sparse int64", "object strings", "str"]
 ASKED = 1e-6, 1e-10
 """Errors in L1."""
 
-WHOLE, ALONE = "frame to frame", "compute alone"
+FRAME_TO_FRAME, ALONE = "frame to frame", "compute alone"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers._cases import ALONE, ASKED, WHOLE
+from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME
 from benchmarks.peers._sides import PEERS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     graphs = list(dict.fromkeys(row["graph"] for row in timed))[::-1]
     colours = {name: f"C{place}" for place, name in enumerate(PEERS)}
     drawing = Figure(figsize=(12, 2 + 0.4 * len(graphs)), layout="constrained")
-    for panel, what in zip(drawing.subplots(1, 2, sharey=True), (WHOLE, ALONE), strict=True):
+    for panel, what in zip(drawing.subplots(1, 2, sharey=True), (FRAME_TO_FRAME, ALONE), strict=True):
         for row in (row for row in timed if row["what"] == what):
             first = row["error asked"] == ASKED[0]
             colour, line = colours[row["peer"]], graphs.index(row["graph"]) + (0.13 if first else -0.13)

@@ -26,7 +26,7 @@ def rows(here: Posed, mine: Fitted) -> Iterator[dict[str, Any]]:
     n, columns = len(here.exact), int(here.frame.memory_usage(index=False).sum())
     limit = 2 * columns + 40 * n
     for asked, fit in mine.fits.items():
-        peak = peak_bytes(partial(mine.side.whole, here.frame, here.case.alpha, fit.tol))
+        peak = peak_bytes(partial(mine.side.frame_to_frame, here.frame, here.case.alpha, fit.tol))
         yield {
             "vertices": n,
             "error asked": asked,

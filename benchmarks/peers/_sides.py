@@ -39,7 +39,7 @@ class Side:
     name : str
     threads : int, optional
         How many it uses; None: all that there are.
-    whole : function of edges, alpha, tol
+    frame_to_frame : function of edges, alpha, tol
         From a frame to a frame with the columns `vertex` and `pagerank`.
     build : function of edges
         To ids and a graph.
@@ -53,7 +53,7 @@ class Side:
 
     name: str
     threads: int | None
-    whole: Callable[[pd.DataFrame, float, float], pd.DataFrame]
+    frame_to_frame: Callable[[pd.DataFrame, float, float], pd.DataFrame]
     build: Callable[[pd.DataFrame], tuple[Any, Any]]
     rank: Callable[[Any, float, float], Ranks]
     tolerance: bool = True
@@ -70,7 +70,7 @@ def peer(name: str) -> Side:
     """
     module = importlib.import_module(f"benchmarks.peers.{PEERS[name]}")
 
-    def whole(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
+    def frame_to_frame(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
         ids, graph = module.build(edges)
         ranks, _ = module.rank(graph, alpha, tol)
         return pd.DataFrame({"vertex": ids, "pagerank": ranks})
@@ -78,7 +78,7 @@ def peer(name: str) -> Side:
     return Side(
         name=name,
         threads=module.THREADS,
-        whole=whole,
+        frame_to_frame=frame_to_frame,
         build=module.build,
         rank=module.rank,
         tolerance=getattr(module, "TOLERANCE", True),
@@ -89,7 +89,7 @@ def peer(name: str) -> Side:
 def ours(**options: Any) -> Side:
     """Give prplugin, with options of its method."""
 
-    def whole(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
+    def frame_to_frame(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
         return prplugin.pagerank(edges, alpha=alpha, tol=tol, **options)
 
     def build(edges: pd.DataFrame) -> tuple[Any, Any]:
@@ -100,4 +100,4 @@ def ours(**options: Any) -> Side:
         ranking = graph.rank(alpha=alpha, tol=tol, **options)
         return ranking.ranks, ranking.iterations
 
-    return Side(name="ours", threads=options.get("threads"), whole=whole, build=build, rank=rank)
+    return Side(name="ours", threads=options.get("threads"), frame_to_frame=frame_to_frame, build=build, rank=rank)

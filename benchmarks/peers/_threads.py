@@ -71,6 +71,6 @@ def timed(whose: str, path: str, alpha: float, tol: float, threads: int) -> list
     seconds: list[float] = []
     while not seconds or len(seconds) <= runs_of(seconds[0]):
         began = time.perf_counter()
-        side.whole(edges, alpha, tol)
+        side.frame_to_frame(edges, alpha, tol)
         seconds.append(time.perf_counter() - began)
     return seconds[1:]

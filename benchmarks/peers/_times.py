@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measure import Timed, alternately
-from benchmarks.peers._cases import ALONE, WHOLE
+from benchmarks.peers._cases import ALONE, FRAME_TO_FRAME
 from benchmarks.peers._fit import Fitted, Posed
 from prplugin.machine import this_machine
 
@@ -68,8 +68,8 @@ def runs_of(seconds: float) -> int:
 
 def _call(here: Posed, fitted: Fitted, asked: float, what: str) -> Callable[[], object]:
     alpha, tol = here.case.alpha, fitted.fits[asked].tol
-    if what == WHOLE:
-        return partial(fitted.side.whole, here.frame, alpha, tol)
+    if what == FRAME_TO_FRAME:
+        return partial(fitted.side.frame_to_frame, here.frame, alpha, tol)
     return partial(fitted.side.rank, fitted.graph, alpha, tol)
 
 

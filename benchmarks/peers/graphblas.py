@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 
 __all__ = ["THREADS", "build", "rank"]
 
@@ -44,13 +44,13 @@ def rank(graph: Graph, alpha: float, tol: float) -> tuple[np.ndarray, int]:
     edges, inverse, dangling = graph
     n, passes = inverse.size, 0
     scaled = (alpha * inverse).new()
-    x, y, shares = gb.Vector(float, n), gb.Vector(float, n), gb.Vector(float, n)
+    x, y, contributions = gb.Vector(float, n), gb.Vector(float, n), gb.Vector(float, n)
     x << 1 / n
     while True:
         lost = gb.semiring.plus_times(x @ dangling).new().get(0.0)
-        shares << gb.binary.times(x & scaled)
+        contributions << gb.binary.times(x & scaled)
         y << (alpha * lost + 1 - alpha) / n
-        y(gb.binary.plus) << gb.semiring.plus_times(edges @ shares)
+        y(gb.binary.plus) << gb.semiring.plus_times(edges @ contributions)
         x << gb.binary.minus(x & y)
         x << gb.unary.abs(x)
         change = x.reduce(gb.monoid.plus).new().get(0.0)

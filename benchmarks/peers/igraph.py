@@ -12,7 +12,7 @@ import igraph
 import numpy as np
 import pandas as pd
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 
 __all__ = ["THREADS", "TOLERANCE", "build", "rank"]
 

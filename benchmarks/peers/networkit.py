@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from networkit.centrality import Norm, PageRank, SinkHandling
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 
 __all__ = ["THREADS", "build", "rank"]
 

@@ -14,7 +14,7 @@ import pandas as pd
 import scipy.sparse
 from sknetwork.ranking import PageRank
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 
 __all__ = ["THREADS", "build", "rank"]
 

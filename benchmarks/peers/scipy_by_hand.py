@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from benchmarks.peers._numbering import Numbered, by_pandas
+from benchmarks.peers._factorize import Factorized, by_pandas
 
 __all__ = ["THREADS", "Matrix", "build", "rank", "weigh"]
 
@@ -28,15 +28,15 @@ class Matrix(NamedTuple):
 
 def build(edges: pd.DataFrame) -> tuple[Any, Matrix]:
     """Number the ids and compress the edges by target; parallel edges are summed."""
-    source, target, ids = numbered = by_pandas(edges)
+    source, target, ids = factorized = by_pandas(edges)
     n = len(ids)
     matrix = scipy.sparse.csr_array((np.ones(len(source)), (target, source)), shape=(n, n))
-    return ids, weigh(matrix, numbered)
+    return ids, weigh(matrix, factorized)
 
 
-def weigh(matrix: Any, numbered: Numbered) -> Matrix:
+def weigh(matrix: Any, factorized: Factorized) -> Matrix:
     """Add what the loop needs of out-degrees."""
-    source, _, ids = numbered
+    source, _, ids = factorized
     out = np.bincount(source, minlength=len(ids)).astype(float)
     return Matrix(matrix, np.divide(1, out, out=np.zeros(out.size), where=out > 0), np.flatnonzero(out == 0))
 

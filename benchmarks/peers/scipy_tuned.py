@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from benchmarks.peers._numbering import by_arrow
+from benchmarks.peers._factorize import by_arrow
 from benchmarks.peers.scipy_by_hand import Matrix, rank, weigh
 
 __all__ = ["THREADS", "build", "rank"]
@@ -22,8 +22,8 @@ THREADS = 1
 
 def build(edges: pd.DataFrame) -> tuple[Any, Matrix]:
     """Number the ids and compress the edges by target."""
-    source, target, ids = numbered = by_arrow(edges)
+    source, target, ids = factorized = by_arrow(edges)
     n = len(ids)
     pairs = scipy.sparse.coo_array((np.ones(len(source)), (target, source)), shape=(n, n))
     pairs.has_canonical_format = True
-    return ids, weigh(pairs.tocsr(), numbered)
+    return ids, weigh(pairs.tocsr(), factorized)

@@ -137,7 +137,7 @@ def methods(edges: str | None, as_json: bool) -> None:
         chosen = choose("auto", adjacency, machine, {}).name
     found = []
     for name, module in known().items():
-        reason = module.unfit(adjacency, machine)
+        reason = module.unavailable_reason(adjacency, machine)
         entry = {"name": name, "runs": reason is None, "reason": reason, "summary": str(module.__doc__).split("\n")[0]}
         if adjacency is not None:
             entry["seconds"] = module.cost(adjacency, machine) if name in candidates(adjacency) else None

@@ -19,7 +19,7 @@ from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, NotConvergedError, PageRankError
 from prplugin.io.selection import EdgeFile
 from prplugin.methods.registry import methods
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.result.ranking import Ranking
 from prplugin.solver.certificate import Certificate
@@ -96,7 +96,7 @@ def checks_of(
         except (_CannotRunError, MethodUnavailableError) as reason:
             checks.append(Check(name, note=str(reason)))
         except InvalidOptionError as reason:  # plain sums prove less than compensated ones
-            if not getattr(methods().get(name), "varies", False):
+            if not getattr(methods().get(name), "nondeterministic", False):
                 raise
             checks.append(Check(name, note=str(reason)))
         else:
@@ -129,9 +129,9 @@ class _Rows:
         import pandas as pd
 
         self.n, self.alpha = len(vertices), alpha
-        ends = [_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination)]
+        endpoints = [_positions(edges.frame[names], vertices) for names in (edges.source, edges.destination)]
         weight = 1.0 if edges.weight is None else edges.frame[edges.weight].to_numpy(np.float64)
-        rows = pd.DataFrame({"source": ends[0], "target": ends[1], "weight": weight})
+        rows = pd.DataFrame({"source": endpoints[0], "target": endpoints[1], "weight": weight})
         if duplicates in ("first", "last"):
             pair = rows[["source", "target"]] if directed else pd.DataFrame(np.sort(rows[["source", "target"]]))
             rows = rows[~pair.duplicated(keep=duplicates)]
@@ -142,16 +142,22 @@ class _Rows:
         self.source, self.target = rows["source"].to_numpy(), rows["target"].to_numpy()
         out_weight = np.bincount(self.source, rows["weight"], minlength=self.n)
         self._dangling = np.flatnonzero(out_weight == 0)
-        self._share = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
-        in_degree, out_degree = (int(np.bincount(ends, minlength=1).max()) for ends in (self.target, self.source))
-        rounds = StepChain(
-            row=in_degree, edge=out_degree + 4, dangling=chain(self.n), vectors=1, norm=chain(self.n) + 1
+        self._normalized_weight = rows["weight"].to_numpy() / np.where(out_weight > 0, out_weight, 1.0)[self.source]
+        in_degree, out_degree = (
+            int(np.bincount(endpoints, minlength=1).max()) for endpoints in (self.target, self.source)
+        )
+        rounds = StepRounding(
+            row=in_degree,
+            edge=out_degree + 4,
+            dangling=rounding_depth(self.n),
+            vectors=1,
+            norm=rounding_depth(self.n) + 1,
         )
         self.certificate = Certificate(alpha, self.n, len(rows), rounds, "float64", 1)
 
     def step(self, x: Floats) -> Floats:
         """Return G x."""
-        pulled = np.bincount(self.target, x[self.source] * self._share, minlength=self.n)
+        pulled = np.bincount(self.target, x[self.source] * self._normalized_weight, minlength=self.n)
         spread = (self.alpha * total(x[self._dangling]) + (1 - self.alpha)) * (1 / self.n)
         return self.alpha * pulled.astype(np.float64, copy=False) + spread
 

@@ -25,9 +25,9 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled
-def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
-    """Divide the ranks of each column by its `whole`; contributions of the first step, and D in `sums[b]`."""
-    width, n = np.uint64(whole.size), outflow.size
+def begin(first_block, last_block, inverse_out_weight, norms, ranks, contributions, sums):
+    """Divide the ranks of each column by its `norms`; contributions of the first step, and D in `sums[b]`."""
+    width, n = np.uint64(norms.size), inverse_out_weight.size
     group_dangling = np.empty(width)
     for block in range(first_block, last_block):
         dangling = sums[block, 2]
@@ -35,12 +35,12 @@ def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_dangling[:] = 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                flow, at = outflow[i], i * width
+                inverse_weight, at = inverse_out_weight[i], i * width
                 for j in range(ZERO, width):
-                    ranks[at + j] /= whole[j]
+                    ranks[at + j] /= norms[j]
                 for j in range(ZERO, width):
-                    contributions[at + j] = ranks[at + j] * flow
-                if flow == 0.0:
+                    contributions[at + j] = ranks[at + j] * inverse_weight
+                if inverse_weight == 0.0:
                     for j in range(ZERO, width):
                         group_dangling[j] += ranks[at + j]
             for j in range(ZERO, width):
@@ -48,7 +48,7 @@ def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
 
 
 @compiled
-def _add_edges(contributions, sources, shares, edge, stop, none, sums):
+def _add_edges(contributions, sources, normalized_weights, edge, stop, none, sums):
     """Add the contributions of some edges' sources to the sums of their columns, four edges at a time.
 
     A sum of all columns goes through memory. What is missing to four reads the row of zeros at `none`.
@@ -59,16 +59,16 @@ def _add_edges(contributions, sources, shares, edge, stop, none, sums):
         second = np.uint64(sources[edge + ONE]) * width if edge + ONE < stop else none
         third = np.uint64(sources[edge + TWO]) * width if edge + TWO < stop else none
         fourth = np.uint64(sources[edge + THREE]) * width if edge + THREE < stop else none
-        if shares is None:
+        if normalized_weights is None:
             for j in range(ZERO, width):
                 sums[j] += (np.float64(contributions[first + j]) + np.float64(contributions[second + j])) + (
                     np.float64(contributions[third + j]) + np.float64(contributions[fourth + j])
                 )
         else:
-            one = shares[edge]
-            two = shares[edge + ONE] if edge + ONE < stop else one
-            three = shares[edge + TWO] if edge + TWO < stop else one
-            four = shares[edge + THREE] if edge + THREE < stop else one
+            one = normalized_weights[edge]
+            two = normalized_weights[edge + ONE] if edge + ONE < stop else one
+            three = normalized_weights[edge + TWO] if edge + TWO < stop else one
+            four = normalized_weights[edge + THREE] if edge + THREE < stop else one
             for j in range(ZERO, width):
                 sums[j] += (contributions[first + j] * one + contributions[second + j] * two) + (
                     contributions[third + j] * three + contributions[fourth + j] * four
@@ -78,13 +78,16 @@ def _add_edges(contributions, sources, shares, edge, stop, none, sums):
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, shares, fan, outflow, contributions, alpha, mass, target, pour,
+    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    mass, target,
+    pour,
     entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
     """One iteration over the rows of some blocks, of all columns side by side.
 
-    y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij * outflow_i for
-    the next, where outflow is 0 on dangling rows. The v are given by entries, by row; those of block b begin at
+    y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij *
+    inverse_out_weight_i for the next, where inverse_out_weight is 0 on dangling rows. The v are given by entries, by
+    row; those of block b begin at
     ``entry_blocks[b]``. `target` is w, or a 0 for all: then w is v, and its part is in `pour`. Columns that are not
     `live` stay what they are. `moves` takes y - x, unless it is None. Block b leaves ||y - x||, max |y - x| and D(y) of
     its rows in `sums[b]`.
@@ -92,7 +95,7 @@ def step(
     A row of zeros follows the contributions. Long rows are summed in groups of `fan` terms, a multiple of four, these
     in groups of `fan` again, and the rest one after the other.
     """
-    width, n, target_step = np.uint64(live.size), outflow.size, np.uint64(target.size > 1)
+    width, n, target_step = np.uint64(live.size), inverse_out_weight.size, np.uint64(target.size > 1)
     none = np.uint64(n) * width
     pulled, part, groups_sum = np.empty(width), np.empty(width), np.empty(width)
     group_change, group_dangling = np.empty(width), np.empty(width)
@@ -106,13 +109,13 @@ def step(
                 edge, end, at = offsets[i], offsets[i + ONE], i * width
                 part[:] = 0.0
                 if end - edge <= fan:
-                    _add_edges(contributions, sources, shares, edge, end, none, part)
+                    _add_edges(contributions, sources, normalized_weights, edge, end, none, part)
                 else:
                     pulled[:], groups_sum[:] = 0.0, 0.0
                     groups = 0
                     while edge < end:
                         stop = edge + fan if end - edge > fan else end
-                        _add_edges(contributions, sources, shares, edge, stop, none, part)
+                        _add_edges(contributions, sources, normalized_weights, edge, stop, none, part)
                         groups_sum += part
                         part[:] = 0.0
                         edge = stop
@@ -140,10 +143,10 @@ def step(
                     group_change[j] += abs(part[j])
                 for j in range(ZERO, width):
                     largest[j] = abs(part[j]) if abs(part[j]) > largest[j] else largest[j]
-                flow = outflow[i]
+                inverse_weight = inverse_out_weight[i]
                 for j in range(ZERO, width):
-                    next_contributions[at + j] = ranks[at + j] * flow
-                if flow == 0.0:
+                    next_contributions[at + j] = ranks[at + j] * inverse_weight
+                if inverse_weight == 0.0:
                     for j in range(ZERO, width):
                         group_dangling[j] += ranks[at + j]
             for j in range(ZERO, width):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from prplugin.cpu.memory import compiled, read_only
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["CompensatedSums", "compensated_sums"]
@@ -26,7 +26,7 @@ class CompensatedSums:
     def values(self) -> tuple[Floats, int]:
         """Return the n sums and their rounding depth."""
         with np.errstate(invalid="ignore"):  # the error of a sum that overflows is NaN
-            return self._sums + self._errors, compensated_chain(self._count)
+            return self._sums + self._errors, compensated_depth(self._count)
 
 
 def compensated_sums(groups: Integers, terms: Floats, n: int) -> tuple[Floats, int]:

@@ -32,7 +32,7 @@ class Crew:
         With `apart`, a piece begins when all are done but the last `apart` - 1 before it.
         """
         if apart is None:
-            self._threads.share(self._pieces, do)
+            self._threads.for_each(self._pieces, do)
             return
         line = _Line(apart)
 
@@ -43,7 +43,7 @@ class Crew:
             finally:
                 line.done(place)
 
-        self._threads.share([(place, *piece) for place, piece in enumerate(self._pieces)], in_line)
+        self._threads.for_each([(place, *piece) for place, piece in enumerate(self._pieces)], in_line)
 
 
 class _Line:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.factorize import by_hash, dense_range, ids_from, number, placed, plain, positions_of, shifted
+from prplugin.cpu.factorize import by_hash, dense_range, factorize_ids, ids_from, placed, plain, positions_of, shifted
 from prplugin.cpu.group import counted, grouped
 from prplugin.cpu.threads import Threads
 from prplugin.machine import this_machine
@@ -27,37 +27,37 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     """
     threads = Threads(this_machine().threads)
     dtype = columns[0].dtype
-    ends = [plain(column) for column in columns]
-    dense = dense_range(ends, dtype, threads)
+    endpoints = [plain(column) for column in columns]
+    dense = dense_range(endpoints, dtype, threads)
     if dense is not None:
-        return _by_range(columns, ends, *dense, lasting, threads)
-    codes, ids = by_hash(ends, dtype, threads)
-    del ends
-    by_row = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
+        return _by_range(columns, endpoints, *dense, lasting, threads)
+    codes, ids = by_hash(endpoints, dtype, threads)
+    del endpoints
+    edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
     out_degrees = counted(codes[0], ids.size, threads)
     # Removed from the list, so that their memory is free before the last pass.
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
-    return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids
+    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
 
 
 def _by_range(
-    columns: list[Integers], ends: list[Any], low: int, span: int, lasting: bool, threads: Threads
+    columns: list[Integers], endpoints: list[Any], low: int, span: int, lasting: bool, threads: Threads
 ) -> tuple[GroupedEdges, Integers]:
     """Group edges by the distance of the id from the least, and then drop ids of the range without edges."""
     dtype, least = columns[0].dtype, low
     if lasting:
-        ends, least = [shifted(end, low, span, threads) for end in ends], 0
-    source, destination = ends
+        endpoints, least = [shifted(end, low, span, threads) for end in endpoints], 0
+    source, destination = endpoints
     out_degrees = counted(source, span, threads, least)
     offsets, indices, _ = grouped(destination, source, None, span, threads, least)
     position, found = positions_of((out_degrees > 0) | (offsets[1:] > offsets[:-1]))
     (indices,) = placed([indices], position, threads)
     if position is not None:
         offsets, out_degrees = np.append(offsets[found], offsets[-1]), out_degrees[found]
-    by_row = (lambda: tuple(placed(ends, position, threads))) if lasting else partial(_factorized, columns)
-    return GroupedEdges((offsets, indices, None), out_degrees, by_row), ids_from(found, low, dtype)
+    edge_list = (lambda: tuple(placed(endpoints, position, threads))) if lasting else partial(_factorized, columns)
+    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids_from(found, low, dtype)
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:
     """Factorize the ids again, by row."""
-    return tuple(number(columns, Threads(this_machine().threads))[0])
+    return tuple(factorize_ids(columns, Threads(this_machine().threads))[0])

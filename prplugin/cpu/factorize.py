@@ -17,7 +17,7 @@ from prplugin.cpu.memory import claim, compiled, prefetch, read_only
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["by_hash", "dense_range", "ids_from", "number", "placed", "plain", "positions_of", "shifted"]
+__all__ = ["by_hash", "dense_range", "factorize_ids", "ids_from", "placed", "plain", "positions_of", "shifted"]
 
 _Rows: TypeAlias = tuple[int, int, int]
 """A column, and the first and last + 1 of some of its rows."""
@@ -30,7 +30,7 @@ VALUES_A_SLOT = 32
 """A table starts with 2**16 slots, or one per so many values if that is more."""
 
 
-def number(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
+def factorize_ids(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
     """Factorize columns of one integer type; return codes, and the distinct ids in ascending order and that type."""
     dtype = columns[0].dtype
     columns = [plain(column) for column in columns]
@@ -67,7 +67,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) 
         highs.append(int(ids.max()))
         lows.append(int(ids.min()))
 
-    threads.share([(column, *piece) for column in columns for piece in cut(column.size)], look)
+    threads.for_each([(column, *piece) for column in columns for piece in cut(column.size)], look)
     low, span = min(lows), max(highs) - min(lows) + 1
     return (low, span) if span <= most else None
 
@@ -80,7 +80,7 @@ def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
     def shift(first: int, last: int) -> None:
         np.subtract(column[first:last], least, out=codes[first:last], dtype=np.int64, casting="unsafe")
 
-    threads.share(cut(column.size), shift)
+    threads.for_each(cut(column.size), shift)
     return codes
 
 
@@ -118,7 +118,7 @@ def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: T
         # All are in bounds; mode="clip" spares NumPy a buffer.
         np.take(position, codes, out=codes, mode="clip")
 
-    threads.share(rows, put)
+    threads.for_each(rows, put)
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[list[Integers], Integers]:
@@ -190,7 +190,7 @@ class _Table:
             if stop < last:
                 left.append((end, stop, last))
 
-        threads.share(pieces, enter)
+        threads.for_each(pieces, enter)
         return done, left
 
     def slots_of(self, keys: Any, threads: Threads) -> Integers:
@@ -201,7 +201,7 @@ class _Table:
         def enter(first: int, last: int) -> None:
             counts.append(_enter(keys, first, last, self.slots, self._shift, slots, keys.size)[1])
 
-        threads.share(cut(keys.size), enter)
+        threads.for_each(cut(keys.size), enter)
         self._count += sum(counts)
         return slots
 

@@ -53,7 +53,7 @@ def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
         _count(ids, least, 0, first, last, ahead, counts)
         vectors.append(counts)
 
-    threads.share(cut(ids.size), count, most)
+    threads.for_each(cut(ids.size), count, most)
     return np.sum(vectors, axis=0, dtype=vectors[0].dtype) if most > 1 else vectors[0]
 
 
@@ -72,19 +72,19 @@ def grouped(
     bits = max(n - 1, 1).bit_length()
     shift = max(bits - BUCKET_BITS, 0)
     index = index_dtype(n)
-    bounds, pairs, moved = _by_bucket(
+    bounds, pairs, bucket_weights = _by_bucket(
         read_only(rows), read_only(columns), weights, n, bits_of(low), shift, bits, threads
     )
     del rows, columns  # their memory may be free from here on
     offsets = np.zeros(n + 1, np.int64)
     indices = np.empty(pairs.size, index)
-    sorted_weights = None if moved is None else np.empty_like(moved)
+    sorted_weights = None if bucket_weights is None else np.empty_like(bucket_weights)
 
     def sort(bucket: int) -> None:
         ends = offsets[(bucket << shift) + 1 : ((bucket + 1) << shift) + 1]
-        _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, moved, ends, indices, sorted_weights)
+        _sort(bounds[bucket], bounds[bucket + 1], bits, pairs, bucket_weights, ends, indices, sorted_weights)
 
-    threads.share([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
+    threads.for_each([(bucket,) for bucket in np.argsort(-np.diff(bounds), kind="stable").tolist()], sort)
     return offsets, indices, sorted_weights
 
 
@@ -100,19 +100,19 @@ def _by_bucket(
     """
     pieces = [(nth, *piece) for nth, piece in enumerate(cut(rows.size))]
     counts = np.zeros((len(pieces), ((n - 1) >> shift) + 1), np.int32)
-    threads.share(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
+    threads.for_each(pieces, lambda nth, first, last: _count(rows, low, shift, first, last, 0, counts[nth]))
     bounds = offsets_of(counts.sum(axis=0))
     places = np.cumsum(counts, axis=0, dtype=np.int64)
     places += bounds[:-1]
     places -= counts
     pairs = np.empty(rows.size, np.int64)
-    moved = None if weights is None else np.empty_like(weights)
+    bucket_weights = None if weights is None else np.empty_like(weights)
 
     def fill(nth: int, first: int, last: int) -> None:
-        _fill(rows, columns, weights, low, shift, bits, first, last, places[nth], pairs, moved)
+        _fill(rows, columns, weights, low, shift, bits, first, last, places[nth], pairs, bucket_weights)
 
-    threads.share(pieces, fill)
-    return bounds, pairs, moved
+    threads.for_each(pieces, fill)
+    return bounds, pairs, bucket_weights
 
 
 # Indices are cast to unsigned integers: Numba checks the sign of others at each access.
@@ -128,7 +128,7 @@ def _count(ids, low, shift, first, last, ahead, counts):
 
 
 @compiled
-def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, moved):
+def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, bucket_weights):
     """Write the endpoints of some edges (and the weight, unless None) to the next place of the row's bucket."""
     mask = (1 << shift) - 1
     for edge in range(first, last):
@@ -139,11 +139,11 @@ def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, 
         places[bucket] += 1
         pairs[place] = (row & mask) << bits | column
         if weights is not None:
-            moved[place] = weights[edge]
+            bucket_weights[place] = weights[edge]
 
 
 @compiled
-def _sort(begin, end, bits, pairs, moved, ends, indices, weights):
+def _sort(begin, end, bits, pairs, bucket_weights, ends, indices, weights):
     """Sort the edges of a bucket by row, and write the end of each row to `ends`, which starts as 0."""
     for edge in range(begin, end):
         ends[np.uint64(pairs[edge] >> bits)] += 1
@@ -158,5 +158,5 @@ def _sort(begin, end, bits, pairs, moved, ends, indices, weights):
         place = np.uint64(ends[its_row])
         ends[its_row] += 1
         indices[place] = pairs[edge] & mask
-        if moved is not None:
-            weights[place] = moved[edge]
+        if bucket_weights is not None:
+            weights[place] = bucket_weights[edge]

@@ -46,18 +46,18 @@ def mixed(ranks: Floats, rows: Any, weights: Floats, jump: Any) -> Floats:
     The product is a correction of the ranks, so float32 is enough for it. For many seeds, `weights` has a row per seed.
     An entry of `jump` is written when all of its place were read.
     """
-    moved = np.empty_like(ranks)
-    by_row = np.moveaxis(weights, -1, 0).astype(np.float32)
-    used = [(weight, row) for weight, row in zip(by_row, rows, strict=True) if weight.any()]
+    mixed = np.empty_like(ranks)
+    by_vector = np.moveaxis(weights, -1, 0).astype(np.float32)
+    used = [(weight, row) for weight, row in zip(by_vector, rows, strict=True) if weight.any()]
     correction = np.empty((min(CHUNK, len(ranks)), *ranks.shape[1:]), np.float32)
     term = np.empty_like(correction)
     for first in range(0, len(ranks), CHUNK):
         here = slice(first, first + CHUNK)
-        part = moved[here]
+        part = mixed[here]
         correction[:] = 0
         for weight, row in used:
             correction[: len(part)] += np.multiply(weight, row[here], out=term[: len(part)])
         np.subtract(ranks[here], correction[: len(part)], out=part)
         np.maximum(part, 0.0, out=part)
         np.subtract(part, ranks[here], out=jump[here], casting="same_kind")
-    return moved
+    return mixed

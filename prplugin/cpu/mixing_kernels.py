@@ -66,7 +66,7 @@ def combine(first, last, rows, of, weights, room, combined):
 @vectorized
 def mix(first, last, ranks, rows, weights, jump, room):
     """Replace ranks y by z = max(y - weights @ rows, 0), and write z - y to `jump`; return what the z sum to."""
-    whole = 0.0
+    total = 0.0
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
         width = min(np.uint64(ROOM), last - begin)
@@ -83,6 +83,6 @@ def mix(first, last, ranks, rows, weights, jump, room):
             jump[begin + column] = rank - ranks[begin + column]
             ranks[begin + column] = rank
             part += rank
-        whole += part
+        total += part
         begin += width
-    return whole
+    return total

@@ -39,8 +39,12 @@ class EdgesInPieces:
     def edges(self) -> GroupedEdges:
         """Return the edges, once all have been added."""
         offsets, sources = self._offsets, self._sources
-        out_weight, chain = (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
-        return GroupedEdges((offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), chain)
+        out_weight, rounding_depth = (
+            (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
+        )
+        return GroupedEdges(
+            (offsets, sources, self._weights), out_weight, lambda: (sources, rows_of(offsets)), rounding_depth
+        )
 
 
 @compiled

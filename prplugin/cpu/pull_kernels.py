@@ -12,11 +12,11 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from prplugin.cpu.sums import depth_of as pull_chain
+from prplugin.cpu.sums import depth_of as pull_depth
 from prplugin.cpu.sums import fan_for
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_chain", "row_sums", "step", "step_chain"]
+__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_depth", "row_sums", "step", "step_depth"]
 
 GROUP = 32
 """Terms added in a plain loop before their sum goes up a level."""
@@ -29,7 +29,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-def step_chain() -> int:
+def step_depth() -> int:
     """Give the most additions a row goes through in the sums of its block."""
     return 2 * GROUP
 
@@ -39,23 +39,23 @@ def in_edges(
 ) -> tuple[Integers, Integers, Floats | None]:
     """Return offsets and sources as the kernels index with them, and the edges' shares, None without weights."""
     offsets, sources, weights = csc
-    shares = None
+    normalized_weights = None
     if weights is not None:
-        shares = np.empty_like(weights)
-        _write_shares(weights, sources, out_weight, shares)
-    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), shares
+        normalized_weights = np.empty_like(weights)
+        _write_normalized_weights(weights, sources, out_weight, normalized_weights)
+    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), normalized_weights
 
 
 @compiled
-def _write_shares(weights, sources, out_weight, shares):
+def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
     """Write each edge's share w / W of its source's out-weight; 0 where W is 0, which makes the source dangling."""
     for edge in range(weights.size):
-        whole = out_weight[sources[edge]]
-        shares[edge] = weights[edge] / whole if whole > 0.0 else 0.0
+        of_source = out_weight[sources[edge]]
+        normalized_weights[edge] = weights[edge] / of_source if of_source > 0.0 else 0.0
 
 
 @compiled
-def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
+def begin(first_block, last_block, inverse_out_weight, norm, ranks, contributions, sums):
     """Divide the ranks of some blocks; write their contributions, and D of block b to ``sums[b, 2]``."""
     n = ranks.size
     for block in range(first_block, last_block):
@@ -63,24 +63,27 @@ def begin(first_block, last_block, outflow, whole, ranks, contributions, sums):
         for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
             group_dangling = 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                rank, flow = ranks[i] / whole, outflow[i]
+                rank, inverse_weight = ranks[i] / norm, inverse_out_weight[i]
                 ranks[i] = rank
-                contributions[i] = rank * flow
-                group_dangling += rank if flow == 0.0 else 0.0
+                contributions[i] = rank * inverse_weight
+                group_dangling += rank if inverse_weight == 0.0 else 0.0
             dangling += group_dangling
         sums[block, 2] = dangling
 
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, shares, fan, outflow, contributions, alpha, mass, target, teleport,
+    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    mass, target,
+    teleport,
     ranks, next_contributions, moves, live_only, sums,
 ):  # fmt: skip
     """One iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
-    then c_i = y_i * outflow_i for the next, where outflow is 0 on dangling rows. `target` (w) and `teleport` (t) have n
-    entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its rows in `sums[b]`.
+    then c_i = y_i * inverse_out_weight_i for the next, where inverse_out_weight is 0 on dangling rows. `target` (w) and
+    `teleport` (t) have n entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its
+    rows in `sums[b]`.
     `moves` takes y - x, unless it is None. With `live_only`, ||y - x|| is without the dangling rows.
 
     It is one loop nest, without calls, that compiles in half the time of a row sum of its own.
@@ -99,10 +102,10 @@ def step(
                     stop = edge + fan if end - edge > fan else end
                     term = 0.0
                     while edge < stop:
-                        if shares is None:
+                        if normalized_weights is None:
                             term += contributions[sources[edge]]
                         else:
-                            term += contributions[sources[edge]] * shares[edge]
+                            term += contributions[sources[edge]] * normalized_weights[edge]
                         edge += ONE
                     groups_sum += term
                     if edge == end:
@@ -117,11 +120,11 @@ def step(
                 if moves is not None:
                     moves[i] = move
                 move = abs(move)
-                flow = outflow[i]
-                group_change += 0.0 if live_only and flow == 0.0 else move
+                inverse_weight = inverse_out_weight[i]
+                group_change += 0.0 if live_only and inverse_weight == 0.0 else move
                 largest = max(largest, move)
-                group_dangling += rank if flow == 0.0 else 0.0
-                next_contributions[i] = rank * flow
+                group_dangling += rank if inverse_weight == 0.0 else 0.0
+                next_contributions[i] = rank * inverse_weight
                 ranks[i] = rank
             change += group_change
             dangling += group_dangling
@@ -131,7 +134,7 @@ def step(
 
 
 @compiled
-def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
+def row_sums(first, last, offsets, sources, normalized_weights, fan, contributions, sums):
     """Write, for the rows from `first` to `last`, the sums of c (times the share) over their in-edges.
 
     In the order of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` sums of pieces.
@@ -142,10 +145,10 @@ def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
         if end - edge <= fan:  # in a loop of its own: a quarter less time on graphs of short rows
             term = 0.0
             while edge < end:
-                if shares is None:
+                if normalized_weights is None:
                     term += contributions[sources[edge]]
                 else:
-                    term += contributions[sources[edge]] * shares[edge]
+                    term += contributions[sources[edge]] * normalized_weights[edge]
                 edge += ONE
             sums[i] = term
             continue
@@ -154,10 +157,10 @@ def row_sums(first, last, offsets, sources, shares, fan, contributions, sums):
             stop = edge + fan if end - edge > fan else end
             term = 0.0
             while edge < stop:
-                if shares is None:
+                if normalized_weights is None:
                     term += contributions[sources[edge]]
                 else:
-                    term += contributions[sources[edge]] * shares[edge]
+                    term += contributions[sources[edge]] * normalized_weights[edge]
                 edge += ONE
             groups_sum += term
             if edge == end:

@@ -20,26 +20,26 @@ __all__ = ["GroupSums", "depth_of", "fan_for", "total", "totals"]
 
 
 def total(terms: Floats) -> float:
-    """Sum a vector, in chains no longer than `chain(terms.size)`.
+    """Sum a vector, in chains no longer than `rounding_depth(terms.size)`.
 
     Each level is one pass that adds `FAN` contiguous rows, so NumPy adds whole vectors.
     """
     while terms.size > FAN:
         width = -(-terms.size // FAN)
-        whole = terms.size // width * width
-        folded = np.add.reduce(terms[:whole].reshape(-1, width), axis=0)
-        folded[: terms.size - whole] += terms[whole:]
+        full = terms.size // width * width
+        folded = np.add.reduce(terms[:full].reshape(-1, width), axis=0)
+        folded[: terms.size - full] += terms[full:]
         terms = folded
     return float(np.add.reduce(terms))  # without the detour of ndarray.sum through Python
 
 
 def totals(terms: Floats) -> Floats:
-    """Sum each column of a matrix, in chains no longer than `chain` says of its rows: as `total` does a vector."""
+    """Sum each column of a matrix, in chains no longer than `rounding_depth` says of its rows, as `total`."""
     while len(terms) > FAN:
         width = -(-len(terms) // FAN)
-        whole = len(terms) // width * width
-        folded = terms[:whole].reshape(-1, width, terms.shape[1]).sum(axis=0)
-        folded[: len(terms) - whole] += terms[whole:]
+        full = len(terms) // width * width
+        folded = terms[:full].reshape(-1, width, terms.shape[1]).sum(axis=0)
+        folded[: len(terms) - full] += terms[full:]
         terms = folded
     sums: Floats = terms.sum(axis=0)
     return sums

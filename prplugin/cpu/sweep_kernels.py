@@ -48,7 +48,9 @@ def arrange(first, last, at, rows, offsets, out_weight, weighted, live, place, e
 
 
 @compiled
-def lay_out(first, last, ready, at, live, place, offsets, sources, weights, out_weight, places, shares, loops):
+def lay_out(
+    first, last, ready, at, live, place, offsets, sources, weights, out_weight, places, normalized_weights, loops
+):
     """Write where vertices `first` to `last`, as they are swept, read their sources: places in two iterates.
 
     The iterates lie end to end. A vertex reads new values of those before `ready`, and of those before it from `first`
@@ -67,15 +69,15 @@ def lay_out(first, last, ready, at, live, place, offsets, sources, weights, out_
             if weights is None:
                 stays += 1.0 if its == i else 0.0
             else:
-                share = weights[edge] / out_weight[source] if its < n else 0.0
-                shares[at] = share
-                stays += share if its == i else 0.0
+                normalized_weight = weights[edge] / out_weight[source] if its < n else 0.0
+                normalized_weights[at] = normalized_weight
+                stays += normalized_weight if its == i else 0.0
             places[at] = n if its == i else its + n + ONE if new else its
             at += ONE
         while at & THREE != ZERO:
             places[at] = n
             if weights is not None:
-                shares[at] = 0.0
+                normalized_weights[at] = 0.0
             at += ONE
         loops[i] = stays if weights is not None or stays == 0.0 else stays / out_weight[vertex]
 
@@ -94,7 +96,7 @@ def leak(rows, place, offsets, sources, weights, out_weight, lost):
 
 
 @compiled
-def sweep(first, last, ends, places, shares, iterates, alpha, base, moves, scale, out, lost, sums):
+def sweep(first, last, ends, places, normalized_weights, iterates, alpha, base, moves, scale, out, lost, sums):
     """Write new contributions of vertices `first` to `last`: `iterates` are the old and the new ones.
 
     c_i = (alpha * (sum of c over the in-edges of i) + base + r_i) * scale_i. A vertex's value is c_i * out_i, and what
@@ -113,16 +115,16 @@ def sweep(first, last, ends, places, shares, iterates, alpha, base, moves, scale
             stop = np.uint64(ends[i + ONE])
             one, two, three, four = NAUGHT, NAUGHT, NAUGHT, NAUGHT
             while edge < stop:
-                if shares is None:
+                if normalized_weights is None:
                     one += iterates[places[edge]]
                     two += iterates[places[edge + ONE]]
                     three += iterates[places[edge + TWO]]
                     four += iterates[places[edge + THREE]]
                 else:
-                    one += iterates[places[edge]] * shares[edge]
-                    two += iterates[places[edge + ONE]] * shares[edge + ONE]
-                    three += iterates[places[edge + TWO]] * shares[edge + TWO]
-                    four += iterates[places[edge + THREE]] * shares[edge + THREE]
+                    one += iterates[places[edge]] * normalized_weights[edge]
+                    two += iterates[places[edge + ONE]] * normalized_weights[edge + ONE]
+                    three += iterates[places[edge + TWO]] * normalized_weights[edge + TWO]
+                    four += iterates[places[edge + THREE]] * normalized_weights[edge + THREE]
                 edge += FOUR
             c = (alpha * ((one + two) + (three + four)) + (base + moves[i])) * scale[i]
             iterates[n + ONE + i] = c

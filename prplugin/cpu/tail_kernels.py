@@ -17,7 +17,7 @@ RUN = 1 << 14
 
 
 @compiled
-def sum_runs(first, last, bounds, places, shares, contributions, high, low, sums):
+def sum_runs(first, last, bounds, places, normalized_weights, contributions, high, low, sums):
     """Sum the runs first..last; run r is the edges bounds[r]..bounds[r + 1].
 
     Knuth's TwoSum gives the rounding error of each addition, and the errors are added up beside the sum, as in
@@ -29,12 +29,12 @@ def sum_runs(first, last, bounds, places, shares, contributions, high, low, sums
         total, errors = 0.0, 0.0
         for edge in range(bounds[run], bounds[run + 1]):
             term = np.float64(contributions[places[edge]])
-            if shares is not None:
-                term *= np.float64(shares[edge])
+            if normalized_weights is not None:
+                term *= np.float64(normalized_weights[edge])
             before = total
             total = before + term
-            share = total - before
-            errors += (before - (total - share)) + (term - share)
+            added = total - before
+            errors += (before - (total - added)) + (term - added)
         if run < parts:
             high[run] = total
             low[run] = errors
@@ -50,6 +50,6 @@ def join_runs(runs_of, high, low, sums):
         for run in range(runs_of[tail], runs_of[tail + 1]):
             before = total
             total = before + high[run]
-            share = total - before
-            errors += (before - (total - share)) + (high[run] - share) + low[run]
+            added = total - before
+            errors += (before - (total - added)) + (high[run] - added) + low[run]
         sums[tail] = total + errors

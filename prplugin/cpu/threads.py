@@ -22,7 +22,9 @@ class Threads:
         self.count = count
         self._pool = ThreadPoolExecutor(max(count - 1, 1), "prplugin")  # starts a thread when there is work for it
 
-    def share(self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], at_once: int | None = None) -> None:
+    def for_each(
+        self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], at_once: int | None = None
+    ) -> None:
         """Call ``do(*piece)`` for each piece, started in this order, `at_once` at most; return when all are done."""
         left = deque(pieces)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from prplugin.distributed.communicator import summed
 from prplugin.distributed.shard import Shard
-from prplugin.distributed.vectors import vector_chain
+from prplugin.distributed.vectors import vector_depth
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
@@ -24,7 +24,7 @@ from prplugin.methods import persistent, propagation_blocking
 from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.rounding import StepChain
+from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
 from prplugin.types.edges import Floats
 
@@ -51,7 +51,10 @@ def prepare(
     machine, adjacency = this_machine(), shard.adjacency
     by_name = {propagation_blocking.name: propagation_blocking, persistent.name: persistent}
     found = communicator.gather(
-        [(by_name[name].unfit(adjacency, machine), by_name[name].cost(adjacency, machine)) for name in able]
+        [
+            (by_name[name].unavailable_reason(adjacency, machine), by_name[name].cost(adjacency, machine))
+            for name in able
+        ]
     )
     costs = {}
     for nth, name in enumerate(able):
@@ -98,7 +101,9 @@ class RowsStep(MixedOnDevice):
         self._weighted = shard.adjacency.weighted
         self._n, self._rows = shard.adjacency.n, shard.rows
         size, most = communicator.size, int(np.diff(shard.offsets).max())
-        facts = communicator.gather((plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.chain))
+        facts = communicator.gather(
+            (plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.rounding_depth)
+        )
         self.narrow_pays = any(narrow for narrow, _ in facts)
         # The same grid on all ranks, so that what its blocks leave is as much on each.
         self._starting = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
@@ -112,20 +117,20 @@ class RowsStep(MixedOnDevice):
         room = cupy.zeros(sum(sizes))
         (
             self._fronts, self._tails, self._measured, self._begun, self._all_begun, everyone, self._constants,
-            self._before, self._outflow, self._both, self._partials, arrived,
+            self._before, self._inverse_out_weight, self._both, self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
         # Two in turn: a step reads what the one before it measured.
         self._everyone = list(everyone.reshape(2, size, totals))
         uniform = 1.0 / shard.n
         self._uniform = uniform, (1 - alpha) * uniform
-        self._equation = alpha, *self._vectors(alpha, v, w), self._outflow
-        sums = 3 * gpu_pull.TOTALS_CHAIN + size  # in a block, of the blocks, and of the ranks
-        self._chain = self.chain = StepChain(
-            row=max(chain for _, chain in facts),
-            edge=shard.chain + 4 if self._weighted else 2,
+        self._equation = alpha, *self._vectors(alpha, v, w), self._inverse_out_weight
+        sums = 3 * gpu_pull.TOTALS_DEPTH + size  # in a block, of the blocks, and of the ranks
+        self._rounding = self.rounding = StepRounding(
+            row=max(depth for _, depth in facts),
+            edge=shard.out_weight_depth + 4 if self._weighted else 2,
             dangling=sums,
-            vectors=vector_chain(shard),
+            vectors=vector_depth(shard),
             norm=sums + 1,
         )
         self._sent = cupy.concatenate(shard.sent)
@@ -145,7 +150,7 @@ class RowsStep(MixedOnDevice):
         return (self._constants, 0, teleport, step) if w is None else (w, 1, teleport, step)
 
     def contribute_in(self, dtype: str) -> None:
-        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
         self._leaving = cupy.empty(self._sent.size, dtype)
@@ -168,7 +173,7 @@ class RowsStep(MixedOnDevice):
             (
                 self._rows, np.int32(self._weighted), self._shard.adjacency.out_weight, given, uniform,
                 *self._uniform, self._tails.size, self._tails, 0, self._measured, self._arrived, self._constants,
-                self._ranks, self._outflow, self._contributions[0], self._begun,
+                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
         self._bring(self._begun, self._all_begun)

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, depth_of, total
 from prplugin.distributed.communicator import Communicator, summed
 from prplugin.distributed.shard import Shard
-from prplugin.distributed.vectors import vector_chain
+from prplugin.distributed.vectors import vector_depth
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
 __all__ = ["CompiledStep", "NumpyStep"]
@@ -33,7 +33,7 @@ class _SpreadStep(HostStep, ABC):
         self._communicator, self._shard, self._alpha = communicator, shard, alpha
         self._rows, n = shard.rows, shard.adjacency.n
         out_weight = shard.adjacency.out_weight[: self._rows]
-        self._outflow = outflow(out_weight, weighted=shard.adjacency.weighted)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=shard.adjacency.weighted)
         uniform = np.array([1.0 / shard.n])
         v = uniform if v is None else v
         self._target = v if w is None else w
@@ -41,22 +41,22 @@ class _SpreadStep(HostStep, ABC):
         # Those of the rows, and then those of the ghosts.
         self._contributions, self._next = np.empty(n), np.empty(n)
 
-    def _chain(self, row: int, sums: int) -> StepChain:
+    def _rounding(self, row: int, sums: int) -> StepRounding:
         """Give the roundings of a step, with those of a row sum and those of the sums of all rows of a rank."""
         shard, ranks = self._shard, self._communicator.size
-        return StepChain(
+        return StepRounding(
             row=row,
-            edge=shard.chain + 4 if shard.adjacency.weighted else 2,
+            edge=shard.out_weight_depth + 4 if shard.adjacency.weighted else 2,
             dangling=sums + ranks,
-            vectors=vector_chain(shard),
+            vectors=vector_depth(shard),
             norm=sums + ranks + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
         self._ranks = np.empty(self._rows)
         self._ranks[:] = ranks
-        np.multiply(self._ranks, self._outflow, out=self._contributions[: self._rows])
-        self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._outflow == 0, self._ranks, 0.0)))
+        np.multiply(self._ranks, self._inverse_out_weight, out=self._contributions[: self._rows])
+        self._exchange(self._contributions, 0.0, 0.0, total(np.where(self._inverse_out_weight == 0, self._ranks, 0.0)))
 
     def __call__(self, moves: Any = None) -> Sums:
         measured = self._step(self._contributions, self._next, moves)
@@ -93,17 +93,17 @@ class NumpyStep(_SpreadStep):
         super().__init__(communicator, shard, alpha, v, w)
         offsets, self._sources, weights = shard.adjacency.csc
         self._row_sums = GroupSums(rows_of(offsets[: self._rows + 1]), self._rows)
-        self._shares: Floats | None = None
+        self._normalized_weights: Floats | None = None
         if weights is not None:
-            whole = shard.adjacency.out_weight[self._sources]
-            self._shares = np.divide(weights, whole, out=np.zeros_like(weights), where=whole > 0)
+            of_source = shard.adjacency.out_weight[self._sources]
+            self._normalized_weights = np.divide(weights, of_source, out=np.zeros_like(weights), where=of_source > 0)
         most = int(np.diff(shard.offsets).max())
-        self.chain = self._chain(depth_of(shard.longest), chain(most))
+        self.rounding = self._rounding(depth_of(shard.longest), rounding_depth(most))
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         terms = contributions[self._sources]
-        if self._shares is not None:
-            terms *= self._shares
+        if self._normalized_weights is not None:
+            terms *= self._normalized_weights
         ranks = self._row_sums(terms)
         ranks *= self._alpha
         ranks += self._alpha * self._mass * self._target + self._teleport
@@ -112,8 +112,8 @@ class NumpyStep(_SpreadStep):
             moves[:] = change
         np.abs(change, out=change)
         self._ranks = ranks
-        np.multiply(ranks, self._outflow, out=following[: self._rows])
-        return total(change), float(change.max(initial=0.0)), total(np.where(self._outflow == 0, ranks, 0.0))
+        np.multiply(ranks, self._inverse_out_weight, out=following[: self._rows])
+        return total(change), float(change.max(initial=0.0)), total(np.where(self._inverse_out_weight == 0, ranks, 0.0))
 
 
 class CompiledStep(_SpreadStep):
@@ -135,19 +135,20 @@ class CompiledStep(_SpreadStep):
         offsets, sources, weights = shard.adjacency.csc
         offsets = offsets[: self._rows + 1]
         csc = (offsets, sources, weights)
-        self._offsets, self._sources, self._shares = kernels.in_edges(csc, shard.adjacency.out_weight)
+        self._offsets, self._sources, self._normalized_weights = kernels.in_edges(csc, shard.adjacency.out_weight)
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
         self._fan = np.uint64(kernels.fan_for(shard.longest))
         most = int(np.diff(shard.offsets).max())
-        sums = max(chain(most), kernels.step_chain() + chain(-(-most // kernels.BLOCK)))
-        self.chain = self._chain(kernels.pull_chain(shard.longest), sums)
+        sums = max(rounding_depth(most), kernels.step_depth() + rounding_depth(-(-most // kernels.BLOCK)))
+        self.rounding = self._rounding(kernels.pull_depth(shard.longest), sums)
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                 self._ranks, following, moves, False, self._sums,
             )  # fmt: skip

@@ -18,7 +18,7 @@ from prplugin.result.ranking import highest
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.stopping import step_budget
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 
 __all__ = ["Report", "rank"]
 
@@ -71,7 +71,7 @@ def rank(
     else:
         method, step = _step(communicator, shard, options, v, w, threads)
         stages.done("plan")
-        certificate = Certificate(options.alpha, shard.n, shard.m, step.chain, options.dtype, options.scale)
+        certificate = Certificate(options.alpha, shard.n, shard.m, step.rounding, options.dtype, options.scale)
         budget = step_budget(certificate, options)
         outcome = Loop(certificate, options, budget, watch).run(step, 1.0 / shard.n if start is None else start)
         ranks = step.ranks()
@@ -100,7 +100,7 @@ def rank(
 
 def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int) -> tuple[str, Step]:
     """Prepare the method: on the GPU if the graph is there, else what pays for its largest part."""
-    if shard.adjacency.place == "device":
+    if shard.adjacency.memory_space == "device":
         from prplugin.distributed import device_step  # imports CuPy, which holds the graph
 
         device: Any = communicator  # one between GPUs
@@ -122,7 +122,7 @@ def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: 
     if top is None:
         return parts.write(names, columns, ranks, first)
     mine: Any = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
-    values = communicator.gather(moved(ranks[mine], "host"))
+    values = communicator.gather(to_host(ranks[mine]))
     # Falling; equal ones in the order of the ranks, and so of the result.
     whose = np.repeat(np.arange(len(values)), [found.size for found in values])
     order = np.argsort(-np.concatenate(values), kind="stable")[:top]

@@ -74,12 +74,12 @@ class DistributedGraph:
         except KeyError:
             dask.refuse_absent_columns(frame, columns)
             raise
-        shares = self._sent(dask.shares(more, len(self._addresses)))
+        portions = self._sent(dask.portions(more, len(self._addresses)))
         self._job = _Job(client, self._addresses)
         self._shards = [
             self._job.submit(
                 _build, rank, how.directed, how.duplicates, self._parts_of, [partitions[p] for p in mine], mine, like,
-                columns_in_use, shares[rank],
+                columns_in_use, portions[rank],
             )
             for rank, mine in enumerate(assigned)
         ]  # fmt: skip
@@ -87,11 +87,13 @@ class DistributedGraph:
             size = client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
             self.n, self.m = self._job.result([*self._shards, size], size)
 
-    def _sent(self, shares: list[Any]) -> list[Any]:
+    def _sent(self, portions: list[Any]) -> list[Any]:
         """Scatter large shares to their workers, where the tasks find them."""
         return [
-            self._client.scatter([share], workers=[address], hash=False)[0] if safe_sizeof(share) > SCATTERED else share
-            for share, address in zip(shares, self._addresses, strict=True)
+            self._client.scatter([portion], workers=[address], hash=False)[0]
+            if safe_sizeof(portion) > SCATTERED
+            else portion
+            for portion, address in zip(portions, self._addresses, strict=True)
         ]
 
     def vertices(self) -> Any:
@@ -123,8 +125,8 @@ class DistributedGraph:
             if needed:
                 raise _not_in_one_memory(f"has all ranks, which {what} needs")
         size = len(self._addresses)
-        shares = {
-            what: self._sent(dask.shares_of_values(dask.given_values(one, self._names, what), size))
+        portions = {
+            what: self._sent(dask.portions_of_values(dask.given_values(one, self._names, what), size))
             for what in ("personalization", "dangling", "nstart")
             if (one := getattr(given, what)) is not None
         }
@@ -133,7 +135,7 @@ class DistributedGraph:
         topic = _watched(self._client, watch, options)
         ranked = []
         for rank, shard in enumerate(self._shards):
-            by_vertex = {what: share[rank] for what, share in shares.items()}
+            by_vertex = {what: portion[rank] for what, portion in portions.items()}
             ranked.append(job.submit(_rank, rank, shard, self._names, options, by_vertex, topic if rank == 0 else None))
         pairs = list(zip(ranked, self._addresses, strict=True))
         frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
@@ -337,7 +339,7 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
 @contextmanager
 def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicator]:
     """Yield the communicator for the memory space of the partitions, and allocate there."""
-    if parts.place == "host":
+    if parts.memory_space == "host":
         yield messages
         return
     from prplugin.distributed import nccl  # imports CuPy, which cuDF has

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator, agreed, all_agreed, largest, offsets_of_ranks
-from prplugin.distributed.numbering import (
+from prplugin.distributed.factorize import (
     Directory,
     Part,
     keys_by_appearance,
@@ -30,12 +30,18 @@ from prplugin.distributed.numbering import (
 )
 from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, refusal
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import Shared, ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
+from prplugin.frames.parts import (
+    Shared,
+    endpoints_of_partitions,
+    facts_of_partitions,
+    joined_endpoints,
+    weights_of_partitions,
+)
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import one_edge_a_pair
-from prplugin.graph.factorize import renumber
+from prplugin.graph.factorize import factorize_ids
 from prplugin.options import Duplicates
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
 __all__ = ["Shard", "build"]
@@ -60,7 +66,7 @@ class Shard:
     splitters: Integers
     directory: Directory
     longest: int = 0  # largest in-degree of the whole graph
-    chain: int = 0  # rounding depth of an out-weight, at most, on any rank
+    out_weight_depth: int = 0  # rounding depth of an out-weight, at most, on any rank
     seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of the construction
 
     @property
@@ -122,25 +128,25 @@ def build(
     if more is not None:
         several = len(columns.source) > 1
         labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
-    pieces, placed = agreed(communicator, partial(ends_of_partitions, parts, frames, partitions, columns))
+    pieces, placed = agreed(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
     shared = _shared(communicator, parts, part, pieces, more, labels)
     if not frames:  # this rank holds none
         like = like.iloc[:0]
-        frames, placed, pieces = [like], [columns], [parts.ends_of(like, columns)]
+        frames, placed, pieces = [like], [columns], [parts.endpoints_of(like, columns)]
     read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
     weights: Floats | None = agreed(communicator, read_weights)
-    ends = joined_ends(parts, pieces, shared, labels)
+    endpoints = joined_endpoints(parts, pieces, shared, labels)
     del pieces
     if more is not None:
-        ends.append(more)
+        endpoints.append(more)
     stages.done("read")
     if [one.kind for one in shared] == ["integer"]:
-        keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(ends, labels, strict=True)]
+        keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
         directory = Directory(parts, shared, [], None, [])
     else:
-        keys, splitters, directory = keys_by_appearance(communicator, parts, part, ends, labels, shared)
-    del ends, frames
+        keys, splitters, directory = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
+    del endpoints, frames
     stages.done("number")
     rows = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
     stages.done("shuffle")
@@ -188,10 +194,10 @@ def _shared(
     found = [facts for _, facts in sorted((pair for pairs, _ in everyone for pair in pairs), key=itemgetter(0))]
     shared = []
     for column, column_labels in enumerate(zip(*labels, strict=True)):
-        ends = [[of_ends[end][column] for of_ends in found] for end in range(2)]
+        endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
         if more is not None:
-            ends.append([of_more[column] for _, of_more in everyone])
-        shared.append(parts.as_shared(ends, list(column_labels)))
+            endpoints.append([of_more[column] for _, of_more in everyone])
+        shared.append(parts.as_shared(endpoints, list(column_labels)))
     return shared
 
 
@@ -237,7 +243,7 @@ def _rows_of(
 
 
 def _host(array: Any) -> Any:
-    return moved(array, "host")
+    return to_host(array)
 
 
 def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
@@ -273,7 +279,7 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
 
 def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
     """Keep the first or the last row of each pair on this rank, or refuse repeated pairs."""
-    (source, target), ids = renumber([rows.source, rows.target])
+    (source, target), ids = factorize_ids([rows.source, rows.target])
     try:
         kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
     except InvalidEdgesError as error:
@@ -293,12 +299,12 @@ def _factorized(
     """Determine the vertices that this rank owns and its ghosts, and factorize the endpoints of its edges."""
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
-    (codes,), sources = renumber([rows.source])
+    (codes,), sources = factorize_ids([rows.source])
     runs = runs_of(sources, splitters)
     asked = communicator.swap([sources[begin:end] for begin, end in runs])
     owner = owners_of(more, splitters)
     named = communicator.swap([more[owner == one] for one in range(size)])
-    (targets, wanted, _), keys = renumber([rows.target, xp.concatenate(asked), xp.concatenate(named)])
+    (targets, wanted, _), keys = factorize_ids([rows.target, xp.concatenate(asked), xp.concatenate(named)])
     sent = split(wanted, [ids.size for ids in asked])
     ghosts = [0 if one == rank else end - begin for one, (begin, end) in enumerate(runs)]
     n = keys.size + sum(ghosts)
@@ -346,13 +352,15 @@ def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> N
             with np.errstate(over="ignore"):  # checked below
                 mine[shard.sent[one]] += weights
     # A rank's own roundings, and at most one addition per rank.
-    shard.chain = largest(communicator, adjacency.out_weight_chain) + communicator.size if adjacency.weighted else 0
+    shard.out_weight_depth = (
+        largest(communicator, adjacency.out_weight_depth) + communicator.size if adjacency.weighted else 0
+    )
     agreed(communicator, lambda: _check_range(shard, mine, label))
     out_weight = xp.full(adjacency.n, np.nan)  # that of ghosts is used with edge weights alone
     out_weight[: shard.rows] = mine
     if adjacency.weighted:
         out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))
-    adjacency.know_out_weight(out_weight, shard.chain)
+    adjacency.know_out_weight(out_weight, shard.out_weight_depth)
 
 
 def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:

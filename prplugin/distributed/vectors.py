@@ -9,15 +9,15 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.distributed.communicator import Communicator, agreed, summed
-from prplugin.distributed.numbering import owners_of, pieces_of
+from prplugin.distributed.factorize import owners_of, pieces_of
 from prplugin.distributed.shard import Shard
 from prplugin.errors import InvalidOptionError, RefusedRows, counted, listed, refusal
 from prplugin.graph.problem import normalised
-from prplugin.numerics.rounding import chain
-from prplugin.types.arrays import moved
+from prplugin.numerics.rounding import rounding_depth
+from prplugin.types.arrays import to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Given", "sum_of_ranks", "vector", "vector_chain"]
+__all__ = ["Given", "sum_of_ranks", "vector", "vector_depth"]
 
 Given = tuple[list[Any], Floats, int]
 """A rank's share of values by vertex: columns of ids, values, and at which entry of all the share begins."""
@@ -32,7 +32,7 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
         return None
     columns, values, first = given
     directory, parts = shard.directory, shard.directory.parts
-    if directory.by_number:
+    if directory.ids_are_keys:
         keys, known = _as_keys(columns[0], shard)
     else:
         keys = directory.keys_of(
@@ -40,10 +40,10 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
         )
         known = keys >= 0
     size = communicator.size
-    owner = owners_of(keys, moved(shard.splitters, "host"))
+    owner = owners_of(keys, to_host(shard.splitters))
     pieces, order = pieces_of(np.where(known, owner, size), size)
     came = communicator.exchange([(keys[rows], values[rows]) for rows in pieces])
-    mine, sorted_keys = np.zeros(shard.rows), moved(shard.keys, "host")
+    mine, sorted_keys = np.zeros(shard.rows), to_host(shard.keys)
     answers, entered = [], []
     for asked, brought in came:
         rows = np.searchsorted(sorted_keys, asked)
@@ -55,12 +55,12 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
     known[order] = np.concatenate(communicator.exchange(answers))
     agreed(communicator, lambda: _check_known(columns, parts, np.flatnonzero(~known), first, what))
     agreed(communicator, lambda: _check_once(shard, np.concatenate(entered), what))
-    spread, whole = normalised(mine, partial(sum_of_ranks, communicator))
-    if whole == 0:
+    spread, total = normalised(mine, partial(sum_of_ranks, communicator))
+    if total == 0:
         raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-    if not np.isfinite(whole):
+    if not np.isfinite(total):
         raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
-    vector: Floats = moved(spread, shard.adjacency.place)
+    vector: Floats = to_memory(spread, shard.adjacency.memory_space)
     return vector
 
 
@@ -70,16 +70,16 @@ def sum_of_ranks(communicator: Communicator, values: Floats) -> float:
         return float(summed(communicator, float(total(values))))
 
 
-def vector_chain(shard: Shard) -> int:
+def vector_depth(shard: Shard) -> int:
     """Roundings in an entry of a vector: of the value as given, of the sum, and of their quotient."""
     ranks = len(shard.offsets) - 1
-    return chain(int(np.diff(shard.offsets).max())) + ranks + 2
+    return rounding_depth(int(np.diff(shard.offsets).max())) + ranks + 2
 
 
 def _as_keys(column: Any, shard: Shard) -> tuple[Integers, Integers]:
     """Take integer ids in the type of the graph's; also say which that type holds."""
     ids = shard.directory.parts.given_integers(column)
-    keys = ids.astype(moved(shard.keys[:0], "host").dtype)
+    keys = ids.astype(to_host(shard.keys[:0]).dtype)
     known: Integers = (keys.astype(ids.dtype) == ids) & ((keys < 0) == (ids < 0))
     return keys, known
 
@@ -102,7 +102,7 @@ def _check_once(shard: Shard, rows: Integers, what: str) -> None:
     found, counts = np.unique(rows, return_counts=True)
     repeated = found[counts > 1]
     if repeated.size:
-        shown = shard.directory.spelt(moved(shard.keys, "host"), repeated[:5])
+        shown = shard.directory.spelt(to_host(shard.keys), repeated[:5])
         raise refusal(
             InvalidOptionError, RefusedRows(partial(_repeated, what), repeated.size, repeated[:5].tolist(), shown)
         )

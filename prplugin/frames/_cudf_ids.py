@@ -29,20 +29,20 @@ from prplugin.frames._cudf_arrays import (
     missing_rows,
 )
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
-from prplugin.gpu.strings import number_strings
+from prplugin.gpu.strings import factorize_strings
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
 
 
 def encode(
-    ends: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
+    endpoints: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Factorize the columns of each endpoint, and add weights, which are read once ids are known to be ids.
 
     Parameters
     ----------
-    ends : list of lists of Series
+    endpoints : list of lists of Series
         Sources, destinations, and if there are more vertices, those, which may be pandas Series.
     grouped : bool
         Whether edges are preferred by target, not by row.
@@ -55,19 +55,19 @@ def encode(
     kinds : list of str
         The kind of ids in each column.
     """
-    parts = [list(part) for part in zip(*ends, strict=True)]
+    parts = [list(part) for part in zip(*endpoints, strict=True)]
     named = [list(part) for part in zip(*labels, strict=True)]
     kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(_common_integers(parts[0], named[0]), weights(), grouped=grouped)
         return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else integers_like(ids, parts[0])], kinds
-    numbered = [
+    factorized = [
         [cudf.Series(ids) for ids in _common_integers(part, names)]
         if kind == "integer"
         else [on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
     ]
-    codes, columns = numbered_by_first_appearance(numbered, labels, kinds)
+    codes, columns = factorize_by_first_appearance(factorized, labels, kinds)
     for part, kind in enumerate(kinds):
         if kind == "integer":
             columns[part] = integers_like(as_array(columns[part]), parts[part])
@@ -197,7 +197,7 @@ def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
 # --- everything else: the order of first appearance ---------------------------------------------------------------
 
 
-def numbered_by_first_appearance(
+def factorize_by_first_appearance(
     parts: list[list[cudf.Series]], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[cudf.Series]]:
     """Factorize vertices in the order of first appearance, source before destination: return codes and columns.
@@ -208,14 +208,14 @@ def numbered_by_first_appearance(
     return strings or _by_first_appearance(parts, labels[0])
 
 
-def _strings_by_first_appearance(ends: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
+def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
     """Factorize strings by kernels of our own; None for categories, and where two strings have one hash of 64 bits."""
-    columns = [strings for end in ends if (strings := as_strings(end)) is not None]
-    filled = [end for end in ends if len(end)]
-    numbered = number_strings(columns) if filled and len(columns) == len(ends) else None
-    if numbered is None:
+    columns = [strings for end in endpoints if (strings := as_strings(end)) is not None]
+    filled = [end for end in endpoints if len(end)]
+    factorized = factorize_strings(columns) if filled and len(columns) == len(endpoints) else None
+    if factorized is None:
         return None
-    codes, distinct = numbered
+    codes, distinct = factorized
     return codes, [as_string_series(distinct, filled[0].dtype)]
 
 
@@ -224,9 +224,9 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
 
     That is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
     """
-    ends = list(zip(*parts, strict=True))
-    m = len(ends[0][0])
-    factorized = [numbered_rows([_keys(column) for column in end]) for end in ends]
+    endpoints = list(zip(*parts, strict=True))
+    m = len(endpoints[0][0])
+    factorized = [factorize_rows([_keys(column) for column in end]) for end in endpoints]
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift
@@ -237,16 +237,16 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     for part, label in zip(parts, labels, strict=True):
         columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
         distinct.append(taken(_joined(columns, label), order))
-    merged, first = numbered_rows(distinct)
-    number = cupy.empty(order.size, index_dtype(first.size))
-    number[order] = merged
+    merged, first = factorize_rows(distinct)
+    code = cupy.empty(order.size, index_dtype(first.size))
+    code[order] = merged
     bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
-    numbers = [number[start:end] for start, end in pairwise(bounds)]
+    numbers = [code[start:end] for start, end in pairwise(bounds)]
     codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
     return codes, [taken(column, first) for column in distinct]
 
 
-def numbered_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
+def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
     """Factorize the rows of some columns in the order of first appearance: return codes, and where each first appears.
 
     cuDF's own `factorize` takes one column, and sorts what its join has put out of order; here each row is told where
@@ -263,8 +263,8 @@ def numbered_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
     )
     rows = cupy.sort(_rows(found))  # they come in no order
     codes = cupy.empty(len(columns[0]), np.int32)
-    at, number = _matches(table, _table([taken(column, rows) for column in columns]))
-    codes[at] = number
+    at, code = _matches(table, _table([taken(column, rows) for column in columns]))
+    codes[at] = code
     return codes, rows
 
 

@@ -29,10 +29,10 @@ from prplugin.frames.columns import Columns
 from prplugin.frames.cudf import column_of
 from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.gpu.factorize import extremes, widened
-from prplugin.types.arrays import copied, moved, namespace
+from prplugin.types.arrays import copied, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-place = "device"
+memory_space = "device"
 
 
 def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame:
@@ -42,7 +42,7 @@ def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame
     return cudf.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
-def ends_of(frame: cudf.DataFrame, columns: Columns) -> list[list[cudf.Series]]:
+def endpoints_of(frame: cudf.DataFrame, columns: Columns) -> list[list[cudf.Series]]:
     """Return the columns of sources and of destinations."""
     return [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
 
@@ -69,9 +69,9 @@ def facts(column: Any, label: str) -> Facts:
     return Facts(kind, len(column), Typed(column.dtype), sample)
 
 
-def as_shared(ends: list[list[Facts]], labels: list[str]) -> Shared:
+def as_shared(endpoints: list[list[Facts]], labels: list[str]) -> Shared:
     """Return the kind of a column of a vertex, and the type in which all parts of both endpoints are compared."""
-    return host.as_shared(ends, labels, ids.has_width)
+    return host.as_shared(endpoints, labels, ids.has_width)
 
 
 def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.Series:
@@ -98,7 +98,7 @@ def integers_of(column: Any, label: str, shared: Shared) -> Integers:
 
 
 def by_first_appearance(
-    ends: list[list[Any]], labels: list[list[str]], shared: list[Shared]
+    endpoints: list[list[Any]], labels: list[list[str]], shared: list[Shared]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does; codes are CuPy arrays."""
     parts = [
@@ -108,12 +108,12 @@ def by_first_appearance(
             else ids.on_device(column, label[part])
             for column, label in zip(columns, labels, strict=True)
         ]
-        for part, (columns, one) in enumerate(zip(zip(*ends, strict=True), shared, strict=True))
+        for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
     ]
-    codes, columns = ids.numbered_by_first_appearance(parts, labels, [one.kind for one in shared])
+    codes, columns = ids.factorize_by_first_appearance(parts, labels, [one.kind for one in shared])
     arrays = [host.to_shared(ids.plain(column).to_pandas(), one) for column, one in zip(columns, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
-    m = len(ends[0][0])
+    m = len(endpoints[0][0])
     for code, (scale, shift) in zip(codes, ((2, 0), (2, 1), (1, 2 * m)), strict=False):
         if not code.size:
             continue
@@ -126,7 +126,7 @@ def by_first_appearance(
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
     """Return a few vertices as text, for messages."""
     if arrays and namespace(arrays[0]) is not np:
-        few = [moved(array[cupy.asarray(rows)], "host") for array in arrays]
+        few = [to_host(array[cupy.asarray(rows)]) for array in arrays]
         return host.spelt(few, np.arange(len(rows)))
     return host.spelt(arrays, rows)
 

@@ -23,13 +23,13 @@ ARROW_FROM = 1 << 16
 
 
 def encode(
-    ends: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
+    endpoints: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
     """Factorize the columns of each endpoint.
 
     Parameters
     ----------
-    ends : list of lists of Series
+    endpoints : list of lists of Series
         Sources, destinations, and if there are more vertices, those; each of the same number of columns.
     labels : list of lists of str
         Names of the columns, for messages.
@@ -47,12 +47,12 @@ def encode(
     kinds : list of str
         The kind of ids in each column.
     """
-    ends = [[pooled(column) for column in end] for end in ends]
+    endpoints = [[pooled(column) for column in end] for end in endpoints]
     kinds = [
-        common_kind([end[part] for end in ends], [label[part] for label in labels], kind_of)
-        for part in range(len(ends[0]))
+        common_kind([end[part] for end in endpoints], [label[part] for label in labels], kind_of)
+        for part in range(len(endpoints[0]))
     ]
-    parts = [[end[part] for end in ends] for part in range(len(kinds))]
+    parts = [[end[part] for end in endpoints] for part in range(len(kinds))]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(
             _common_integers(parts[0], [label[0] for label in labels]),
@@ -62,7 +62,7 @@ def encode(
     codes, arrays, _ = by_first_appearance(parts, labels, kinds)
     for part, kind in enumerate(kinds):
         if kind == "integer":
-            arrays[part] = integers_like(np.asarray(arrays[part]), [end[part] for end in ends])
+            arrays[part] = integers_like(np.asarray(arrays[part]), [end[part] for end in endpoints])
     return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
 
 
@@ -464,7 +464,7 @@ def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tup
             found[nth] = pd.factorize(_values(column))
 
     large = len(columns[0]) >= COMPILED_FROM
-    Threads(this_machine().threads if large else 1).share(list(enumerate(columns)), factorize)
+    Threads(this_machine().threads if large else 1).for_each(list(enumerate(columns)), factorize)
     return found
 
 

@@ -96,14 +96,14 @@ def pooled(column: pd.Series) -> pd.Series | Pooled:
     objects = column.to_numpy()
     addresses = np.asarray(_Addresses(objects))
     some = addresses[: -(-addresses.size // SAMPLED)]
-    if 2 * factorize.number([some], threads)[1].size > some.size:
+    if 2 * factorize.factorize_ids([some], threads)[1].size > some.size:
         return column
-    (codes,), different = factorize.number([addresses], threads)
+    (codes,), different = factorize.factorize_ids([addresses], threads)
     first = first_rows(codes, different.size)
     order = np.argsort(first)
-    number = np.empty(order.size, codes.dtype)
-    number[order] = np.arange(order.size)
-    return Pooled(column, number[codes], pd.Series(objects[first[order]], dtype=object))
+    code = np.empty(order.size, codes.dtype)
+    code[order] = np.arange(order.size)
+    return Pooled(column, code[codes], pd.Series(objects[first[order]], dtype=object))
 
 
 class _Addresses:

@@ -17,7 +17,7 @@ from prplugin.frames.columns import Columns
 from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.types.edges import Floats, Integers
 
-place = "host"
+memory_space = "host"
 
 
 def joined(frames: list[pd.DataFrame], like: pd.DataFrame) -> pd.DataFrame:
@@ -27,7 +27,7 @@ def joined(frames: list[pd.DataFrame], like: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
-def ends_of(frame: pd.DataFrame, columns: Columns) -> list[list[pd.Series]]:
+def endpoints_of(frame: pd.DataFrame, columns: Columns) -> list[list[pd.Series]]:
     """Return the columns of sources and of destinations."""
     return [
         [ids.stored_plainly(frame.iloc[:, position]) for position in end]
@@ -57,7 +57,9 @@ def facts(column: pd.Series, label: str) -> Facts:
 # --- what all parts share -----------------------------------------------------------------------------------------
 
 
-def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[Any], bool] = ids.has_width) -> Shared:
+def as_shared(
+    endpoints: list[list[Facts]], labels: list[str], has_width: Callable[[Any], bool] = ids.has_width
+) -> Shared:
     """Return the kind of a column of a vertex, and the type in which all parts of both endpoints are compared.
 
     Raises
@@ -65,7 +67,7 @@ def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[A
     InvalidEdgesError
         If the ids are of several kinds, or have no type in common.
     """
-    named = [(fact, label) for end, label in zip(ends, labels, strict=True) for fact in end]
+    named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
     spoken = [fact.called(label) for fact, label in filled]
     kind = ids.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
@@ -75,7 +77,7 @@ def as_shared(ends: list[list[Facts]], labels: list[str], has_width: Callable[[A
         common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
         common = ids.in_common(samples, labels[0])[:1]
-    likes = [fact.like for end in ends for fact in ([fact for fact in end if fact.rows] or end[:1])]
+    likes = [fact.like for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
     return Shared(kind, common, likes)
 
 
@@ -103,14 +105,14 @@ def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
 
 
 def by_first_appearance(
-    ends: list[list[pd.Series]], labels: list[list[str]], shared: list[Shared]
+    endpoints: list[list[pd.Series]], labels: list[list[str]], shared: list[Shared]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part as `prplugin.frames._pandas_ids.by_first_appearance`, in the common types."""
     parts = [
         [pd.Series(integers_of(column, label[part], one)) for column, label in zip(columns, labels, strict=True)]
         if one.kind == "integer"
         else [pooled(column) for column in columns]
-        for part, (columns, one) in enumerate(zip(zip(*ends, strict=True), shared, strict=True))
+        for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
     ]
     codes, arrays, places = ids.by_first_appearance(parts, labels, [one.kind for one in shared])
     return codes, [_cast(ids.plain(array), one) for array, one in zip(arrays, shared, strict=True)], places

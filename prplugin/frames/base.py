@@ -13,7 +13,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import Place, moved, namespace
+from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -67,7 +67,7 @@ class SeedValues:
 class FrameAdapter(Protocol):
     """Reads edges from one kind of frame: a module or an object. `Any` stands for the types of the library."""
 
-    place: Place
+    memory_space: MemorySpace
     """Memory of its arrays."""
 
     def accepts(self, frame: object) -> bool:
@@ -77,7 +77,7 @@ class FrameAdapter(Protocol):
         """Return the frame as `read` takes it, and its column labels."""
 
     def read(
-        self, frame: Any, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+        self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
         """Factorize the endpoints: return the edges by position, and the vertices in the order of the result.
 
@@ -88,7 +88,7 @@ class FrameAdapter(Protocol):
         ----------
         vertices : object
             More vertices, or None.
-        by_row : bool
+        edge_list : bool
             Whether the rows are needed before edges are grouped by target.
         lasting : bool
             Whether the edges outlive the frame. If not, they may alias its columns.
@@ -297,7 +297,7 @@ class ColumnVertices(Vertices, Protocol):
                 )
             matrix = self.numbers_of_array(given, what)
             seeds, rows = xp.nonzero(matrix)
-            sizes = moved(xp.bincount(seeds, minlength=len(matrix)), "host")
+            sizes = to_host(xp.bincount(seeds, minlength=len(matrix)))
             return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=self.numbered(len(matrix))))
         if isinstance(given, self.types.frames):
             if SEED not in given.columns:
@@ -335,7 +335,7 @@ class ColumnVertices(Vertices, Protocol):
         codes, first = self.factorized(seed)
         order = self.xp.argsort(codes, kind="stable")
         values = self.numbers(columns.pop(), what)[order] if weighted else self.xp.ones(len(frame))
-        sizes = moved(group_sizes(codes, len(first)), "host")
+        sizes = to_host(group_sizes(codes, len(first)))
         rows = self._known_positions([self.taken(column, order) for column in columns], what, sizes)
         return self._seed_values(sizes, rows, values, Labels(column=self.taken(seed, first)))
 

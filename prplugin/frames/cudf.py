@@ -15,7 +15,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, list
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames.columns import Columns
 from prplugin.gpu import runtime
-from prplugin.types.arrays import Place, copied, moved, namespace
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_device, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from prplugin.gpu.edges import GivenWeights
 
-__all__ = ["Vertices", "accepts", "column_of", "on_cudf_stream", "opened", "place", "read"]
+__all__ = ["Vertices", "accepts", "column_of", "memory_space", "on_cudf_stream", "opened", "read"]
 
-place: Place = "device"
+memory_space: MemorySpace = "device"
 
 opened = base.opened
 
@@ -113,7 +113,7 @@ class Vertices(base.ColumnVertices):
         return numbers(column, what, "entry", InvalidOptionError)
 
     def numbers_of_array(self, given: Any, what: str) -> Floats:
-        return moved(pandas.numbers_of_array(given, what, InvalidOptionError), "device")
+        return to_device(pandas.numbers_of_array(given, what, InvalidOptionError))
 
     def located(self, columns: list[Any], what: str) -> Integers:
         return _ids().located(self.columns, columns, self.kinds, what)
@@ -130,7 +130,7 @@ class Vertices(base.ColumnVertices):
         return missing_rows(column)
 
     def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        return _ids().numbered_rows([column])
+        return _ids().factorize_rows([column])
 
     def numbered(self, count: int) -> Any:
         import cudf
@@ -143,7 +143,7 @@ class Vertices(base.ColumnVertices):
 
         from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
 
-        ranks, rows = self.xp.asarray(ranks), moved(rows, "device")
+        ranks, rows = self.xp.asarray(ranks), to_device(rows)
         names: list[Any] = [*self.names, "pagerank"]
         of_seeds: list[Any] = []
         ids = self.ids
@@ -192,7 +192,7 @@ def accepts(frame: object) -> bool:
 
 
 def read(
-    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices | SpilledVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
@@ -203,23 +203,23 @@ def read(
     edge_bytes = 16 if columns.weight is None else 24
     if runtime.holds(edge_bytes * len(frame)):
         with suppress(MemoryError):
-            return _read_on_device(frame, columns, vertices, by_row=by_row)
+            return _read_on_device(frame, columns, vertices, edge_list=edge_list)
     opened_, _ = narwhals.opened(frame)
-    edges, known = narwhals.read(opened_, columns, _on_host(vertices), by_row=by_row, lasting=lasting)
+    edges, known = narwhals.read(opened_, columns, _on_host(vertices), edge_list=edge_list, lasting=lasting)
     return edges.as_spilled(), SpilledVertices(known)
 
 
 @on_cudf_stream()
 def _read_on_device(
-    frame: cudf.DataFrame, columns: Columns, vertices: object, *, by_row: bool
+    frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     several = len(columns.source) > 1
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    ends = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
+    endpoints = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
     if vertices is not None:
-        ends.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
+        endpoints.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
         labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = _ids().encode(ends, labels, lambda: _weights(frame, columns), grouped=not by_row)
+    edges, arrays, kinds = _ids().encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
@@ -229,7 +229,7 @@ def _on_host(given: object) -> Any:
 
     if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
         return given.to_pandas()
-    return moved(given, "host")
+    return to_host(given)
 
 
 def _ids() -> Any:

@@ -18,8 +18,8 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
 from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import ends_of_partitions, facts_of_partitions, joined_ends, weights_of_partitions
-from prplugin.types.arrays import Place
+from prplugin.frames.parts import endpoints_of_partitions, facts_of_partitions, joined_endpoints, weights_of_partitions
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
 __all__ = [
@@ -32,9 +32,9 @@ __all__ = [
     "partitions",
     "parts",
     "parts_name",
+    "portions",
+    "portions_of_values",
     "refuse_absent_columns",
-    "shares",
-    "shares_of_values",
 ]
 
 
@@ -146,7 +146,7 @@ def _local(given: Any) -> Any:
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
-def shares(columns: list[Any] | None, size: int) -> list[Any]:
+def portions(columns: list[Any] | None, size: int) -> list[Any]:
     """Split columns into a share per rank."""
     if columns is None:
         return [None] * size
@@ -156,12 +156,13 @@ def shares(columns: list[Any] | None, size: int) -> list[Any]:
     ]
 
 
-def shares_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
+def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
     """Split values given by vertex into a share per rank, with the entry at which each begins."""
     columns, values = given
     cuts = [values.size * rank // size for rank in range(size + 1)]
     return [
-        (share, values[cuts[rank] : cuts[rank + 1]], cuts[rank]) for rank, share in enumerate(shares(columns, size))
+        (portion, values[cuts[rank] : cuts[rank + 1]], cuts[rank])
+        for rank, portion in enumerate(portions(columns, size))
     ]
 
 
@@ -205,7 +206,7 @@ class Collected:
     def __init__(self, frame: Any) -> None:
         self._parts = parts_name(frame)
         self._adapter = cudf if cudf.accepts(frame._meta) else pandas
-        self.place: Place = self._adapter.place
+        self.memory_space: MemorySpace = self._adapter.memory_space
 
     accepts = staticmethod(accepts)
     opened = staticmethod(opened)
@@ -227,7 +228,7 @@ class Collected:
         """Concatenate partitions to one frame of the columns in use; also return where these are."""
         handled = parts(self._parts)
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-        pieces, placed = ends_of_partitions(handled, frames, partitions, columns)
+        pieces, placed = endpoints_of_partitions(handled, frames, partitions, columns)
         labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
         facts = facts_of_partitions(handled, pieces, partitions, starts, labels)
         shared = [
@@ -236,7 +237,7 @@ class Collected:
             )
             for column in range(len(columns.source))
         ]
-        source, destination = joined_ends(handled, pieces, shared, labels)
+        source, destination = joined_endpoints(handled, pieces, shared, labels)
         weights = weights_of_partitions(handled, frames, partitions, placed, starts)
         width = len(shared)
         return handled.framed([*source, *destination, *([] if weights is None else [weights])]), replace(

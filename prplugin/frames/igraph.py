@@ -37,11 +37,11 @@ def read(graph: Any, weights: str | None) -> NodeGraph:
             f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
             "Name one of those, or pass weights=None to count every edge 1."
         )
-    ends = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
+    endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
     return NodeGraph(
         _names(graph) or list(range(graph.vcount())),
-        ends[::2],
-        ends[1::2],
+        endpoints[::2],
+        endpoints[1::2],
         graph.es[weights] if weights in present else None,
         f"attribute {weights!r} of the edges",
         graph.is_directed(),

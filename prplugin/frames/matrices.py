@@ -19,7 +19,7 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.base import Labels, WrappedVertices, full_name
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
-from prplugin.types.arrays import Place, moved, namespace, place_of
+from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
@@ -53,9 +53,9 @@ class Matrix:
     names: tuple[str, str, str]
 
     @property
-    def place(self) -> Place:
+    def memory_space(self) -> MemorySpace:
         """Memory of its arrays."""
-        return place_of(self.offsets)
+        return memory_space_of(self.offsets)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Vertices(WrappedVertices):
     """
 
     n: int
-    place: Place
+    memory_space: MemorySpace
     in_cudf: bool
 
     def __len__(self) -> int:
@@ -93,20 +93,24 @@ class Vertices(WrappedVertices):
         return pandas.Vertices(names, [pd.array(np.arange(self.n), dtype=np.dtype(np.int64))], ["integer"])
 
     def convert(self, given: Any, what: str) -> Any:
-        return moved(given, self._frame_place) if namespace(given) is not np else given
+        return to_memory(given, self._frame_memory_space) if namespace(given) is not np else given
 
     def read_values(self, given: Any, what: str) -> Any:
-        return moved(super().read_values(given, what), self.place)
+        return to_memory(super().read_values(given, what), self.memory_space)
 
     def read_seeds(self, given: Any, what: str) -> Any:
         seeds = super().read_seeds(given, what)
-        return replace(seeds, rows=moved(seeds.rows, self.place), values=moved(seeds.values, self.place))
+        return replace(
+            seeds, rows=to_memory(seeds.rows, self.memory_space), values=to_memory(seeds.values, self.memory_space)
+        )
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return super().write(moved(ranks, self._frame_place), moved(rows, self._frame_place), labels)
+        return super().write(
+            to_memory(ranks, self._frame_memory_space), to_memory(rows, self._frame_memory_space), labels
+        )
 
     @property
-    def _frame_place(self) -> Place:
+    def _frame_memory_space(self) -> MemorySpace:
         return "device" if self.in_cudf else "host"
 
 
@@ -120,7 +124,7 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """
     if indices is not None:
         offsets, indices, weights = _array(offsets), _array(indices), _array(weights)
-        if len({place_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
+        if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
             raise InvalidEdgesError("offsets, indices and weights lie partly on the GPU: bring all to one side.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
@@ -170,7 +174,7 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
         indices = _positions(matrix.indices, offsets.size - 1, of_indices)
         weights = _weights(matrix.weights, indices.size, of_weights)
         made = adjacency_of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
-    return made, Vertices(made.n, made.place, matrix.place == "device" and "cudf" in sys.modules)
+    return made, Vertices(made.n, made.memory_space, matrix.memory_space == "device" and "cudf" in sys.modules)
 
 
 def _array(given: Any) -> Any:

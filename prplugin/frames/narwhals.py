@@ -17,16 +17,26 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
 from prplugin.frames.base import Labels, WrappedVertices, full_name
 from prplugin.frames.columns import Columns
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Vertices", "accepts", "as_frame", "as_pandas", "fields_of_vertices", "opened", "place", "read", "series"]
+__all__ = [
+    "Vertices",
+    "accepts",
+    "as_frame",
+    "as_pandas",
+    "fields_of_vertices",
+    "memory_space",
+    "opened",
+    "read",
+    "series",
+]
 
-place: Place = "host"
+memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)

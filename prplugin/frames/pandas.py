@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
-from prplugin.types.arrays import Place, moved, place_of
+from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ __all__ = [
     "accepts",
     "columns_of",
     "id_columns",
+    "memory_space",
     "numbers_of_array",
     "opened",
-    "place",
     "positions_of",
     "read",
     "require_one_column",
 ]
 
-place: Place = "host"
+memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def accepts(frame: object) -> bool:
 
 
 def read(
-    frame: pd.DataFrame, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: pd.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, Vertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`."""
     ids = _ids()
@@ -154,12 +154,14 @@ def read(
         column: pd.Series = ids.stored_plainly(found)
         return column
 
-    ends = [[take(position) for position in end] for end in (columns.source, columns.destination)]
+    endpoints = [[take(position) for position in end] for end in (columns.source, columns.destination)]
     said = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
     if vertices is not None:
-        ends.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
+        endpoints.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
         said.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = ids.encode(ends, said, grouped=columns.weight is None and not by_row, lasting=lasting)
+    edges, arrays, kinds = ids.encode(
+        endpoints, said, grouped=columns.weight is None and not edge_list, lasting=lasting
+    )
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
         edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))
@@ -181,8 +183,8 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
             return floats
     import pandas as pd  # names what is wrong as for columns, and reads wider numbers
 
-    found = _numbers(pd.Series(moved(given, "host").reshape(-1)), label, "entry", error)
-    return moved(found.reshape(given.shape), place_of(given))
+    found = _numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
+    return to_memory(found.reshape(given.shape), memory_space_of(given))
 
 
 def _ids() -> Any:

@@ -21,16 +21,16 @@ from prplugin.frames import narwhals, pandas
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
 from prplugin.machine import COMPILED_FROM
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-__all__ = ["accepts", "opened", "place", "read"]
+__all__ = ["accepts", "memory_space", "opened", "read"]
 
-place: Place = "host"
+memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _dataset(path: str) -> ds.Dataset:
 
 
 def read(
-    frame: ds.Dataset, columns: Columns, vertices: object, *, by_row: bool = False, lasting: bool = True
+    frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
     """Factorize the endpoints of a dataset from `opened`; edges never alias its columns."""
     import narwhals as nw
@@ -115,8 +115,8 @@ def read(
     found = _Integers(more.vertices, labels) if integers else _Others(more.vertices, labels)
     for group in chain(groups(), [more]):
         found.add(group)
-    found.settle()
-    put = _by_row if by_row or found.m < COMPILED_FROM else _by_target
+    found.merge()
+    put = _as_edge_list if edge_list or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
     fields = narwhals.fields_of_vertices(common, columns, vertices)
@@ -126,7 +126,7 @@ def read(
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
     """Read a row group whose first row is `first_row` of the dataset."""
     try:
-        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, by_row=True))
+        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, edge_list=True))
     except PageRankError as error:
         if not first_row:
             raise
@@ -145,7 +145,7 @@ class _Found:
     m : int
         Number of edges.
     in_degrees, out_degrees : arrays of n int64
-        Complete after `settle`.
+        Complete after `merge`.
     """
 
     def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
@@ -173,9 +173,9 @@ class _Integers(_Found):
         self._seen.append((_plain(group.vertices), *_degrees(edges)))
         self._waiting += edges.n
         if self._waiting > self.n:  # so that each is sorted a few times at the most
-            self.settle()
+            self.merge()
 
-    def settle(self) -> None:
+    def merge(self) -> None:
         """Merge what was added."""
         seen, *degrees = zip(*self._seen, strict=True)
         ids, counts = _in_one_type(list(seen), self._labels), [np.concatenate(column) for column in degrees]
@@ -221,7 +221,7 @@ class _Others(_Found):
         for counts, count in zip((self.in_degrees, self.out_degrees), _degrees(edges), strict=True):
             counts[places] += count  # each vertex of a row group is there once
 
-    def settle(self) -> None:
+    def merge(self) -> None:
         """Do nothing: each row group is merged at once."""
 
     def positions(self, vertices: pandas.Vertices) -> Integers:
@@ -283,7 +283,7 @@ def _degrees(edges: Any) -> tuple[Integers, Integers]:
 # --- the edges ----------------------------------------------------------------------------------------------------
 
 
-def _by_row(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
+def _as_edge_list(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
     """Return the edges by row."""
     source, destination = np.empty((2, found.m), index_dtype(found.n))
     weights = np.empty(found.m) if weighted else None

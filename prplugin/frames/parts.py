@@ -18,9 +18,9 @@ __all__ = [
     "Facts",
     "Shared",
     "Typed",
-    "ends_of_partitions",
+    "endpoints_of_partitions",
     "facts_of_partitions",
-    "joined_ends",
+    "joined_endpoints",
     "weights_of_partitions",
 ]
 
@@ -99,7 +99,7 @@ def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], 
     return done
 
 
-def ends_of_partitions(
+def endpoints_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], columns: Columns
 ) -> tuple[list[Any], list[Columns]]:
     """Return the columns of sources and of destinations of each partition, and where they are in each."""
@@ -107,11 +107,11 @@ def ends_of_partitions(
         columns.within(list(frame.columns), f"partition {partition}")
         for frame, partition in zip(frames, partitions, strict=True)
     ]
-    return [parts.ends_of(frame, own) for frame, own in zip(frames, placed, strict=True)], placed
+    return [parts.endpoints_of(frame, own) for frame, own in zip(frames, placed, strict=True)], placed
 
 
 def facts_of_partitions(
-    parts: Any, ends: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
+    parts: Any, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[Facts]]]:
     """Return the facts about the columns of ids in each partition."""
     found = _of_each(
@@ -119,7 +119,7 @@ def facts_of_partitions(
             [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # more vertices are in no partition
         ],
-        ends,
+        endpoints,
         partitions,
         starts,
     )
@@ -129,11 +129,11 @@ def facts_of_partitions(
     ]
 
 
-def joined_ends(parts: Any, pieces: list[Any], shared: list[Shared], labels: list[list[str]]) -> list[list[Any]]:
-    """Concatenate the columns from `ends_of_partitions`: sources and destinations, column by column."""
+def joined_endpoints(parts: Any, pieces: list[Any], shared: list[Shared], labels: list[list[str]]) -> list[list[Any]]:
+    """Concatenate the columns from `endpoints_of_partitions`: sources and destinations, column by column."""
     return [
         [
-            parts.end_to_end([ends[end][column] for ends in pieces], one, labels[end][column])
+            parts.end_to_end([endpoints[end][column] for endpoints in pieces], one, labels[end][column])
             for column, one in enumerate(shared)
         ]
         for end in range(2)

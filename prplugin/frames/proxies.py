@@ -14,12 +14,12 @@ from typing import Any
 from prplugin.frames import cudf, pandas
 from prplugin.frames.base import WrappedVertices, opened
 from prplugin.frames.columns import Columns
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
-__all__ = ["Vertices", "accepts", "opened", "place", "read"]
+__all__ = ["Vertices", "accepts", "memory_space", "opened", "read"]
 
-place: Place = "device"
+memory_space: MemorySpace = "device"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ struct Vectors {
     double *ranks;
     real_t *to;  // contributions of the next iteration
     float *moves;  // what ranks change by, if not null
-    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
 struct Column {  // what is the same for all rows
@@ -71,8 +71,8 @@ __device__ inline unsigned neighbours() {
 // Adds up the terms of `count` edges, in their order; `from` begins at the column. Each lane reads the index of one edge
 // and hands it around, and several terms are on their way at a time. Past the end come those of vertex `none`, which are
 // 0 and change no bit.
-__device__ inline double sum_edges(const index_t *sources, const real_t *shares, int count, int column, index_t none,
-                                   const real_t *from) {
+__device__ inline double sum_edges(const index_t *sources, const real_t *normalized_weights, int count, int column,
+                                   index_t none, const real_t *from) {
     const int at_once = 8;
     const unsigned lanes = neighbours();
     const char *line = reinterpret_cast<const char *>(from);
@@ -81,7 +81,7 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
         int here = min(SEEDS, count - base);
         index_t source = column < here ? sources[base + column] : none;
 #if WEIGHTED
-        real_t share = column < here ? shares[base + column] : 0;
+        real_t normalized_weight = column < here ? normalized_weights[base + column] : 0;
 #endif
         for (; here > 0; here -= at_once) {
             real_t terms[at_once];
@@ -93,14 +93,14 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
 #pragma unroll
             for (int k = 0; k < at_once; ++k) {
 #if WEIGHTED
-                sum += __dmul_rn(terms[k], __shfl_sync(lanes, share, k, SEEDS));
+                sum += __dmul_rn(terms[k], __shfl_sync(lanes, normalized_weight, k, SEEDS));
 #else
                 sum += terms[k];
 #endif
             }
             source = __shfl_down_sync(lanes, source, at_once, SEEDS);
 #if WEIGHTED
-            share = __shfl_down_sync(lanes, share, at_once, SEEDS);
+            normalized_weight = __shfl_down_sync(lanes, normalized_weight, at_once, SEEDS);
 #endif
         }
     }
@@ -108,19 +108,19 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *shares,
 }
 
 // Ends a row; `entry` is the first one of v that is not before the row, and goes past those of it.
-__device__ inline void end_row(long long row, double pulled, double before, double flow, int column, double alpha,
-                               const Column &constants, const double *target, const Entries &entries, long long &entry,
-                               long long last_entry, const Vectors &vectors, Count &count) {
+__device__ inline void end_row(long long row, double pulled, double before, double inverse_weight, int column,
+                               double alpha, const Column &constants, const double *target, const Entries &entries,
+                               long long &entry, long long last_entry, const Vectors &vectors, Count &count) {
     double rank = alpha * pulled;
     if (target != nullptr) rank += constants.mass * target[row];
     for (; entry < last_entry && entries.rows[entry] == row; ++entry) {
         if (entries.columns[entry] == column) rank += constants.pour * entries.values[entry];
     }
     rank = constants.live ? rank : before;
-    count.add(before, rank, flow == 0.0);
+    count.add(before, rank, inverse_weight == 0.0);
     vectors.ranks[row * SEEDS + column] = rank;
     if (vectors.moves != nullptr) vectors.moves[row * SEEDS + column] = static_cast<float>(rank - before);
-    vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+    vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
 }
 
 // Leaves what the threads of a block counted, column by column. All threads must call it.
@@ -140,16 +140,16 @@ __device__ inline void leave(const Count &count, Measured *measured) {
 }
 
 // Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
-extern "C" __global__ void batch_begin(long long n, const double *whole, const double *outflow, double *ranks, real_t *to,
-                                 Measured *measured) {
+extern "C" __global__ void batch_begin(long long n, const double *norms, const double *inverse_out_weight,
+                                       double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Count count = NO_COUNT;
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long row = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; row < n; row += stride) {
-        double rank = ranks[row * SEEDS + column] / whole[column], flow = outflow[row];
-        count.add(0.0, rank, flow == 0.0);
+        double rank = ranks[row * SEEDS + column] / norms[column], inverse_weight = inverse_out_weight[row];
+        count.add(0.0, rank, inverse_weight == 0.0);
         ranks[row * SEEDS + column] = rank;
-        to[row * SEEDS + column] = static_cast<real_t>(rank * flow);
+        to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
     }
     leave(count, measured);
 }
@@ -157,15 +157,15 @@ extern "C" __global__ void batch_begin(long long n, const double *whole, const d
 // SEEDS threads a piece, in a loop that strides over the grid.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
-         const index_t *sources, const real_t *shares, const long long *entry_cuts, const long long *entry_rows,
-         const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-         const double *target, const double *outflow, double *ranks, const real_t *from, real_t *to, float *moves,
-         double *fronts, double *tails, Measured *measured) {
+         const index_t *sources, const real_t *normalized_weights, const long long *entry_cuts,
+         const long long *entry_rows, const long long *entry_columns, const double *entry_values, double alpha,
+         const Column *columns, const double *target, const double *inverse_out_weight, double *ranks,
+         const real_t *from, real_t *to, float *moves, double *fronts, double *tails, Measured *measured) {
     int column = threadIdx.x % SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, outflow};
+    Vectors vectors = {ranks, to, moves, inverse_out_weight};
     Count count = NO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
@@ -178,22 +178,23 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
         bool began_before = row < n && offsets[row] < edge;
         for (; row < open; ++row) {
             // On their way while the row is summed.
-            double before = ranks[row * SEEDS + column], flow = outflow[row];
+            double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
             long long past = offsets[row + 1];
-            double sum = sum_edges(sources + edge, shares + edge, static_cast<int>(past - edge), column, none, line);
+            double sum = sum_edges(sources + edge, normalized_weights + edge, static_cast<int>(past - edge), column,
+                                   none, line);
             edge = past;
             if (began_before) {
                 fronts[p * SEEDS + column] = sum;
                 while (entry < last_entry && entries.rows[entry] == row) ++entry;
                 began_before = false;
             } else {
-                end_row(row, sum, before, flow, column, alpha, constants, target, entries, entry, last_entry, vectors,
-                        count);
+                end_row(row, sum, before, inverse_weight, column, alpha, constants, target, entries, entry, last_entry,
+                        vectors, count);
             }
         }
         if (edge < end) {
             int count = static_cast<int>(end - edge);
-            tails[p * SEEDS + column] = sum_edges(sources + edge, shares + edge, count, column, none, line);
+            tails[p * SEEDS + column] = sum_edges(sources + edge, normalized_weights + edge, count, column, none, line);
         }
     }
     leave(count, measured);
@@ -205,20 +206,20 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
           const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
           const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
-          const double *target, const double *outflow, double *ranks, real_t *to, float *moves,
+          const double *target, const double *inverse_out_weight, double *ranks, real_t *to, float *moves,
           const double *fronts, const double *tails, Measured *measured) {
     __shared__ Sum parts[GROUP_THREADS];
     int column = threadIdx.x % SEEDS, group = threadIdx.x / SEEDS;
     Column constants = columns[column];
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
-    Vectors vectors = {ranks, to, moves, outflow};
+    Vectors vectors = {ranks, to, moves, inverse_out_weight};
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
-        bool whole_block = block < many;  // the same for all threads
-        long long k = whole_block ? block : many + (block - many) * GROUPS + group;
-        bool ends = k < crossings && (!whole_block || group == 0);
+        bool by_block = block < many;  // the same for all threads
+        long long k = by_block ? block : many + (block - many) * GROUPS + group;
+        bool ends = k < crossings && (!by_block || group == 0);
         Sum sum = NOTHING;
         long long p = 0, row = 0;
         if (k < crossings) {
@@ -226,11 +227,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
             row = cuts[p];
             // Piece q has a tail of the row, if the row has an edge in it.
             long long first = (row + offsets[row]) / size;
-            for (long long q = first + (whole_block ? group : 0); q < p; q += whole_block ? GROUPS : 1) {
+            for (long long q = first + (by_block ? group : 0); q < p; q += by_block ? GROUPS : 1) {
                 sum.add(tails[q * SEEDS + column]);
             }
         }
-        if (whole_block) {
+        if (by_block) {
             parts[threadIdx.x] = sum;
             __syncthreads();
             if (group == 0) {
@@ -241,18 +242,18 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         if (ends) {
             sum.add(fronts[p * SEEDS + column]);
             long long entry = entry_cuts[p];
-            end_row(row, sum.value(), ranks[row * SEEDS + column], outflow[row], column, alpha, constants, target,
-                    entries, entry, entry_cuts[p + 1], vectors, count);
+            end_row(row, sum.value(), ranks[row * SEEDS + column], inverse_out_weight[row], column, alpha, constants,
+                    target, entries, entry, entry_cuts[p + 1], vectors, count);
         }
     }
     leave(count, measured);
 }
 
-// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `wholes` takes
-// what ranks sum to.
+// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `norms`
+// takes what ranks sum to.
 extern "C" __global__ void __launch_bounds__(1024)
     batch_total(long long blocks, const Measured *measured, int starting, double alpha, int target_given,
-          State *states, Column *columns, double *wholes) {
+          State *states, Column *columns, double *norms) {
     __shared__ Measured parts[1024];
     int column = threadIdx.x % SEEDS;
     if (!__syncthreads_or(starting || states[column].live != 0.0)) return;
@@ -280,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     Measured all = parts[column];
     State &state = states[column];
     if (starting) {
-        wholes[column] = all.change;
+        norms[column] = all.change;
     } else if (state.live != 0.0) {
         state.change = all.change;
         state.largest = all.largest;

@@ -8,11 +8,11 @@
 
 #include "sums.cuh"
 
-__device__ inline double edge_term(const index_t *sources, const real_t *shares, const real_t *contributions,
-                                   long long edge) {
+__device__ inline double edge_term(const index_t *sources, const real_t *normalized_weights,
+                                   const real_t *contributions, long long edge) {
 #if WEIGHTED
     // Not fused with the addition that follows, whose error has to be that of a number.
-    return __dmul_rn(__ldg(contributions + sources[edge]), shares[edge]);
+    return __dmul_rn(__ldg(contributions + sources[edge]), normalized_weights[edge]);
 #else
     return __ldg(contributions + sources[edge]);
 #endif
@@ -25,7 +25,7 @@ __device__ inline double edge_term(const index_t *sources, const real_t *shares,
 // Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. A gather waits for its
 // index, and an addition for the one before: so the gathers of several edges are under way at a time.
 __device__ inline void add_edges(Sum &sum, long long first, long long end, long long step, const index_t *sources,
-                                 const real_t *shares, const real_t *contributions) {
+                                 const real_t *normalized_weights, const real_t *contributions) {
     const int at_once = 8;
     long long edge = first;
     for (; edge + (at_once - 1) * step < end; edge += at_once * step) {
@@ -38,11 +38,11 @@ __device__ inline void add_edges(Sum &sum, long long first, long long end, long 
 #pragma unroll
         for (int k = 0; k < at_once; ++k) {
 #if WEIGHTED
-            sum.add(__dmul_rn(terms[k], shares[edge + k * step]));
+            sum.add(__dmul_rn(terms[k], normalized_weights[edge + k * step]));
 #else
             sum.add(terms[k]);
 #endif
         }
     }
-    for (; edge < end; edge += step) sum.add(edge_term(sources, shares, contributions, edge));
+    for (; edge < end; edge += step) sum.add(edge_term(sources, normalized_weights, contributions, edge));
 }

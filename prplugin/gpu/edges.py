@@ -13,7 +13,7 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.factorize import FEW, counted_marks, extremes, number, widened
+from prplugin.gpu.factorize import FEW, counted_marks, extremes, factorize_ids, widened
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
@@ -52,7 +52,7 @@ def edges_by_id(
         if span <= m and runtime.holds(held):
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
-    codes, ids = number(columns, known)
+    codes, ids = factorize_ids(columns, known)
     return with_weights(Edges(codes[0], codes[1], None, ids.size), weights, extent), ids.astype(dtype, copy=False)
 
 
@@ -78,17 +78,19 @@ def _grouped(
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
     if weights is not None:
-        outs, chain = group.sums_by(source, weights, span, extent, absent=-1.0)
+        outs, rounding_depth = group.sums_by(source, weights, span, extent, absent=-1.0)
     targets, sources, weights = sorted_by(target, bits_for(span), source, weights)
     begins = group.offsets_of(targets, span)
     del targets
     if weights is None:
-        outs, chain, extent = group.degrees(sources, span), 0, ANY
+        outs, rounding_depth, extent = group.degrees(sources, span), 0, ANY
     kernels: dict[str, Any] = {"id_t": runtime.ctype(dtype), "WEIGHTED": int(weights is not None)}
     range_blocks = (runtime.blocks_for(span + 1, THREADS),)
 
     def mark(bits: Integers) -> None:
-        runtime.kernel("gpu/grouped.cu", "mark_ends", **kernels)(range_blocks, (THREADS,), (span, begins, outs, bits))
+        runtime.kernel("gpu/grouped.cu", "mark_endpoints", **kernels)(
+            range_blocks, (THREADS,), (span, begins, outs, bits)
+        )
 
     marks, n = counted_marks(mark, span, dtype)
     ids, offsets, out_weight = cupy.empty(n, dtype), cupy.empty(n + 1, np.int32), cupy.empty(n, np.float64)
@@ -98,10 +100,10 @@ def _grouped(
         (span, n, np.uint64(low % 2**64), marks, begins, outs, ids, offsets, out_weight),
     )
     if n < span:
-        renumber = runtime.kernel("gpu/grouped.cu", "renumber", **kernels)
-        renumber((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
-    by_row = partial(_by_target, offsets, sources)
-    return GroupedEdges((offsets, sources, weights), out_weight, by_row, chain, extent), ids
+        compact_codes = runtime.kernel("gpu/grouped.cu", "compact_codes", **kernels)
+        compact_codes((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
+    edge_list = partial(_by_target, offsets, sources)
+    return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
 
 
 def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:

@@ -15,7 +15,17 @@ from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["FEW", "INDEX", "STATE", "counted_marks", "extremes", "ids_kernel", "number", "slots_needed", "widened"]
+__all__ = [
+    "FEW",
+    "INDEX",
+    "STATE",
+    "counted_marks",
+    "extremes",
+    "factorize_ids",
+    "ids_kernel",
+    "slots_needed",
+    "widened",
+]
 
 DENSE = 16
 """Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes per id."""
@@ -39,7 +49,7 @@ INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
 """Types of positions and of look-back states, for kernels without them."""
 
 
-def number(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
+def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
     """Replace ids by their rank among all distinct ids; `known` are the least and the greatest, if computed already."""
     dtype = columns[0].dtype
     count = sum(column.size for column in columns)
@@ -65,7 +75,7 @@ def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]
     codes = cupy.empty(count + 1, np.int32)
     ids = cupy.empty(count, columns[0].dtype)
     launch = runtime.kernel(
-        "gpu/few.cu", "number_few", id_t=runtime.ctype(ids.dtype), value_t="int", THREADS=SORTING, ITEMS=ITEMS
+        "gpu/few.cu", "factorize_few", id_t=runtime.ctype(ids.dtype), value_t="int", THREADS=SORTING, ITEMS=ITEMS
     )
     launch((1,), (SORTING,), (*_columns(columns), codes, ids))
     ends = np.cumsum([0, *(column.size for column in columns)]).tolist()

@@ -38,7 +38,7 @@ __device__ void sort_tile(T (&keys)[ITEMS], unsigned int (&numbers)[ITEMS], int 
 
 // Positions of ids in ascending order of id, one column after the other, and after them the count of distinct ids; and
 // those, by position.
-extern "C" __global__ void __launch_bounds__(THREADS) number_few(
+extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
     const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c, long long in_c, int *codes, id_t *ids) {
     __shared__ counts_t counts;
     __shared__ wide_t staged[TILE];

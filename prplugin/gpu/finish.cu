@@ -1,6 +1,6 @@
 // From row sums to new ranks: the end of every iteration, whatever summed the rows.
 //
-//   y_i = alpha * pulled_i + alpha * D * w_i + (1 - alpha) * v_i,    c_i = y_i * outflow_i
+//   y_i = alpha * pulled_i + alpha * D * w_i + (1 - alpha) * v_i,    c_i = y_i * inverse_out_weight_i
 //
 // Mapping: one thread a vertex, in a loop that strides over the grid. Each block leaves the sums of its vertices in
 // `partials`, and one block adds those up, in an order that only the grid decides: the same bits in every run.
@@ -12,21 +12,22 @@
 #include "totals.cuh"
 
 // What a rank is multiplied by on its way out: 1 / W, or 1 where the edges are weighted; 0 where the vertex dangles.
-extern "C" __global__ void outflow(long long n, int weighted, const double *out_weight, double *flow) {
+extern "C" __global__ void inverse_out_weight(long long n, int weighted, const double *out_weight,
+                                              double *inverse_weight) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-        flow[i] = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
+        inverse_weight[i] = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
     }
 }
 
 // Contributions and D of the ranks to start from.
-extern "C" __global__ void begin(long long n, const double *ranks, const double *outflow, real_t *contributions,
-                                 Totals *partials) {
+extern "C" __global__ void begin(long long n, const double *ranks, const double *inverse_out_weight,
+                                 real_t *contributions, Totals *partials) {
     Tally tally = NO_TALLY;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-        tally.add(ranks[i], ranks[i], outflow[i] == 0.0);
-        contributions[i] = static_cast<real_t>(ranks[i] * outflow[i]);
+        tally.add(ranks[i], ranks[i], inverse_out_weight[i] == 0.0);
+        contributions[i] = static_cast<real_t>(ranks[i] * inverse_out_weight[i]);
     }
     Totals totals = block_totals(tally);
     if (threadIdx.x == 0) partials[blockIdx.x] = totals;
@@ -35,18 +36,18 @@ extern "C" __global__ void begin(long long n, const double *ranks, const double 
 // `moves` takes y - x, if it is given. `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that stands for all: then their step is 0.
 extern "C" __global__ void finish(long long n, double alpha, const double *pulled, const double *target,
                                   long long target_step, const double *teleport, long long teleport_step,
-                                  const double *outflow, const Totals *totals, double *ranks, real_t *contributions,
-                                  float *moves, Totals *partials) {
+                                  const double *inverse_out_weight, const Totals *totals, double *ranks,
+                                  real_t *contributions, float *moves, Totals *partials) {
     Tally tally = NO_TALLY;
     double mass = alpha * totals->dangling;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
         double rank = alpha * pulled[i] + (mass * target[i * target_step] + teleport[i * teleport_step]);
-        double flow = outflow[i];
-        tally.add(ranks[i], rank, flow == 0.0);
+        double inverse_weight = inverse_out_weight[i];
+        tally.add(ranks[i], rank, inverse_weight == 0.0);
         if (moves != nullptr) moves[i] = static_cast<float>(rank - ranks[i]);
         ranks[i] = rank;
-        contributions[i] = static_cast<real_t>(rank * flow);
+        contributions[i] = static_cast<real_t>(rank * inverse_weight);
     }
     Totals measured = block_totals(tally);
     if (threadIdx.x == 0) partials[blockIdx.x] = measured;

@@ -11,7 +11,7 @@ import numpy as np
 from prplugin.gpu import runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.sort import BINS, ITEMS, SORTING, TILE, Column, bits_for, partitioned, sorted_by
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers, offset_dtype
 
 __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by"]
@@ -140,7 +140,7 @@ def sums_by(
     `absent`: result for a group without terms.
 
     Returns `sums`: array of n float64.
-    Returns `chain`: rounding depth of a sum.
+    Returns `rounding_depth`: rounding depth of a sum.
     """
     m = terms.size
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
@@ -150,7 +150,7 @@ def sums_by(
         offsets = offsets_of(ordered, n)
     else:
         offsets, terms, _ = grouped(groups, terms, None, n)
-    return run_sums(terms, offsets, absent=absent), compensated_chain(m)
+    return run_sums(terms, offsets, absent=absent), compensated_depth(m)
 
 
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
@@ -163,7 +163,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     piece = max(PIECE, A_COUNT * width)
     sums = cupy.zeros((2, n), np.uint64)
     macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
-    add = runtime.roomy(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add = runtime.with_dynamic_smem(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
     add(
         (_pieces(m, n, width, piece) * parts,),
         (SUMMING,),
@@ -180,7 +180,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
 
 
 def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats:
-    """Sum consecutive runs of non-negative terms; compensated: see `prplugin.cpu.sums.compensated_chain`."""
+    """Sum consecutive runs of non-negative terms; compensated: see `prplugin.cpu.sums.compensated_depth`."""
     runs = offsets.size - 1
     sums: Floats = cupy.empty(runs, np.float64)
     spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)

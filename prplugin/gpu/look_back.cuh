@@ -48,15 +48,15 @@ __device__ inline state_t tile_begin(state_t *words, long long tile, state_t own
     int lane = threadIdx.x % 32;
     if (tile && lane == 0) publish(words + tile, OWN, own);
     state_t sum = 0;
-    unsigned int whole = tile == 0;
-    for (long long last = tile - 1; !whole; last -= 32) {
+    unsigned int complete = tile == 0;
+    for (long long last = tile - 1; !complete; last -= 32) {
         state_t word = static_cast<state_t>(UP_TO_HERE) << FLAG_SHIFT;  // before the first tile: none
         if (last - lane >= 0) {
             do word = look_at(words + last - lane);
             while (flag_of(word) == NOTHING_YET);
         }
-        whole = __ballot_sync(0xffffffffu, flag_of(word) == UP_TO_HERE);
-        int nearest = whole ? __ffs(whole) - 1 : 31;
+        complete = __ballot_sync(0xffffffffu, flag_of(word) == UP_TO_HERE);
+        int nearest = complete ? __ffs(complete) - 1 : 31;
         state_t count = lane <= nearest ? word & COUNT_MASK : 0;
 #pragma unroll
         for (int distance = 16; distance > 0; distance /= 2) count += __shfl_xor_sync(0xffffffffu, count, distance);

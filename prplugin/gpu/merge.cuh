@@ -48,7 +48,7 @@ struct Equation {
     long long target_step;
     const double *teleport;
     long long teleport_step;
-    const double *outflow;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
 };
 
 // What the ranks and contributions of x stand for is `scale` times as much.
@@ -111,7 +111,7 @@ struct Row {
     row_t row;
     int place, past;  // of its terms
     bool began_before;
-    double before, flow;
+    double before, inverse_weight;
 
     __device__ Row(row_t row, const Piece &piece, const Pieces &pieces, const Equation &equation,
                    const Vectors &vectors)
@@ -122,7 +122,7 @@ struct Row {
         place = static_cast<int>(max(starts, piece.begin) - piece.begin);
         past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
         before = vectors.ranks[row] * *vectors.scale;
-        flow = equation.outflow[row];
+        inverse_weight = equation.inverse_out_weight[row];
     }
 };
 
@@ -132,9 +132,9 @@ __device__ inline void end_row(const Row &row, double sum, double mass, const Eq
     double target = equation.target[row.row * equation.target_step];
     double teleport = equation.teleport[row.row * equation.teleport_step];
     double rank = equation.alpha * (sum * *vectors.scale) + (mass * target + teleport);
-    tally.add(row.before, rank, row.flow == 0.0);
+    tally.add(row.before, rank, row.inverse_weight == 0.0);
     vectors.ranks[row.row] = rank;
-    vectors.to[row.row] = static_cast<real_t>(rank * row.flow);
+    vectors.to[row.row] = static_cast<real_t>(rank * row.inverse_weight);
     if (vectors.residuals != nullptr) vectors.residuals[row.row] = static_cast<float>(rank - row.before);
 }
 
@@ -161,13 +161,13 @@ __device__ inline double sum_of(const term_t *terms, int at, int past, int step)
 // terms were there. All threads of the block must call it.
 __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms, double mass,
                                 const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
-    int lane = threadIdx.x % WARP, lanes = 1 << bits, share = lane & (lanes - 1);
+    int lane = threadIdx.x % WARP, lanes = 1 << bits, slot = lane & (lanes - 1);
     row_t ahead = lane >> bits;  // of the first row of the warp
     while (mine.row - ahead <= piece.last) {  // the same for a warp
         bool is_long = mine.past - mine.place > LONG_ROW << bits;
-        double sum = is_long ? 0.0 : sum_of(terms, mine.place + share, mine.past, lanes);
+        double sum = is_long ? 0.0 : sum_of(terms, mine.place + slot, mine.past, lanes);
         for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
-        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && share == 0); waiting != 0; waiting &= waiting - 1) {
+        for (unsigned waiting = __ballot_sync(ALL_LANES, is_long && slot == 0); waiting != 0; waiting &= waiting - 1) {
             int owner = __ffs(waiting) - 1;
             int place = __shfl_sync(ALL_LANES, mine.place, owner), past = __shfl_sync(ALL_LANES, mine.past, owner);
             double part = sum_of(terms, place + lane, past, WARP);
@@ -176,7 +176,7 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
             }
             if (lane == owner) sum = part;
         }
-        if (share == 0) {
+        if (slot == 0) {
             if (mine.row < piece.open) {
                 if (mine.began_before) {  // only row `first` can
                     pieces.fronts[p] = sum;
@@ -317,18 +317,18 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
             grid_barrier(arrived);  // `written` is read, too
             if (!is_worse && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
-            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.outflow, vectors.ranks,
-                        vectors.from);
+            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.inverse_out_weight,
+                        vectors.ranks, vectors.from);
             leave_totals(tally, written);
             grid_barrier(arrived);
-            Totals whole = grid_totals(written);
-            dangling = whole.dangling;
+            Totals totals = grid_totals(written);
+            dangling = totals.dangling;
             if (!is_worse) {
-                double inverse = 1.0 / whole.change;
+                double inverse = 1.0 / totals.change;
                 dangling *= inverse;
                 if (threadIdx.x == 0) {
                     scale = inverse;
-                    history.add_mix(mixing.window / mixing.period, mixing.period, whole.change);
+                    history.add_mix(mixing.window / mixing.period, mixing.period, totals.change);
                 }
                 __syncthreads();
             }

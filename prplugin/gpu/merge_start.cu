@@ -13,18 +13,19 @@
 extern "C" __global__ void merge_start(long long n, int weighted, const double *out_weight, const double *given,
                                        double uniform, double target, double teleport, long long pieces, double *tails,
                                        long long cleared, double *measured, unsigned *arrived, double *constants,
-                                       double *ranks, double *outflow, real_t *contributions, Totals *begun) {
+                                       double *ranks, double *inverse_out_weight, real_t *contributions,
+                                       Totals *begun) {
     long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     Tally tally = NO_TALLY;
     for (long long i = first; i < n; i += stride) {
         double rank = given == nullptr ? uniform : given[i];
         // 1 / W; 1 where the edge has its share w / W; 0 where the vertex dangles.
-        double flow = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
-        tally.add(rank, rank, flow == 0.0);
+        double inverse_weight = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
+        tally.add(rank, rank, inverse_weight == 0.0);
         ranks[i] = rank;
-        outflow[i] = flow;
-        contributions[i] = static_cast<real_t>(rank * flow);
+        inverse_out_weight[i] = inverse_weight;
+        contributions[i] = static_cast<real_t>(rank * inverse_weight);
     }
     for (long long p = first; p < pieces; p += stride) tails[p] = ABSENT;
     for (long long at = first; at < cleared; at += stride) measured[at] = 0.0;

@@ -101,14 +101,14 @@ struct Mixing {
 // Products of all pairs that the normal equations of (1) need, over some rows: a thread has one pair, and perhaps only
 // every so many rows of it. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i).
 struct Products {
-    int i, j, pair, pairs, share, shares;
+    int i, j, pair, pairs, portion, portions;
     double product;
 
     __device__ Products(int differences) : i(1), product(0.0) {
         pairs = differences * (differences + 3) / 2;
         pair = threadIdx.x % pairs;
-        share = threadIdx.x / pairs;
-        shares = blockDim.x / pairs;
+        portion = threadIdx.x / pairs;
+        portions = blockDim.x / pairs;
         for (j = pair; j > i; ++i) j -= i + 1;
     }
 
@@ -129,8 +129,8 @@ struct Products {
                 }
             }
             __syncthreads();
-            if (share < shares) {
-                for (int row = share; row < rows; row += shares) {
+            if (portion < portions) {
+                for (int row = portion; row < rows; row += portions) {
                     product += tile[i * stride + row] * tile[j * stride + row];
                 }
             }
@@ -142,9 +142,9 @@ struct Products {
     __device__ void leave(const Mixing &mixing, double *tile) {
         tile[threadIdx.x] = product;
         __syncthreads();
-        if (share > 0) return;
+        if (portion > 0) return;
         double sum = 0.0;
-        for (int other = 0; other < shares; ++other) sum += tile[other * pairs + pair];
+        for (int other = 0; other < portions; ++other) sum += tile[other * pairs + pair];
         mixing.partials[static_cast<long long>(pair) * gridDim.x + blockIdx.x] = sum;
     }
 };
@@ -191,7 +191,7 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
 // of the tally. All threads of the grid call it.
 template <typename contribution_t>
 __device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
-                            const double *weights, const double *outflow, double *ranks,
+                            const double *weights, const double *inverse_out_weight, double *ranks,
                             contribution_t *contributions) {
     const int at_once = 4;
     int newest = mixing.before(history.next, 1), corrections = mixing.window / mixing.period;
@@ -232,11 +232,11 @@ __device__ inline Tally mix(int differences, bool back, long long n, const Mixin
             mixing.kept[v] = rank;
             mixing.corrections[upcoming * n + v] = static_cast<float>(mixed - rank);
         }
-        double flow = outflow[v];
+        double inverse_weight = inverse_out_weight[v];
         tally.change.add(mixed);
-        if (flow == 0.0) tally.dangling.add(mixed);
+        if (inverse_weight == 0.0) tally.dangling.add(mixed);
         ranks[v] = mixed;
-        contributions[v] = static_cast<contribution_t>(mixed * flow);
+        contributions[v] = static_cast<contribution_t>(mixed * inverse_weight);
     }
     return tally;
 }

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError
-from prplugin.types.arrays import Place, settle
+from prplugin.types.arrays import MemorySpace, synchronize
 
 __all__ = [
     "BUDGET",
@@ -36,8 +36,8 @@ __all__ = [
     "missing",
     "multiprocessors",
     "require_bytes",
-    "roomy",
     "source",
+    "with_dynamic_smem",
 ]
 
 COMPUTE_CAPABILITY = (7, 5)
@@ -91,7 +91,7 @@ def missing() -> str | None:
 
 
 @contextmanager
-def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
+def allocating(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
     """On the "device", let CuPy allocate from RMM where that is loaded, within the budget; on the "host", do nothing.
 
     Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
@@ -100,13 +100,13 @@ def allocating(place: Place, gpu: Any = None) -> Iterator[None]:
 
     Raises OutOfMemoryError: if the GPU's memory runs out within.
     """
-    if place == "host":
+    if memory_space == "host":
         yield
         return
     try:
         with gpu or nullcontext(), _allocator():
             yield
-            settle(place)
+            synchronize(memory_space)
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise
@@ -348,7 +348,7 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
-def roomy(kernel: Any, room: int) -> Any:
+def with_dynamic_smem(kernel: Any, room: int) -> Any:
     """Allow a kernel to use so many bytes of dynamic shared memory, which beyond 48 KB is opt-in."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
     return kernel

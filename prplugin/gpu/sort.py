@@ -61,9 +61,9 @@ def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, 
     `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second, of float64. None is returned for
     None.
     """
-    moved, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
-    rest = iter(moved[1:])
-    return (moved[0], *(None if payload is None else next(rest) for payload in payloads))
+    arrays, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
+    rest = iter(arrays[1:])
+    return (arrays[0], *(None if payload is None else next(rest) for payload in payloads))
 
 
 def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integers, Integers]:
@@ -80,8 +80,8 @@ def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[lis
     Returns `skipped`: number of lower bits.
     """
     skipped = max(bits - DIGIT_BITS, 0)
-    moved, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
-    return moved, starts[:BINS], skipped
+    arrays, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
+    return arrays, starts[:BINS], skipped
 
 
 def _columns(*given: Any) -> list[Column]:

@@ -13,7 +13,7 @@ from prplugin.gpu.factorize import INDEX, STATE, slots_needed
 from prplugin.gpu.sort import bits_for, padded, sorted_by, state_type
 from prplugin.types.edges import Integers, index_dtype, offset_dtype
 
-__all__ = ["Strings", "number_strings"]
+__all__ = ["Strings", "factorize_strings"]
 
 WARP = 32
 
@@ -30,7 +30,7 @@ class Strings(NamedTuple):
         return self.offsets.size - 1
 
 
-def number_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | None:
+def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | None:
     """Factorize strings as they first appear: row by row, source before destination, then additional vertices.
 
     Peak memory: 12 bytes per string, or 4 and 63 per distinct one.

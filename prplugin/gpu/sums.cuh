@@ -13,8 +13,8 @@ struct Sum {
 
     __device__ void add(double term) {
         double sum = high + term;
-        double share = sum - high;
-        low += (high - (sum - share)) + (term - share);
+        double added = sum - high;
+        low += (high - (sum - added)) + (term - added);
         high = sum;
     }
 

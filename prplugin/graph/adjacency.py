@@ -12,11 +12,11 @@ from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
 from prplugin.machine import COMPILED_FROM, compiles, this_machine
-from prplugin.types.arrays import Place, moved, namespace, settle
+from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
-__all__ = ["Adjacency", "ends_by_target", "group_sizes", "rows_of"]
+__all__ = ["Adjacency", "endpoints_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
@@ -35,44 +35,47 @@ class Adjacency:
         self.n = edges.n
         self.m = edges.m
         self.weighted = edges.weights is not None
-        self.place: Place = edges.place
+        self.memory_space: MemorySpace = edges.memory_space
         self.spilled = edges.spilled
 
-    def on(self, place: Place) -> Adjacency:
+    def on(self, memory_space: MemorySpace) -> Adjacency:
         """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
-        return self if place == self.place else self._elsewhere
+        return self if memory_space == self.memory_space else self._elsewhere
 
     @property
     def gpu(self) -> Any:
         """The GPU that holds the graph, or its copy, as a context manager; None where none does yet."""
-        held = self if self.place == "device" else self.__dict__.get("_elsewhere")
+        held = self if self.memory_space == "device" else self.__dict__.get("_elsewhere")
         return None if held is None else held.edges.gpu
 
     @cached_property
     def _elsewhere(self) -> Adjacency:
-        place: Place = "device" if self.place == "host" else "host"
+        memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
         if isinstance(self.edges, GroupedEdges):
-            return self._grouped_elsewhere(place)
+            return self._grouped_elsewhere(memory_space)
         source, destination, weights = (
-            moved(array, place) for array in (self.edges.source, self.edges.destination, self.edges.weights)
+            to_memory(array, memory_space) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # The same to the bit: added up in another order, a sum at the end of the range may be past it.
-            there.know_out_weight(moved(self.out_weight, place), self.out_weight_chain)
-        settle(place)
+            there.know_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
+        synchronize(memory_space)
         return there
 
-    def _grouped_elsewhere(self, place: Place) -> Adjacency:
+    def _grouped_elsewhere(self, memory_space: MemorySpace) -> Adjacency:
         """Copy the in-edges as they are, by target."""
         offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
-        dtype = np.dtype(np.int64) if place == "host" else offset_dtype(self.m)
+        dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
         offsets, sources, weights, out_weight = (
-            moved(array, place) for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
+            to_memory(array, memory_space)
+            for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
-        by_row = partial(ends_by_target, offsets, sources)
-        there = GroupedEdges((offsets, sources, weights), out_weight, by_row, self.out_weight_chain, self.edges.extent)
-        settle(place)
+        edge_list = partial(endpoints_by_target, offsets, sources)
+        there = GroupedEdges(
+            (offsets, sources, weights), out_weight, edge_list, self.out_weight_depth, self.edges.extent
+        )
+        synchronize(memory_space)
         return Adjacency(there)
 
     @cached_property
@@ -99,13 +102,13 @@ class Adjacency:
         return self._out_weight[0].astype(np.float64, copy=False)
 
     @property
-    def out_weight_chain(self) -> int:
+    def out_weight_depth(self) -> int:
         """How many roundings an out-weight carries at most."""
         return self._out_weight[1]
 
-    def know_out_weight(self, out_weight: Floats, chain: int) -> None:
+    def know_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
         """Take out-weights that were found elsewhere, and how many roundings one carries at most."""
-        self._out_weight = out_weight, chain
+        self._out_weight = out_weight, rounding_depth
 
     def past_range(self) -> Integers:
         """Find the vertices whose out-weight is more than float64 holds."""
@@ -117,15 +120,15 @@ class Adjacency:
     @cached_property
     def _out_weight(self) -> tuple[Floats, int]:
         if isinstance(self.edges, GroupedEdges):
-            return self.edges.out_weight, self.edges.out_weight_chain
-        if self.place == "device":
+            return self.edges.out_weight, self.edges.out_weight_depth
+        if self.memory_space == "device":
             from prplugin.gpu import group  # imports CuPy, which holds the edges
 
             if self.edges.weights is None:
                 found = group_sizes(self.edges.source, self.n).astype(np.float64), 0
             else:
                 found = group.sums_by(self.edges.source, self.edges.weights, self.n, self.edges.extent)
-            settle("device")
+            synchronize("device")
             return found
         if self.edges.weights is None and self.m < COMPILED_FROM:
             return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
@@ -148,7 +151,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
-        settle("device")
+        synchronize("device")
         return compressed
     if compiles(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba
@@ -180,6 +183,6 @@ def rows_of(offsets: Integers, m: int) -> Integers:
     return group.groups_of(offsets, m, index_dtype(offsets.size - 1))
 
 
-def ends_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
     """Give both ends of all edges in the order of their targets, which stands in for that of the rows."""
     return sources, rows_of(offsets, sources.size)

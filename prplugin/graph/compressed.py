@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prplugin.graph.adjacency import Adjacency, rows_of
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges
 
@@ -20,5 +20,5 @@ def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
         adjacency.csc = compressed
     else:
         adjacency.csr = compressed
-    settle(adjacency.place)
+    synchronize(adjacency.memory_space)
     return adjacency

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from prplugin.graph.adjacency import Adjacency
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Twins"]
+__all__ = ["EqualRanks"]
 
 EXACT = 2.0**53
 """Above 2**53, float64 rounding makes equality inconclusive."""
@@ -33,11 +33,11 @@ PAIR = 4_000
 PAIRS = 5_000
 """Budget of pairs on any graph, or as many as cost one pass over the edges if that is more."""
 
-SHARE = 8
+SEARCH_DIVISOR = 8
 """A search may spend one part in so many of the budget that is left."""
 
 
-class Twins:
+class EqualRanks:
     """Union-find of vertices proved to have equal PageRank.
 
     Failed searches are repeated, since better computed ranks may help. Weights and values are compared in float64.
@@ -53,7 +53,7 @@ class Twins:
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
         """Return whether the ranks of two vertices are proved equal; computed ranks guide the search."""
         pending, joined = [(a, b)], []
-        least = self._allowance - self._allowance // SHARE
+        least = self._allowance - self._allowance // SEARCH_DIVISOR
         while pending:
             pair = pending.pop()
             one, other = (self._root(vertex) for vertex in pair)
@@ -83,9 +83,9 @@ class Twins:
             return None
         self._allowance -= size + PAIR
         runs = [slice(begin, begin + size) for begin in begins]
-        first, second = (moved(sources[run], "host") for run in runs)
+        first, second = (to_host(sources[run]) for run in runs)
         if weights is not None:
-            return [] if _same_edges(first, second, *(moved(weights[run], "host") for run in runs)) else None
+            return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
         sources, which = np.unique(np.concatenate([first, second]), return_inverse=True)
         more = np.bincount(which[: first.size], minlength=sources.size)
         more -= np.bincount(which[first.size :], minlength=sources.size)
@@ -103,7 +103,7 @@ class Twins:
 
     @staticmethod
     def _at(array: Any, rows: Integers) -> Any:
-        return moved(array[namespace(array).asarray(rows)], "host")
+        return to_host(array[namespace(array).asarray(rows)])
 
 
 def _same_edges(first: Integers, second: Integers, weights: Floats, others: Floats) -> bool:

@@ -12,7 +12,7 @@ from prplugin.machine import compiles, this_machine, worked_on
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
-__all__ = ["edges_by_id", "renumber"]
+__all__ = ["edges_by_id", "factorize_ids"]
 
 DENSE = 4
 """Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
@@ -46,7 +46,7 @@ def edges_by_id(
     lasting : bool
         Whether the edges last longer than the columns, or may come back to them.
     dictionary : function, optional
-        As of `renumber`.
+        As of `factorize_ids`.
 
     Returns
     -------
@@ -60,11 +60,11 @@ def edges_by_id(
         from prplugin.cpu import edges  # imports Numba
 
         return edges.edges_by_id(columns, lasting=lasting)
-    codes, ids = renumber(columns, dictionary)
+    codes, ids = factorize_ids(columns, dictionary)
     return Edges(codes[0], codes[1], None, ids.size), ids
 
 
-def renumber(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
+def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
     """Replace ids by their rank among all distinct ids.
 
     Parameters
@@ -82,14 +82,14 @@ def renumber(columns: list[Integers], dictionary: Dictionary | None = None) -> t
         The distinct ids, ascending, in the type of the columns.
     """
     if namespace(columns[0]) is not np:
-        from prplugin.gpu.factorize import number  # imports CuPy, which holds the ids
+        from prplugin.gpu.factorize import factorize_ids as factorize_on_gpu  # imports CuPy, which holds the ids
 
-        return number(columns)
+        return factorize_on_gpu(columns)
     count = sum(column.size for column in columns)
     if compiles(count // 2):
-        from prplugin.cpu.factorize import number as number_on_cpu  # imports Numba
+        from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu  # imports Numba
 
-        return number_on_cpu(columns, Threads(this_machine().threads))
+        return factorize_on_cpu(columns, Threads(this_machine().threads))
     filled = [column for column in columns if column.size]
     if not filled:
         return [column.astype(np.int32) for column in columns], columns[0][:0]

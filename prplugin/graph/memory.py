@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from prplugin.machine import COMPILED_FROM
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
 __all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "Memory", "Size", "footprint"]
@@ -34,16 +34,16 @@ class Footprint(NamedTuple):
     device: Bytes = Bytes()
     host: Bytes = Bytes()
 
-    def then(self, place: Place, stays: float = 0, passes: float = 0) -> Footprint:
+    def then(self, memory_space: MemorySpace, stays: float = 0, passes: float = 0) -> Footprint:
         """Add a stage: bytes that stay, and those that it holds beside them."""
-        held, peak = self.on(place)
+        held, peak = self.on(memory_space)
         held += int(stays)
         after = Bytes(held, max(peak, held + int(passes)))
-        return self._replace(device=after) if place == "device" else self._replace(host=after)
+        return self._replace(device=after) if memory_space == "device" else self._replace(host=after)
 
-    def on(self, place: Place) -> Bytes:
+    def on(self, memory_space: MemorySpace) -> Bytes:
         """Return the bytes in one memory space."""
-        return self.device if place == "device" else self.host
+        return self.device if memory_space == "device" else self.host
 
 
 NOTHING = Footprint()
@@ -55,19 +55,20 @@ class Size:
 
     `index`, `offset`: Times the bytes of a vertex's position, and of an edge's.
     `real`: Times the bytes of a contribution: 4 in float32, 8 in float64.
-    `share`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without weights.
+    `normalized_weight`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without
+    weights.
     """
 
     fixed: float = 0
     index: float = 0
     offset: float = 0
     real: float = 0
-    share: float = 0
+    normalized_weight: float = 0
     weight: float = 0
 
     def of(self, graph: Counts, real: int) -> float:
         """Return the bytes for one graph, with contributions of so many bytes."""
-        weighted = self.share * real + self.weight * 8 if graph.weighted else 0
+        weighted = self.normalized_weight * real + self.weight * 8 if graph.weighted else 0
         return self.fixed + self.index * graph.index + self.offset * graph.offset + self.real * real + weighted
 
 
@@ -78,7 +79,7 @@ NONE = Size()
 class Memory:
     """Memory that a method needs besides the frame, in bytes per edge and per vertex.
 
-    `place` ({"host", "device"}): Where it iterates.
+    `memory_space` ({"host", "device"}): Where it iterates.
     `arrays` (tuple of str): Which arrays of the graph it builds, in this order.
     `arrays_on` ({"host", "device"}, optional): Where; where it iterates if not given.
     `edge`, `vertex`: What it holds itself, where it iterates, once it is prepared.
@@ -93,9 +94,9 @@ class Memory:
     `chunk_bytes`: The packed edges pass through two buffers on the device, each of at most so many bytes.
     """
 
-    place: Place = "device"
+    memory_space: MemorySpace = "device"
     arrays: tuple[Array, ...] = ("csc", "out_weight")
-    arrays_on: Place | None = None
+    arrays_on: MemorySpace | None = None
     edge: Size = NONE
     vertex: Size = NONE
     packed_edge: Size = NONE
@@ -125,7 +126,7 @@ class Counts:
     n: int
     m: int
     weighted: bool
-    place: Place
+    memory_space: MemorySpace
     built: frozenset[str] = frozenset({"rows"})
     elsewhere: Counts | None = None
     longest: int | None = None
@@ -142,13 +143,13 @@ class Counts:
         grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:
             built |= {"csc", "out_weight"}
-        if not grouped or graph.edges.by_row_is_there:
+        if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
         elsewhere, longest = known.get("_elsewhere"), known.get("largest_in_degree")
-        if longest is None and "csc" in built and graph.place == "host":
+        if longest is None and "csc" in built and graph.memory_space == "host":
             longest = graph.largest_in_degree
         return cls(
-            graph.n, graph.m, graph.weighted, graph.place, frozenset(built),
+            graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
             None if elsewhere is None else cls.of(elsewhere), longest, graph.spilled, grouped,
         )  # fmt: skip
 
@@ -165,7 +166,7 @@ class Counts:
     @property
     def offset(self) -> int:
         """Bytes of an edge's position, in the graph's memory space."""
-        return offset_dtype(self.m).itemsize if self.place == "device" else 8
+        return offset_dtype(self.m).itemsize if self.memory_space == "device" else 8
 
     @property
     def weight(self) -> int:
@@ -184,78 +185,89 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     `real` ({4, 8}): 4: contributions in float32 throughout, where the method begins with them. 8: float64 takes over.
     `many`: Whether many iterations are left, as with an alpha near 1.
     """
-    place, takes_over = memory.place, memory.place == "device" and real == 8 and graph.n >= memory.float32_from
+    memory_space, takes_over = (
+        memory.memory_space,
+        memory.memory_space == "device" and real == 8 and graph.n >= memory.float32_from,
+    )
     real = 8 if graph.n < memory.float32_from else real
-    there, so_far = _brought(graph, memory.arrays_on or place)
+    there, so_far = _brought(graph, memory.arrays_on or memory_space)
     for array in memory.arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
     passes = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
-    so_far = so_far.then(place, passes=passes + memory.preparing_bytes)
+    so_far = so_far.then(memory_space, passes=passes + memory.preparing_bytes)
     packed = memory.packed_edge.of(there, real) * edges
     so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
     if memory.chunk_bytes is not None:  # cut so that normalized weights in float64 fit
         chunks = memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes)
-        so_far = so_far.then(place, packed if chunks <= 1 else 2 * packed / chunks)
+        so_far = so_far.then(memory_space, packed if chunks <= 1 else 2 * packed / chunks)
     # Where float64 takes over, the ranks that float32 came to are still there.
     vertex = memory.vertex.of(there, real) + 8 * takes_over
-    so_far = so_far.then(place, memory.edge.of(there, real) * edges + vertex * n + memory.pair.of(there, real) * n * n)
+    so_far = so_far.then(
+        memory_space, memory.edge.of(there, real) * edges + vertex * n + memory.pair.of(there, real) * n * n
+    )
     if many:
-        so_far = so_far.then(place, memory.many_edge.of(there, real) * edges + memory.many_vertex.of(there, real) * n)
-    return so_far if graph.place == place else so_far.then(graph.place, 8 * n)  # the result goes back
+        so_far = so_far.then(
+            memory_space, memory.many_edge.of(there, real) * edges + memory.many_vertex.of(there, real) * n
+        )
+    return (
+        so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
+    )  # the result goes back
 
 
-def _brought(graph: Counts, place: Place) -> tuple[Counts, Footprint]:
+def _brought(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
     """Copy a graph to a memory space, as `Adjacency.on` does."""
-    if graph.place == place:
+    if graph.memory_space == memory_space:
         return graph, NOTHING
     if graph.elsewhere is not None:
         return graph.elsewhere, NOTHING
-    there = replace(graph, place=place, built=frozenset({"csc", "out_weight"} if graph.grouped else {"rows"}))
+    there = replace(
+        graph, memory_space=memory_space, built=frozenset({"csc", "out_weight"} if graph.grouped else {"rows"})
+    )
     if graph.grouped:
-        return there, NOTHING.then(place, (graph.n + 1) * there.offset + _members(graph) + 8 * graph.n)
-    so_far = NOTHING.then(place, graph.m * graph.index + _members(graph))
+        return there, NOTHING.then(memory_space, (graph.n + 1) * there.offset + _members(graph) + 8 * graph.n)
+    so_far = NOTHING.then(memory_space, graph.m * graph.index + _members(graph))
     if graph.weighted:
         _, so_far = _with_array("out_weight", graph, so_far)
-        so_far = so_far.then(place, 8 * graph.n)
+        so_far = so_far.then(memory_space, 8 * graph.n)
         there = replace(there, built=there.built | {"out_weight"})
     return there, so_far
 
 
 def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
     """Build one of the graph's arrays, unless it is there: see `prplugin.graph.adjacency`."""
-    n, m, place = graph.n, graph.m, graph.place
+    n, m, memory_space = graph.n, graph.m, graph.memory_space
     compiled = m >= COMPILED_FROM
     if array == "product" and not compiled:  # a term per edge, in each ranking
-        so_far = so_far.then(place, 8 * m)
+        so_far = so_far.then(memory_space, 8 * m)
     if array in graph.built:
         return graph, so_far
     if array == "rows":  # of edges that are stored by target alone; on the host a lasting graph has them
-        so_far = so_far.then(place, m * graph.index if place == "device" else 0)
+        so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
     elif array == "product":  # see `prplugin.graph.product`
         if compiled:
             graph, so_far = _with_array("csc", graph, so_far)
         else:  # sources and the map of `GroupSums`
-            so_far = so_far.then(place, 16.25 * m, 24 * n)
+            so_far = so_far.then(memory_space, 16.25 * m, 24 * n)
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
-            so_far = so_far.then(place, 8 * m, 9 * m)
+            so_far = so_far.then(memory_space, 8 * m, 9 * m)
     elif array == "out_weight":
-        if place == "host" and graph.weighted and not compiled:
-            so_far = so_far.then(place, passes=16.25 * m + 24 * n)
-        so_far = so_far.then(place, 8 * n, (12.5 * m + 16 * n) * (place == "device" and graph.weighted))
+        if memory_space == "host" and graph.weighted and not compiled:
+            so_far = so_far.then(memory_space, passes=16.25 * m + 24 * n)
+        so_far = so_far.then(memory_space, 8 * n, (12.5 * m + 16 * n) * (memory_space == "device" and graph.weighted))
     else:
         graph, so_far = _with_array("rows", graph, so_far)
         result = (n + 1) * graph.offset + _members(graph)
-        if place == "device":  # two copies to sort, and words of look-back
+        if memory_space == "device":  # two copies to sort, and words of look-back
             passes = m * (4 * graph.index + 2 * graph.weight + 0.5)
         elif compiled:
             passes = result + m * (8.04 + graph.weight)
         else:  # the order, and keys or the result
             passes = 8 * m + max(8 * m + 8 * n, result)
-        so_far = so_far.then(place, passes=passes).then(place, result)
+        so_far = so_far.then(memory_space, passes=passes).then(memory_space, result)
     return replace(graph, built=graph.built | {array}), so_far
 
 

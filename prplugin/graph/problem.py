@@ -10,8 +10,8 @@ import numpy as np
 from prplugin.cpu.sorting import rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, total
 from prplugin.graph.adjacency import Adjacency
-from prplugin.numerics.rounding import chain
-from prplugin.types.arrays import Place, moved, namespace
+from prplugin.numerics.rounding import rounding_depth
+from prplugin.types.arrays import MemorySpace, namespace, to_memory
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Problem", "Seeds", "normalised", "sums_of_runs"]
@@ -26,16 +26,19 @@ class Problem:
     personalization: Floats | None = None  # v, of sum 1; None: 1/n each
     dangling: Floats | None = None  # w, of sum 1; None: as v
 
-    def on(self, place: Place) -> Problem:
+    def on(self, memory_space: MemorySpace) -> Problem:
         """Return the same equation in "host" or "device" memory."""
         return Problem(
-            self.adjacency.on(place), self.alpha, moved(self.personalization, place), moved(self.dangling, place)
+            self.adjacency.on(memory_space),
+            self.alpha,
+            to_memory(self.personalization, memory_space),
+            to_memory(self.dangling, memory_space),
         )
 
     @property
-    def vector_chain(self) -> int:
+    def vector_depth(self) -> int:
         """Rounding depth of an entry of v or w: the given value, the sum, and their quotient."""
-        return chain(self.adjacency.n) + 2
+        return rounding_depth(self.adjacency.n) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,11 @@ class Seeds:
         begin, end = self.bounds[first], self.bounds[last]
         return Seeds(self.bounds[first : last + 1] - begin, self.rows[begin:end], self.values[begin:end])
 
-    def on(self, place: Place) -> Seeds:
+    def on(self, memory_space: MemorySpace) -> Seeds:
         """Return the same seeds in "host" or "device" memory."""
-        return Seeds(self.bounds, moved(self.rows, place), moved(self.values, place))
+        return Seeds(self.bounds, to_memory(self.rows, memory_space), to_memory(self.values, memory_space))
 
-    def by_row(self) -> tuple[Integers, Integers, Floats]:
+    def entries_by_vertex(self) -> tuple[Integers, Integers, Floats]:
         """Return row, seed and value of each entry, by row and then by seed."""
         columns = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
         order = stable_order(self.rows)
@@ -85,6 +88,6 @@ def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
 
 def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
     """Divide non-negative values by their sum; return both, also if the sum is 0 or infinite."""
-    whole = sum_of(values)
+    total = sum_of(values)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return values / whole, whole
+        return values / total, total

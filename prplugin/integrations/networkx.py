@@ -87,8 +87,8 @@ class ConvertedGraph:
         """Return the values of all nodes, 0 by default; other keys are ignored, as in NetworkX."""
         values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
-            whole = values.sum()
-        if whole != 0 and not ((values >= 0).all() and whole < np.inf):
+            total = values.sum()
+        if total != 0 and not ((values >= 0).all() and total < np.inf):
             raise NotImplementedError(f"{what} has values that prplugin refuses: negative, NaN or past the range.")
         return values
 

@@ -4,12 +4,12 @@ A method module has
 
 - `name`: what users call it by;
 - `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
-- `unfit(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
-- `memory`: the bytes that a ranking holds per edge and per vertex; `unfit` goes by it;
+- `unavailable_reason(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
+- `memory`: the bytes that a ranking holds per edge and per vertex; `unavailable_reason` goes by it;
 - `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
 - `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
   vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
-- perhaps `varies = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
+- perhaps `nondeterministic = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
 - perhaps `batch(problem, machine, seeds, **options)`: a `SeedsStep`, for rankings of many personalizations at once, and
   `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
 - perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
@@ -26,7 +26,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.machine import Machine
-from prplugin.numerics.rounding import StepChain
+from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options, allows_float32
 from prplugin.types.edges import Floats
 
@@ -61,7 +61,7 @@ class Step(Protocol):
 
     Attributes
     ----------
-    chain : StepChain
+    rounding : StepRounding
         The rounding depths of the next step.
     narrow_pays : bool
         Whether it is faster with contributions in float32.
@@ -69,12 +69,12 @@ class Step(Protocol):
         How many columns the ranks have; None: they are a vector.
     """
 
-    chain: StepChain
+    rounding: StepRounding
     narrow_pays: bool = False
     seeds: int | None = None
 
     def contribute_in(self, dtype: str) -> None:
-        """Hold contributions in "float64", as at first, or in "float32", from the next `start` on; `chain` follows."""
+        """Hold contributions in "float64", initially, or in "float32", from the next `start` on; `rounding` follows."""
         return
 
     def start(self, ranks: Any) -> None:
@@ -164,7 +164,7 @@ class Method(Protocol):
 
     name: str
     runs_on: Literal["cpu", "gpu"]
-    unfit: Callable[[Adjacency | None, Machine], str | None]
+    unavailable_reason: Callable[[Adjacency | None, Machine], str | None]
     memory: Memory
     cost: Callable[[Adjacency, Machine], float]
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]

@@ -14,8 +14,8 @@ from prplugin.graph.memory import NOTHING, Counts, Footprint, footprint
 from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
-from prplugin.options import check_choice, whole
-from prplugin.types.arrays import Place
+from prplugin.options import check_choice, validate_int
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import index_dtype
 
 __all__ = [
@@ -72,7 +72,7 @@ class Estimate:
     Attributes
     ----------
     vertices, edges : int
-    place : {"host", "device"}
+    memory_space : {"host", "device"}
         Where the edges are.
     ingest : Footprint or None
         Of making the graph: ``ingest.device`` and ``ingest.host`` have the bytes that are `held` by it afterwards, and
@@ -83,7 +83,7 @@ class Estimate:
 
     vertices: int
     edges: int
-    place: Place
+    memory_space: MemorySpace
     ingest: Footprint | None
     methods: tuple[MethodEstimate, ...]
 
@@ -96,9 +96,11 @@ class Estimate:
         return next(method for method in self.methods if method.method == name)
 
     def __str__(self) -> str:
-        title = f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.place}"
+        title = (
+            f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.memory_space}"
+        )
         if self.ingest is not None:
-            made, space = self.ingest.on(self.place), "GPU" if self.place == "device" else "host"
+            made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
             title += f"; at most {spelt(made.peak)} of the {space} to make the graph, which holds {spelt(made.held)}"
         lines = [title, f"{'method':<10}{'GPU':>9}{'at most':>9}{'host':>9}{'at most':>9}{'seconds':>9}"]
         for one in self.methods:
@@ -127,13 +129,13 @@ def of_graph(graph: Any, machine: Machine) -> Estimate:
     except MethodUnavailableError:
         chosen = None
     estimates = tuple(_of_method(method, counts, machine, chosen) for method in methods().values())
-    return Estimate(counts.n, counts.m, counts.place, None, estimates)
+    return Estimate(counts.n, counts.m, counts.memory_space, None, estimates)
 
 
 def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
     few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
     return MethodEstimate(
-        method.name, method.name == chosen, method.unfit(counts, machine), few.device.peak, few.host.peak,
+        method.name, method.name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
         many.device.peak, many.host.peak, method.cost(counts, machine),
     )  # fmt: skip
 
@@ -148,7 +150,7 @@ def estimate(
     weighted: bool = False,
     ids: Ids = "int64",
     id_bytes: int = 16,
-    place: Place = "host",
+    place: MemorySpace = "host",
 ) -> Estimate:
     """Bound what a graph and its rankings take from counts alone, before there is a frame.
 
@@ -185,18 +187,18 @@ def estimate(
     >>> bound.ingest.device.peak // 10**9, bound["streamed"].device < bound["persistent"].device
     (41, True)
     """
-    edges = whole("edges", edges, least=0)
+    edges = validate_int("edges", edges, least=0)
     most = 2 * edges
-    vertices = most if vertices is None else min(whole("vertices", vertices, least=0), most)
+    vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
     check_choice("ids", ids, get_args(Ids))
-    check_choice("place", place, get_args(Place))
+    check_choice("place", place, get_args(MemorySpace))
     counts = Counts(vertices, edges, bool(weighted), place)
-    by_row, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
+    edge_list, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
     larger = tuple(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
-        for one, other in zip(by_row.methods, by_target.methods, strict=True)
+        for one, other in zip(edge_list.methods, by_target.methods, strict=True)
     )
-    return replace(by_row, ingest=_ingest(counts, ids, whole("id_bytes", id_bytes, least=0)), methods=larger)
+    return replace(edge_list, ingest=_ingest(counts, ids, validate_int("id_bytes", id_bytes, least=0)), methods=larger)
 
 
 def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
@@ -205,8 +207,8 @@ def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
     one_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
     # By row, or by target: never both at once, but what the rows come from may last as long as the graph.
     held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (one_id + 2 * 8)
-    passing = _on_device if graph.place == "device" else _on_host
-    return NOTHING.then(graph.place, passes=passing(graph, ids, id_bytes)).then(graph.place, held)
+    passing = _on_device if graph.memory_space == "device" else _on_host
+    return NOTHING.then(graph.memory_space, passes=passing(graph, ids, id_bytes)).then(graph.memory_space, held)
 
 
 def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
@@ -267,14 +269,14 @@ def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
     return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.REMEDY}"
 
 
-def of_an_ingest(frame: Any, weighted: bool, place: Place) -> str:
+def of_an_ingest(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
     """Say what it may take to make a graph of a frame, and what is free."""
     rows = len(frame)
-    peak = _ingest(Counts(2 * rows, rows, weighted, place), "int64", 0).on(place).peak
+    peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
-        f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[place]} "
-        f"while it is made, beside its frame, and {_free(place)}. Drop columns that are not in use, turn ids that are "
-        "strings into integers, or rank without weights."
+        f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[memory_space]} "
+        f"while it is made, beside its frame, and {_free(memory_space)}. Drop columns that are not in use, "
+        "turn ids that are strings into integers, or rank without weights."
     )
 
 
@@ -286,6 +288,6 @@ def of_many_seeds(seeds: int, n: int) -> str:
     )
 
 
-def _free(place: Place) -> str:
-    size = runtime.bytes_free() if place == "device" else int(bytes_available())
+def _free(memory_space: MemorySpace) -> str:
+    size = runtime.bytes_free() if memory_space == "device" else int(bytes_available())
     return f"{size:,} are free"

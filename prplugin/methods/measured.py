@@ -28,7 +28,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step, begins_in_float32
 from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
-from prplugin.types.arrays import settle
+from prplugin.types.arrays import synchronize
 
 __all__ = ["Kept", "Timing", "fastest", "measured", "timed"]
 
@@ -138,8 +138,8 @@ def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: 
         refusal: PageRankError
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
         try:
-            place = "device" if method.runs_on == "gpu" else problem.adjacency.place
-            with runtime.allocating(place, problem.adjacency.gpu):
+            memory_space = "device" if method.runs_on == "gpu" else problem.adjacency.memory_space
+            with runtime.allocating(memory_space, problem.adjacency.gpu):
                 timings[method.name] = timed(method, problem, machine, options, limit)
             continue
         # Only what they say is kept: with where they were raised they would hold half a plan.
@@ -168,7 +168,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
         if begins_in_float32(step, options):
             step.contribute_in("float32")
         step.start(1.0 / problem.adjacency.n)
-        settle("device" if method.runs_on == "gpu" else "host")
+        synchronize("device" if method.runs_on == "gpu" else "host")
         return step
 
     at_once = min(AT_ONCE, likely_steps(options))

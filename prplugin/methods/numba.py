@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -18,15 +18,15 @@ from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.methods.engines.sweeps import STREAMS, Sweeps, room_for, worth_from
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import StepChain, chain
-from prplugin.options import whole
-from prplugin.types.arrays import moved
+from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.options import validate_int
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "numba"
 runs_on = "cpu"
 memory = Memory(
-    place="host",
+    memory_space="host",
     edge=Size(weight=1),  # normalized weights
     # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
     vertex=Size(4 * 8 + 8 * 4),
@@ -36,7 +36,7 @@ memory = Memory(
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere: Numba comes with prplugin."""
     return None
 
@@ -55,7 +55,7 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     threads : int, optional
         How many threads; all that this process may use if not given. Any number gives the same bits.
     """
-    threads = machine.threads if threads is None else whole("threads", threads)
+    threads = machine.threads if threads is None else validate_int("threads", threads)
     # Sweeps keep four threads busy. Which way is taken goes by the machine, not the option: the same bits for any.
     return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
@@ -64,7 +64,9 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
     from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
-    return NumbaBatch(problem.on("host"), seeds, machine.threads if threads is None else whole("threads", threads))
+    return NumbaBatch(
+        problem.on("host"), seeds, machine.threads if threads is None else validate_int("threads", threads)
+    )
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
@@ -82,8 +84,8 @@ class _ThreadedPull(HostStep):
         n = adjacency.n
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._shares = pull_kernels.in_edges(adjacency.csc, out_weight)
-        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
+        self._offsets, self._sources, self._normalized_weights = pull_kernels.in_edges(adjacency.csc, out_weight)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling
@@ -102,27 +104,27 @@ class _ThreadedPull(HostStep):
         self._crew = Crew(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
         largest = adjacency.largest_in_degree
         self._fan = np.uint64(pull_kernels.fan_for(largest))
-        self.chain = StepChain(
-            row=pull_kernels.pull_chain(largest),
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
-            dangling=max(chain(n), pull_kernels.step_chain() + chain(blocks)),
-            vectors=problem.vector_chain,
-            norm=pull_kernels.step_chain() + chain(blocks) + 1,
+        self.rounding = StepRounding(
+            row=pull_kernels.pull_depth(largest),
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+            dangling=max(rounding_depth(n), pull_kernels.step_depth() + rounding_depth(blocks)),
+            vectors=problem.vector_depth,
+            norm=pull_kernels.step_depth() + rounding_depth(blocks) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._ranks = np.empty(self._outflow.size)
-        self._ranks[:] = moved(ranks, "host")
+        self._ranks = np.empty(self._inverse_out_weight.size)
+        self._ranks[:] = to_host(ranks)
         self._begin(1.0)
 
-    def _begin(self, whole: float) -> None:
+    def _begin(self, norm: float) -> None:
         """Divide the ranks, and make the contributions of the next step."""
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._stale = [], None, False
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._outflow, whole, self._ranks, self._contributions, self._sums
+                first, last, self._inverse_out_weight, norm, self._ranks, self._contributions, self._sums
             )
         )
         self._mass = total(self._sums[:, 2])
@@ -133,7 +135,8 @@ class _ThreadedPull(HostStep):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
                 self._ranks, self._next, moves, self._stale, self._sums,
             )  # fmt: skip
@@ -147,7 +150,7 @@ class _ThreadedPull(HostStep):
         if self._stale:
             # G x depends on the ranks of dangling vertices only by their sum. So x is as good as a vector that has
             # this sum, and theirs of y in proportion: it differs from y by the rest and by what the sums differ by.
-            measured += abs(self._gained) + 2.0**-52 * self.chain.dangling * self._mass
+            measured += abs(self._gained) + 2.0**-52 * self.rounding.dangling * self._mass
             self._stale = False
         self._changes.append(measured)
         return Sums(measured, float(largest.max()))
@@ -159,7 +162,7 @@ class _ThreadedPull(HostStep):
         # Sweeps end the history, and their iterates lie in its place.
         n, least = self._ranks.size, 0
         if self._worth < math.inf:
-            least = room_for(int(np.count_nonzero(self._outflow)), depth_for(self._alpha))
+            least = room_for(int(np.count_nonzero(self._inverse_out_weight)), depth_for(self._alpha))
         self._room = np.empty(max(rows * n, least), np.float32)
         return self._room[: rows * n].reshape(rows, n)
 
@@ -173,13 +176,13 @@ class _ThreadedPull(HostStep):
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
         gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
         np.maximum(self._ranks, 0.0, out=self._ranks)
-        whole = total(self._ranks) + gained
-        if not 0 < whole < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
+        norm = total(self._ranks) + gained
+        if not 0 < norm < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
             self._sweeps, self._worth = None, math.inf
             self.start(1.0 / self._ranks.size)
             return count, None
-        self._begin(whole)
-        self._mass = max(0.0, self._mass + gained / whole)
+        self._begin(norm)
+        self._mass = max(0.0, self._mass + gained / norm)
         self._stale = True
         return count, None
 

@@ -15,14 +15,14 @@ from prplugin.graph.product import product_of
 from prplugin.machine import Machine, worked_on
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.numerics.rounding import StepChain, chain
-from prplugin.types.arrays import moved
+from prplugin.numerics.rounding import StepRounding, rounding_depth
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "numpy"
 runs_on = "cpu"
 memory = Memory(
-    place="host",
+    memory_space="host",
     arrays=("product", "out_weight"),
     # Old and new ranks, contributions or what the ranks differ by, and 7 rows of history; without weights, divisors.
     vertex=Size(4 * 8 + 7 * 4, weight=-1),
@@ -40,7 +40,7 @@ SLOWEST = 1000
 """Iterations left from which mixing pays on any graph."""
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Run anywhere."""
     return None
 
@@ -84,17 +84,17 @@ class _Pull(HostStep):
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
-        self.chain = StepChain(
+        self.rounding = StepRounding(
             row=self._product.depth,
             # x / W; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 1,
-            dangling=chain(n),
-            vectors=problem.vector_chain,
-            norm=chain(n) + 1,
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 1,
+            dangling=rounding_depth(n),
+            vectors=problem.vector_depth,
+            norm=rounding_depth(n) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else moved(ranks, "host")
+        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else to_host(ranks)
         self._mass, self._change = total(self._x[self._dangling]), math.inf
 
     def __call__(self, moves: Any = None) -> Sums:

@@ -15,11 +15,11 @@
 extern "C" __global__ void __launch_bounds__(256, 4)
     persist(int count, double goal, double stall, double before, double many, long long n, long long m,
             long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
-            double *tails, const index_t *sources, const real_t *shares, double alpha, const double *target, long long target_step,
-            const double *teleport, long long teleport_step, const double *outflow, double *ranks, real_t *from,
-            real_t *to, int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived,
-            int window, int period, int fresh, int width, float *residuals, float *corrections, double *kept,
-            History *history, double *weights, double *products) {
+            double *tails, const index_t *sources, const real_t *normalized_weights, double alpha,
+            const double *target, long long target_step, const double *teleport, long long teleport_step,
+            const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts, const Totals *latest,
+            Totals *totals, Totals *partials, unsigned *arrived, int window, int period, int fresh, int width,
+            float *residuals, float *corrections, double *kept, History *history, double *weights, double *products) {
     extern __shared__ double room[];
     auto terms_of = [&](const Piece &piece, const real_t *contributions, term_t *terms) {
         const int at_once = 8;
@@ -37,8 +37,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
 #pragma unroll
             for (int k = 0; k < at_once; ++k) {
 #if WEIGHTED
-                real_t share = __ldcs(shares + piece.begin + min(first + k * step, edges - 1));
-                terms[first + k * step] = __dmul_rn(brought[k], share);
+                real_t normalized_weight = __ldcs(normalized_weights + piece.begin + min(first + k * step, edges - 1));
+                terms[first + k * step] = __dmul_rn(brought[k], normalized_weight);
 #else
                 terms[first + k * step] = brought[k];
 #endif
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         }
     };
     iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, outflow},
+            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
             {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
             {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room,
             [](const real_t *) {}, terms_of);

@@ -33,12 +33,12 @@ LEAST = 512
 """From here on more blocks cost more at the barriers than they save."""
 
 memory = Memory(
-    edge=Size(20 / LEAST, share=1),  # pieces, and normalized weights
+    edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights
     vertex=gpu_merge.VERTEX,
     many_vertex=Size(40),
     float32_from=NARROW_FROM,
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -93,10 +93,10 @@ class PersistentPlan:
         return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
 
     def room(self, dtype: Any) -> int:
-        return MOST * (8 if self._layout.shares.of(dtype) is not None or dtype == "float64" else 4)
+        return MOST * (8 if self._layout.normalized_weights.of(dtype) is not None or dtype == "float64" else 4)
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
-        return self._layout.sources, self._layout.shares.of(dtype)
+        return self._layout.sources, self._layout.normalized_weights.of(dtype)
 
     def begin(self, contributions: Any) -> None:
         """Begin an iteration with what needs the contributions of rows alone: nothing."""

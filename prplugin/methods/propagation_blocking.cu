@@ -28,7 +28,7 @@ struct Blocks {
     const unsigned short *locals;
     const unsigned *goals, *begins;
     const unsigned short *spots;
-    const real_t *shares;  // by piece
+    const real_t *normalized_weights;  // by piece
     real_t *values;        // by piece
     unsigned *next;        // the span that nobody has taken; `early` between the iterations
     unsigned early;        // spans, the first ones, that have been sent before: see send_early
@@ -169,7 +169,7 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
         Shorts spots[widths];
         Values values[widths];
 #if WEIGHTED
-        Values shares[widths];
+        Values normalized_weights[widths];
 #endif
         // Past the last it is brought again, and put in its place again: no load waits for a condition.
 #pragma unroll
@@ -178,7 +178,7 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
             spots[k] = bring_shorts(blocks.spots + at);
             values[k] = bring_values(blocks.values + at);
 #if WEIGHTED
-            shares[k] = bring_values(blocks.shares + at);
+            normalized_weights[k] = bring_values(blocks.normalized_weights + at);
 #endif
         }
 #pragma unroll
@@ -186,7 +186,7 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
 #pragma unroll
             for (int j = 0; j < WIDE; ++j) {
 #if WEIGHTED
-                terms[spots[k].of[j]] = __dmul_rn(values[k].of[j], shares[k].of[j]);
+                terms[spots[k].of[j]] = __dmul_rn(values[k].of[j], normalized_weights[k].of[j]);
 #else
                 terms[spots[k].of[j]] = values[k].of[j];
 #endif
@@ -200,14 +200,15 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
               double *tails, long long columns, int tile, unsigned spans, const long long *bounds,
               const unsigned short *locals, const unsigned *goals, const unsigned *begins, const unsigned short *spots,
-              const real_t *shares, real_t *values, unsigned *next, unsigned early, double alpha,
+              const real_t *normalized_weights, real_t *values, unsigned *next, unsigned early, double alpha,
               const double *target, long long target_step, const double *teleport,
-              long long teleport_step, const double *outflow, double *ranks, real_t *from, real_t *to,
+              long long teleport_step, const double *inverse_out_weight, double *ranks, real_t *from, real_t *to,
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
               int period, int fresh, int width, float *residuals, float *corrections, double *kept, History *history,
               double *weights, double *products) {
     extern __shared__ double room[];  // for a tile first, for the terms of a piece then
-    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, shares, values, next, early};
+    Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, normalized_weights, values, next,
+                     early};
     auto spread = [&](const real_t *contributions) {
         send_all(contributions, blocks, reinterpret_cast<real_t *>(room), arrived);
     };
@@ -215,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         bring_terms((piece.begin + piece.first) / size, blocks, terms);
     };
     iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
-            {alpha, target, target_step, teleport, teleport_step, outflow},
+            {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
             {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
             {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room, spread, terms_of);
 }

@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
-from prplugin.options import whole
+from prplugin.options import validate_int
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -32,16 +32,16 @@ BLOCKS = 2
 
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight by row and by piece.
-    edge=Size(4.5, real=1, share=2),
+    edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
     many_vertex=Size(40),
     tile=MOST,
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for the in-edges twice and a contribution for each."""
-    reason = gpu_pull.unfit(memory, adjacency, machine)
+    reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason
     most = _most()
@@ -88,9 +88,9 @@ class BlockedPlan:
     ) -> None:
         offsets = gpu_merge.first_rows(adjacency, rows)
         most, items = _most(), offsets.size - 1 + adjacency.m
-        tile = most if tile is None else whole("tile", tile, multiple_of=32, at_most=most)
-        size = _even(items, most) if piece is None else whole("piece", piece, multiple_of=32, at_most=most)
-        import cupy  # there: `unfit` has looked
+        tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
+        size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
+        import cupy  # there: `unavailable_reason` has looked
 
         self._adjacency = adjacency
         csc = adjacency.csc
@@ -102,7 +102,7 @@ class BlockedPlan:
         self._next = cupy.full(1, self._early, np.uint32)
 
     def kernel(self, dtype: Any) -> Any:
-        return runtime.roomy(self._kernel("propagate", dtype), self.room(dtype))
+        return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.room(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
         return runtime.kernel(
@@ -122,14 +122,15 @@ class BlockedPlan:
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         import cupy
 
-        blocks, shares = self._blocks, None
+        blocks, normalized_weights = self._blocks, None
         self._values = None  # makes room
         self._values = cupy.empty(blocks.spots.size, dtype)
         if self._adjacency.weighted:
-            shares = blocks.arranged(gpu_pull.csc_layout(self._adjacency).shares.of(dtype))
+            normalized_weights = blocks.arranged(gpu_pull.csc_layout(self._adjacency).normalized_weights.of(dtype))
         return (
             self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
-            blocks.goals, blocks.begins, blocks.spots, shares, self._values, self._next, np.uint32(self._early),
+            blocks.goals, blocks.begins, blocks.spots, normalized_weights, self._values, self._next,
+            np.uint32(self._early),
         )  # fmt: skip
 
     def begin(self, contributions: Any) -> None:
@@ -139,7 +140,7 @@ class BlockedPlan:
         blocks = self._blocks
         launch = self._kernel("send_early", contributions.dtype)
         room = blocks.tile * contributions.itemsize
-        runtime.roomy(launch, room)(
+        runtime.with_dynamic_smem(launch, room)(
             (min(self._early, BLOCKS * runtime.multiprocessors()),),
             (self.threads,),
             (

@@ -109,11 +109,12 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 // Brings shares from the order of the rows to that by piece; that of an edge that is none is 0.
-extern "C" __global__ void arrange_shares(long long items, long long size, const index_t *cuts, const unsigned *begins,
-                                          const unsigned short *spots, const real_t *shares, real_t *arranged) {
+extern "C" __global__ void arrange_normalized_weights(long long items, long long size, const index_t *cuts,
+                                                      const unsigned *begins, const unsigned short *spots,
+                                                      const real_t *normalized_weights, real_t *arranged) {
     long long p = blockIdx.x, end = static_cast<long long>(begins[p + 1]) * CHUNK;
     Piece piece = piece_of(p, items, size, cuts);
     for (long long at = static_cast<long long>(begins[p]) * CHUNK + threadIdx.x; at < end; at += blockDim.x) {
-        arranged[at] = spots[at] < piece.edges ? shares[piece.begin + spots[at]] : real_t(0);
+        arranged[at] = spots[at] < piece.edges ? normalized_weights[piece.begin + spots[at]] : real_t(0);
     }
 }

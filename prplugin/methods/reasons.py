@@ -14,7 +14,7 @@ from prplugin.types.history import Considered
 
 __all__ = ["reasons"]
 
-VARIES = "its last bits vary from run to run"
+NONDETERMINISTIC = "its last bits vary from run to run"
 WHERE = {
     "cpu": "runs on the CPU, and the frame lies on the GPU",
     "gpu": "runs on the GPU, and the frame does not lie there",
@@ -40,8 +40,8 @@ def reasons(
 
     def against(name: str, method: Method) -> Considered:
         if name not in able:
-            here = method.runs_on == chosen.runs_on and getattr(method, "varies", False)
-            return Considered(name, None, VARIES if here else WHERE[method.runs_on])
+            here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
+            return Considered(name, None, NONDETERMINISTIC if here else WHERE[method.runs_on])
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if name in measured:
@@ -51,7 +51,9 @@ def reasons(
         seconds = method.cost(short, machine)
         if seconds >= own:
             return Considered(name, seconds, "a higher estimate")
-        return Considered(name, seconds, method.unfit(adjacency, machine) or "its longest row makes it slower")
+        return Considered(
+            name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
+        )
 
     others = [against(name, method) for name, method in methods().items() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 """Whose modules are methods if they define `prepare`."""
 
-SIDE = {"host": "cpu", "device": "gpu"}
+RUNS_ON = {"host": "cpu", "device": "gpu"}
 """What runs on edges that lie where they lie."""
 
 
@@ -92,7 +92,7 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
                 f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {name!r}."
             )
         method: Method = methods()[name]
-        if reason := method.unfit(adjacency, machine):
+        if reason := method.unavailable_reason(adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
@@ -125,7 +125,7 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
     reasons: dict[str, str] = {}
     for method in _by_cost(able, adjacency, machine):
         # Asked of no more than are wanted: it looks at the GPU.
-        if reason := method.unfit(adjacency, machine):
+        if reason := method.unavailable_reason(adjacency, machine):
             reasons[method.name] = reason
         else:
             yield method
@@ -164,7 +164,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
             f"there are {', '.join(map(repr, able))}."
         )
     chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
-    if reason := chosen.unfit(adjacency, machine):
+    if reason := chosen.unavailable_reason(adjacency, machine):
         raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
     return chosen
 
@@ -192,11 +192,11 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
 
     Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
     """
-    side = SIDE[adjacency.place]
-    if side == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
-        side = "gpu"
+    runs_on = RUNS_ON[adjacency.memory_space]
+    if runs_on == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
+        runs_on = "gpu"
     return {
         name: method
         for name, method in methods().items()
-        if method.runs_on == side and not getattr(method, "varies", False)
+        if method.runs_on == runs_on and not getattr(method, "nondeterministic", False)
     }

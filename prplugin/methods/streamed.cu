@@ -55,10 +55,10 @@ __device__ inline void bring_sums(const unsigned *words, int count, unsigned eac
     for (int k = 0; k < GROUP; ++k) sums[k] += before;
 }
 
-// Block b sums the runs of piece first + b. `packed` and `shares` hold the chunk alone, which begins with piece `first`;
-// sources are below 2^bits.
+// Block b sums the runs of piece first + b. `packed` and `normalized_weights` hold the chunk alone, which begins with
+// piece `first`; sources are below 2^bits.
 extern "C" __global__ void sum_streamed(long long first, int bits, const long long *pieces, const uint4 *packed,
-                                        const real_t *shares, const real_t *contributions, double *pulled,
+                                        const real_t *normalized_weights, const real_t *contributions, double *pulled,
                                         Partials *partials) {
     extern __shared__ double room[];  // for the packed piece, and then for its terms
     __shared__ uint4 four_sources[PIECE / 4];
@@ -94,7 +94,7 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
     double *terms = room;
     for (int edge = thread; edge < edges; edge += blockDim.x) {
 #if WEIGHTED
-        terms[edge] = __dmul_rn(__ldg(contributions + sources[edge]), shares[here[2] + edge]);
+        terms[edge] = __dmul_rn(__ldg(contributions + sources[edge]), normalized_weights[here[2] + edge]);
 #else
         terms[edge] = __ldg(contributions + sources[edge]);
 #endif

@@ -21,8 +21,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, packed, pieces
-from prplugin.options import whole
-from prplugin.types.arrays import moved
+from prplugin.options import validate_int
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats
 
 name = "streamed"
@@ -50,13 +50,13 @@ memory = Memory(
     arrays_on="host",
     edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
     vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
-    packed_edge=Size(AN_EDGE, share=1),
+    packed_edge=Size(AN_EDGE, normalized_weight=1),
     packed_vertex=Size(8, index=2),  # vertices in another order and back, and their out-weights
     chunk_bytes=CHUNK_BYTES,
 )
 
 
-def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
+def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Need a GPU, and room for vectors and two chunks of edges."""
     if reason := runtime.missing():
         return reason
@@ -64,7 +64,7 @@ def unfit(adjacency: Adjacency | None, machine: Machine) -> str | None:
         return None
     if adjacency.n > 2**31:
         return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
-    return gpu_pull.unfit(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
+    return gpu_pull.unavailable_reason(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -116,23 +116,23 @@ class _Reordered(gpu_pull.DeviceStep):
         v, w = (
             None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
         )
-        numbered: Any = _Numbered(problem.adjacency, pull.out_weight)
-        super().__init__(Problem(numbered, problem.alpha, v, w), pull)
+        reordered: Any = _ReorderedAdjacency(problem.adjacency, pull.out_weight)
+        super().__init__(Problem(reordered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
-        super().start(ranks if isinstance(ranks, float) else moved(ranks, "host")[self._order])
+        super().start(ranks if isinstance(ranks, float) else to_host(ranks)[self._order])
 
     def ranks(self) -> Floats:
-        ranks: Floats = moved(self._ranks, "host")[self._position]
+        ranks: Floats = to_host(self._ranks)[self._position]
         return ranks
 
 
-class _Numbered:
+class _ReorderedAdjacency:
     """As much of a graph as the end of an iteration needs, its vertices in another order."""
 
     def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
         self.n, self.weighted = adjacency.n, adjacency.weighted
-        self.out_weight, self.out_weight_chain = out_weight, adjacency.out_weight_chain
+        self.out_weight, self.out_weight_depth = out_weight, adjacency.out_weight_depth
 
 
 class StreamedPull:
@@ -144,7 +144,7 @@ class StreamedPull:
 
     # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
     # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in a row.
-    chain = gpu_pull.ROW_CHAIN
+    rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
         self,
@@ -153,9 +153,9 @@ class StreamedPull:
         chunk_bytes: int = CHUNK_BYTES,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        chunk_bytes = whole("chunk_bytes", chunk_bytes)
+        chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         threads = Threads(this_machine().threads)
         self.rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
@@ -170,7 +170,7 @@ class StreamedPull:
         self._pieces = cupy.asarray(cutter.table())
         self._partials = cupy.empty((self._count, 4))
         self._conveyor: _Conveyor | None = None
-        self._shares_dtype: Any = None
+        self._normalized_weights_dtype: Any = None
 
     @property
     def bytes_copied(self) -> int:
@@ -196,14 +196,17 @@ class StreamedPull:
             "real_t": runtime.ctype(contributions.dtype),
             "WEIGHTED": int(self.rows.weights is not None),
         }
-        sum_pieces = runtime.roomy(runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room)
-        for chunk, (data, *shares) in self._conveyor_for(contributions.dtype):
+        sum_pieces = runtime.with_dynamic_smem(
+            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room
+        )
+        for chunk, (data, *normalized_weights) in self._conveyor_for(contributions.dtype):
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
                 (last - first,),
                 (packed.PIECE // packed.GROUP,),
                 (
-                    first, np.int32(self._bits), self._pieces, data, shares[0] if shares else None, contributions,
+                    first, np.int32(self._bits), self._pieces, data,
+                    normalized_weights[0] if normalized_weights else None, contributions,
                     pulled, self._partials,
                 ),
                 shared_mem=self._room,
@@ -213,14 +216,16 @@ class StreamedPull:
 
     def _conveyor_for(self, dtype: Any) -> _Conveyor:
         """Give what brings the edges, with shares of this type; one type is held at a time."""
-        if self._conveyor is None or (self.rows.weights is not None and self._shares_dtype != dtype):
+        if self._conveyor is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
             self._conveyor = None  # before the next is allocated
             columns = [self._data]
             if self.rows.weights is not None:
-                shares = _regrouped(packed.shares(self.rows, self.out_weight, dtype), self._edges)
-                columns.append(_held(shares, dtype, self._directory))
+                normalized_weights = _regrouped(
+                    packed.normalized_weights(self.rows, self.out_weight, dtype), self._edges
+                )
+                columns.append(_held(normalized_weights, dtype, self._directory))
             self._conveyor = _Conveyor(columns, staged=self._directory is not None)
-            self._shares_dtype = dtype
+            self._normalized_weights_dtype = dtype
         return self._conveyor
 
 

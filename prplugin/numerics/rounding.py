@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FAN", "StepChain", "chain", "compensated_chain"]
+__all__ = ["FAN", "StepRounding", "compensated_depth", "rounding_depth"]
 
 FAN = 32
 """Terms added per group; larger is slightly faster and proves slightly less."""
 
 
-def chain(terms: int, fan: int = FAN) -> int:
+def rounding_depth(terms: int, fan: int = FAN) -> int:
     """Give the most additions that one of `terms` terms goes through when they are added in groups of `fan`."""
     additions = 0
     while terms > fan:
@@ -19,7 +19,7 @@ def chain(terms: int, fan: int = FAN) -> int:
     return additions + max(terms - 1, 0)
 
 
-def compensated_chain(terms: int) -> int:
+def compensated_depth(terms: int) -> int:
     """Give the roundings that a compensated sum of up to `terms` terms is worth, in whatever order they are added.
 
     With chains of k additions its relative error is at most u + (k * u)**2, u = 2**-53 (Ogita, Rump and Oishi 2005,
@@ -29,7 +29,7 @@ def compensated_chain(terms: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepChain:
+class StepRounding:
     """The longest chains of roundings in a step, by what is summed. A quotient or a product is one more.
 
     `row`: Additions that one term of a row sum goes through.

@@ -14,7 +14,7 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
-from prplugin.types.arrays import Place, settle
+from prplugin.types.arrays import MemorySpace, synchronize
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
@@ -79,7 +79,7 @@ def _lines(passes: int, history: History, order: Order | None) -> Iterator[str]:
     yield f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
     _, seconds = history.stages[-1]
     if passes and seconds:
-        rate, peak = history.bytes_a_pass * passes / seconds, _bandwidth(history.place)
+        rate, peak = history.bytes_a_pass * passes / seconds, _bandwidth(history.memory_space)
         yield f"a pass over the edges: {1e3 * seconds / passes:.3g} ms on average"
         yield f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}"
         part = f", {rate / peak:.0%} of the {peak / 1e9:.3g} GB/s that copying here reaches now" if peak else ""
@@ -112,10 +112,10 @@ def _milestones(history: History) -> list[tuple[int, float]]:
 
 
 @cache
-def _bandwidth(place: Place) -> float | None:
+def _bandwidth(memory_space: MemorySpace) -> float | None:
     """Measure the bytes per second of a copy, in and out: the fastest of four; None where the GPU has no room."""
     xp: Any = np
-    if place == "device":
+    if memory_space == "device":
         if runtime.missing() or not runtime.holds(2 * COPIED):
             return None
         import cupy  # `runtime.missing` has looked
@@ -126,13 +126,13 @@ def _bandwidth(place: Place) -> float | None:
     source, copy = xp.ones(COPIED // 8), xp.empty(COPIED // 8)
 
     def rate() -> float:
-        settle(place)
+        synchronize(memory_space)
         began = perf_counter()
-        if place == "device":
+        if memory_space == "device":
             copy[:] = source
         else:
-            threads.share(parts, lambda part: np.copyto(copy[part], source[part]))
-        settle(place)
+            threads.for_each(parts, lambda part: np.copyto(copy[part], source[part]))
+        synchronize(memory_space)
         return 2 * COPIED / (perf_counter() - began)
 
     return max(rate() for _ in range(4))

@@ -16,7 +16,7 @@ from prplugin.gpu import runtime
 from prplugin.options import Options
 from prplugin.result.explain import explain
 from prplugin.result.plot import plot
-from prplugin.types.arrays import gpu_of, moved, namespace, place_of
+from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.history import History
 from prplugin.types.order import Order
@@ -85,7 +85,7 @@ class Ranking:
         in falling order.
         """
         began = time.perf_counter()
-        with runtime.allocating(place_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
             frame = self._write(self.ranks, None) if (rows := self._rows()) is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # kept as the frame is
         return frame
@@ -120,7 +120,7 @@ class Ranking:
         """
         if self._order is None:
             raise InvalidOptionError("ties are known of a certified order alone: ask for top=k, certified=True.")
-        with runtime.allocating(place_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return tuple(
                 Tie(range(first, first + rows.size), equal, self._written(rows))
                 for first, rows, equal in self._order.ties
@@ -149,7 +149,7 @@ class Ranking:
         MissingLibraryError
             If matplotlib is not installed.
         """
-        return plot(moved(self.ranks, "host"), self._record)
+        return plot(to_host(self.ranks), self._record)
 
     @property
     def _record(self) -> History:
@@ -158,7 +158,7 @@ class Ranking:
         return self._history
 
     def _written(self, rows: Integers) -> Any:
-        rows = moved(rows, place_of(self.ranks))
+        rows = to_memory(rows, memory_space_of(self.ranks))
         return self._write(self.ranks[rows], rows)
 
     def __str__(self) -> str:
@@ -233,7 +233,7 @@ class Rankings(Ranking):
         Its columns are `seed`, `vertex` and `pagerank`; seeds and vertices of several columns have the source's names,
         those of seeds with "seed_" before them. With ``top=t``, the t highest of each seed, in falling order.
         """
-        with runtime.allocating(place_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return self._write(self.ranks, self.rows)
 
     def __str__(self) -> str:

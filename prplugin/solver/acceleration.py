@@ -36,7 +36,7 @@ class Mixing:
 
     def restart(self) -> None:
         """Forget the history."""
-        self._chain: list[int] = []
+        self._history: list[int] = []
         """The rows of the history, from the oldest move to the newest; the last `_since` of them are of this cycle."""
         self._jump: int | None = None
         self._since = 0
@@ -60,7 +60,7 @@ class Mixing:
         """
         if self._rows is None or not self._pays.any():
             return False
-        self._chain.append(self._free())
+        self._history.append(self._free())
         self._since += 1
         if self._since < self._depth.period:
             return False
@@ -68,30 +68,33 @@ class Mixing:
         if not worth.any():
             self.restart()
             return False
-        rows = self._rows[: max(self._chain) + 1]
-        steps = [row for row in self._chain if row != self._jump]
+        rows = self._rows[: max(self._history) + 1]
+        steps = [row for row in self._history if row != self._jump]
         products = self._step.products(rows, steps)
         chosen = np.zeros((*products.shape[:-2], len(rows)))
         chosen[..., steps] = mixing_weights(products)
         weak = _gains_little(products, chosen[..., steps])
         self._pays, self._weak = self._pays & ~(weak & self._weak), weak
         # sum_j a_j y_j = y_last - sum over moves of the sum of the a_j before it, which loses nothing to rounding.
-        along = chosen[..., self._chain]
+        along = chosen[..., self._history]
         weights = np.zeros_like(chosen)
-        weights[..., self._chain] = np.cumsum(along, axis=-1) - along
+        weights[..., self._history] = np.cumsum(along, axis=-1) - along
         weights[~(worth & np.isfinite(weights).all(axis=-1))] = 0
         # An entry of the jump is written when those of all moves have been read: it may replace the oldest of them.
-        self._jump = self._free() if len(self._chain) < self._depth.rows else self._chain[0]
+        self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
         self._step.mix(rows, weights, self._rows[self._jump])
         if self._depth.cycles == 1:
             self.restart()
             return True
-        self._chain = [*self._chain[len(self._chain) - self._depth.period * (self._depth.cycles - 1) :], self._jump]
+        self._history = [
+            *self._history[len(self._history) - self._depth.period * (self._depth.cycles - 1) :],
+            self._jump,
+        ]
         self._since = 0
         return True
 
     def _free(self) -> int:
-        return next(row for row in range(self._depth.rows) if row not in self._chain)
+        return next(row for row in range(self._depth.rows) if row not in self._history)
 
 
 def _gains_little(products: Floats, weights: Floats) -> Any:

@@ -68,7 +68,7 @@ def batches(
     """
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
     adjacency = problem.adjacency
-    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.chain, options.dtype, options.scale)
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     allowed = step_budget(certificate, options)
     budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
     begin: Floats | float | None = 1.0 / adjacency.n if start is None and not proves(options) else start
@@ -84,7 +84,7 @@ def batches(
             so_far, spent = batch.ranks[place], int(batch.iterations[place])
             posed = replace(problem, personalization=part.vector(place, adjacency.n))
             alone = method.prepare(posed, machine, **options.method_options)
-            proof = Certificate(options.alpha, adjacency.n, adjacency.m, alone.chain, options.dtype, options.scale)
+            proof = Certificate(options.alpha, adjacency.n, adjacency.m, alone.rounding, options.dtype, options.scale)
             left = step_budget(proof, options) - (0 if options.max_iter is None else spent)
             end = Loop(proof, options, left, lambda *_: None).run(alone, so_far / total(so_far))
             batch.ranks[place] = alone.ranks()

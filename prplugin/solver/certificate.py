@@ -14,10 +14,10 @@ A computed step is y = G x + e. Then y - G y = e + A (x - y), and by (1)
 Every number in a step is non-negative and is only ever multiplied, divided and added. So a rank that comes out of a
 chain of k roundings is off by a relative gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability
 of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underflow. A method states its k: see
-`StepChain`.
+`StepRounding`.
 
-Terms of row sums may have been rounded to float32 on the way (`StepChain.single`): those roundings count as of 2**-24,
-and only on the alpha-part of G x.
+Terms of row sums may have been rounded to float32 on the way (`StepRounding.single`): those roundings count as of
+2**-24, and only on the alpha-part of G x.
 
 Every column of I - A sums to 1 - alpha, v to 1: so x* sums to 1. Let p be what all ranks of y that are too high are off
 by together, and q those that are too low: p + q = ||y - x*||, and q - p = 1 - sum(y). No rank is off by more than the
@@ -38,7 +38,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 
 __all__ = ["Certificate"]
 
@@ -65,7 +65,7 @@ class Certificate:
         Damping, in [0, 1).
     n, m : int
         Vertices and edges.
-    chain : StepChain
+    rounding : StepRounding
         How the method rounds.
     dtype : {"float64", "float32"}
         What the ranks are cast to in the end.
@@ -73,10 +73,12 @@ class Certificate:
         Whether they are multiplied by n before; errors stay in the measure of ranks that sum to 1.
     """
 
-    def __init__(self, alpha: float, n: int, m: int, chain: StepChain, dtype: str, scale: Literal[1, "n"]) -> None:
+    def __init__(
+        self, alpha: float, n: int, m: int, rounding: StepRounding, dtype: str, scale: Literal[1, "n"]
+    ) -> None:
         self.alpha, self.n = alpha, n
         self._size, self._result = (n, m), (dtype, scale)
-        gamma, gamma32 = _gamma(chain.rank), _gamma(chain.single, U32)
+        gamma, gamma32 = _gamma(rounding.rank), _gamma(rounding.single, U32)
         # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha): no iterate's sum passes the fixed point.
         growth = alpha * (1 + gamma) * (1 + gamma32) * UP
         if growth >= 1:
@@ -85,17 +87,17 @@ class Certificate:
             self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
             # Underflow: share and product on an edge; contribution, entries and three products on a vertex.
             self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * UP
-            self.noise += chain.single * m * TINY32
-        self._norm = 1 + _gamma(chain.norm)
+            self.noise += rounding.single * m * TINY32
+        self._norm = 1 + _gamma(rounding.norm)
         self.cast = 0.0
         if scale == "n":
             self.cast += U * self._mass + n * TINY
         if dtype == "float32":
             self.cast += U32 * self._mass * UP + n * TINY32
 
-    def for_chain(self, chain: StepChain) -> Certificate:
+    def for_rounding(self, rounding: StepRounding) -> Certificate:
         """Give the certificate of steps that round in another way."""
-        return Certificate(self.alpha, *self._size, chain, *self._result)
+        return Certificate(self.alpha, *self._size, rounding, *self._result)
 
     def of_step(self, change: Any) -> Any:
         """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`, or an array of them: (2)."""
@@ -105,9 +107,9 @@ class Certificate:
         """Bound ||x - x*|| for the vector that a step began from: (3)."""
         return self._bound(change)
 
-    def of_vertex(self, bound: float, whole: float) -> float:
+    def of_vertex(self, bound: float, total: float) -> float:
         """Bound |y_i - x*_i| for every i, given a bound on ||y - x*|| and `prplugin.cpu.sums.total` of y: (4)."""
-        astray = abs(1 - whole) + _gamma(chain(self.n)) * whole
+        astray = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
         return min(bound, (bound + astray) / 2 * UP)
 
     def change_for(self, tol: float) -> float:

@@ -115,7 +115,7 @@ class Loop:
             state.converged = (options.stop == "error") & (state.error_bound <= options.tol)
             step.start(start)
         if narrow:
-            proof = certificate.for_chain(step.chain)
+            proof = certificate.for_rounding(step.rounding)
             self._until(step, state, proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
             if not np.all(state.converged):
                 # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
@@ -186,9 +186,9 @@ class Loop:
             if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):
                 mean = Mean(step, alpha)
             if self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
-                moved = True
+                accelerated_now = True
             elif mean is not None:
-                moved = mean.after_step()
+                accelerated_now = mean.after_step()
             else:
-                moved = mixing is not None and mixing.after_step(left)
-            before = math.inf if moved else before
+                accelerated_now = mixing is not None and mixing.after_step(left)
+            before = math.inf if accelerated_now else before

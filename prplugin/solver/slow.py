@@ -96,9 +96,9 @@ def _solved(problem: Problem) -> Floats | None:
     offsets, targets, weights = adjacency.csr
     out_weight, dangling = adjacency.out_weight, adjacency.out_weight == 0
     sizes = np.diff(offsets)
-    shares = np.ones(targets.size) if weights is None else weights
-    shares = shares / np.repeat(np.where(dangling, 1.0, out_weight), sizes)
-    transposed = csc_array((shares, targets, offsets), shape=(n, n))
+    normalized_weights = np.ones(targets.size) if weights is None else weights
+    normalized_weights = normalized_weights / np.repeat(np.where(dangling, 1.0, out_weight), sizes)
+    transposed = csc_array((normalized_weights, targets, offsets), shape=(n, n))
     v = np.full(n, 1.0 / n) if problem.personalization is None else problem.personalization
     factors = splu((identity(n) - alpha * transposed).tocsc())
     z = factors.solve(v)

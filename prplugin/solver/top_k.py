@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from prplugin.cpu.sums import total
 from prplugin.methods.base import Step
 from prplugin.solver.certificate import Certificate
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.order import Order, TieRows
 
@@ -131,12 +131,12 @@ def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
     """Give all that may be among the k highest, and the one after them: positions and ranks, falling."""
     xp = namespace(ranks)
     if k < ranks.size:
-        highest = np.sort(moved(ranks[ranks >= _reached_by(ranks, k + 1)], "host"))[-k - 1 :]
+        highest = np.sort(to_host(ranks[ranks >= _reached_by(ranks, k + 1)]))[-k - 1 :]
         lowest = float(highest[1]) * (1 - 2.0**-50) - width  # lower than the difference rounds to
         rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
     else:
         rows = xp.arange(ranks.size)
-    rows, values = moved(rows, "host"), moved(ranks[rows], "host")
+    rows, values = to_host(rows), to_host(ranks[rows])
     falling = np.argsort(-values, kind="stable")
     return rows[falling].astype(np.int64), values[falling]
 
@@ -145,5 +145,5 @@ def _reached_by(ranks: Floats, count: int) -> float:
     """Give a high value that as many ranks reach: that as many maxima of equal pieces do."""
     pieces = min(4 * count, ranks.size)
     width = ranks.size // pieces
-    maxima = moved(ranks[: pieces * width].reshape(pieces, width).max(axis=1), "host")
+    maxima = to_host(ranks[: pieces * width].reshape(pieces, width).max(axis=1))
     return float(np.sort(maxima)[pieces - count])

@@ -7,13 +7,23 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Place", "copied", "gpu_of", "moved", "namespace", "place_of", "settle"]
+__all__ = [
+    "MemorySpace",
+    "copied",
+    "gpu_of",
+    "memory_space_of",
+    "namespace",
+    "synchronize",
+    "to_device",
+    "to_host",
+    "to_memory",
+]
 
-Place: TypeAlias = Literal["host", "device"]
+MemorySpace: TypeAlias = Literal["host", "device"]
 """The memory of the processor, or that of the current GPU."""
 
 
-def place_of(array: Any) -> Place:
+def memory_space_of(array: Any) -> MemorySpace:
     """Say where an array lies."""
     return "host" if namespace(array) is np else "device"
 
@@ -24,15 +34,23 @@ def namespace(array: Any) -> Any:
     return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
 
 
-def moved(array: Any, place: Place) -> Any:
-    """Copy an array to the other side; give back one that is there, and None."""
-    if array is None or place_of(array) == place:
+def to_host(array: Any) -> Any:
+    """Return an array in host memory: itself if it is there, else a copy; None for None."""
+    return array if array is None or namespace(array) is np else array.get()
+
+
+def to_device(array: Any) -> Any:
+    """Return an array in the memory of the current GPU: itself if it is in GPU memory, else a copy; None for None."""
+    if array is None or namespace(array) is not np:
         return array
-    if place == "host":
-        return array.get()
-    import cupy  # only a method that runs on the GPU asks for this, and it has looked for CuPy
+    import cupy  # lazy import; only methods of the GPU ask for this, and their availability was checked
 
     return cupy.asarray(array)
+
+
+def to_memory(array: Any, memory_space: MemorySpace) -> Any:
+    """Return an array in "host" or "device" memory: itself if it is there, else a copy; None for None."""
+    return to_host(array) if memory_space == "host" else to_device(array)
 
 
 def copied(array: Any) -> Any:
@@ -55,9 +73,9 @@ def gpu_of(array: Any) -> Any:
     return None if namespace(array) is np else array.device
 
 
-def settle(place: Place) -> None:
+def synchronize(memory_space: MemorySpace) -> None:
     """Wait for what the current stream was given, if that is the GPU's: other streams may then read what it wrote."""
-    if place == "device":
+    if memory_space == "device":
         import cupy  # holds what lies there
 
         cupy.cuda.get_current_stream().synchronize()

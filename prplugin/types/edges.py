@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import Place, gpu_of, place_of, settle
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, synchronize
 
 __all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
@@ -51,9 +51,9 @@ class Edges:
         return self.source.size
 
     @property
-    def place(self) -> Place:
+    def memory_space(self) -> MemorySpace:
         """Where they lie."""
-        return place_of(self.source)
+        return memory_space_of(self.source)
 
     @property
     def gpu(self) -> Any:
@@ -73,8 +73,8 @@ class GroupedEdges:
 
     `in_edges` (tuple of arrays): Offsets, sources and weights of the edges by target; None where every edge counts 1.
     `out_weight`: array of n float64, or of n counts.
-    `by_row`: Gives the source and the destination of each row.
-    `out_weight_chain`: How many roundings an out-weight carries at most.
+    `edge_list`: Gives the source and the destination of each row.
+    `out_weight_depth`: How many roundings an out-weight carries at most.
     `extent` (tuple of float): As that of `Edges`.
 
     `spilled`: As that of `Edges`.
@@ -84,20 +84,20 @@ class GroupedEdges:
         self,
         in_edges: tuple[Integers, Integers, Floats | None],
         out_weight: Floats,
-        by_row: Callable[[], tuple[Integers, ...]],
-        out_weight_chain: int = 0,
+        edge_list: Callable[[], tuple[Integers, ...]],
+        out_weight_depth: int = 0,
         extent: tuple[float, float] = ANY,
     ) -> None:
         self.in_edges = in_edges
         self.out_weight = out_weight
-        self.out_weight_chain = out_weight_chain
+        self.out_weight_depth = out_weight_depth
         self.extent = extent
         self.spilled = False
         self.weights = in_edges[2]
         self.n = out_weight.size
         self.m = in_edges[1].size
-        self.place: Place = place_of(out_weight)
-        self._by_row: Callable[[], tuple[Integers, ...]] | None = by_row
+        self.memory_space: MemorySpace = memory_space_of(out_weight)
+        self._edge_list: Callable[[], tuple[Integers, ...]] | None = edge_list
         self._lock = Lock()
 
     @property
@@ -111,26 +111,26 @@ class GroupedEdges:
         return self
 
     @property
-    def by_row_is_there(self) -> bool:
+    def edge_list_is_there(self) -> bool:
         """Whether `source` and `destination` have been made."""
-        return self._by_row is None
+        return self._edge_list is None
 
     @property
     def source(self) -> Integers:
         """As that of `Edges`."""
-        return self._ends()[0]
+        return self._endpoints()[0]
 
     @property
     def destination(self) -> Integers:
         """As that of `Edges`."""
-        return self._ends()[1]
+        return self._endpoints()[1]
 
-    def _ends(self) -> tuple[Integers, ...]:
+    def _endpoints(self) -> tuple[Integers, ...]:
         with self._lock:
-            if self._by_row is not None:
-                self._rows = self._by_row()
-                settle(self.place)
-                self._by_row = None
+            if self._edge_list is not None:
+                self._rows = self._edge_list()
+                synchronize(self.memory_space)
+                self._edge_list = None
         return self._rows
 
 

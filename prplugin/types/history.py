@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prplugin.types.arrays import Place
+from prplugin.types.arrays import MemorySpace
 
 __all__ = ["Considered", "History"]
 
@@ -29,7 +29,7 @@ class History:
     n: int
     m: int
     weighted: bool
-    place: Place
+    memory_space: MemorySpace
     alpha: float
     tol: float
     stop: str

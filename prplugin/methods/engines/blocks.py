@@ -45,15 +45,21 @@ class Blocks:
     begins: Integers
     spots: Integers
 
-    def arranged(self, shares: Floats) -> Floats:
+    def arranged(self, normalized_weights: Floats) -> Floats:
         """Bring shares from the order of the rows to that by piece."""
         import cupy  # holds them
 
         pieces = self.pieces
-        arranged: Floats = cupy.empty(self.spots.size, shares.dtype)
-        launch = _kernel("arrange_shares", pieces, self.tile, real_t=runtime.ctype(shares.dtype))
+        arranged: Floats = cupy.empty(self.spots.size, normalized_weights.dtype)
+        launch = _kernel(
+            "arrange_normalized_weights", pieces, self.tile, real_t=runtime.ctype(normalized_weights.dtype)
+        )
         items = pieces.n + pieces.m
-        launch((pieces.count,), (1024,), (items, pieces.size, pieces.cuts, self.begins, self.spots, shares, arranged))
+        launch(
+            (pieces.count,),
+            (1024,),
+            (items, pieces.size, pieces.cuts, self.begins, self.spots, normalized_weights, arranged),
+        )
         return arranged
 
 
@@ -68,7 +74,9 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
     tiles = -(-(pieces.n if columns is None else columns) // tile)
     common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
     chunks = cupy.empty((tiles, count), np.uint16)
-    runtime.roomy(_kernel("count", pieces, tile), 4 * tiles)((count,), (1024,), (*common, chunks), shared_mem=4 * tiles)
+    runtime.with_dynamic_smem(_kernel("count", pieces, tile), 4 * tiles)(
+        (count,), (1024,), (*common, chunks), shared_mem=4 * tiles
+    )
     ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
     begins = cupy.zeros(count + 1, np.uint32)
     cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
@@ -79,7 +87,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
     spots = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
     goals = cupy.empty(of_tiles[-1], np.uint32)
     room = 4 * (longest * CHUNK + tiles)
-    arrange = runtime.roomy(_kernel("arrange", pieces, tile), room)
+    arrange = runtime.with_dynamic_smem(_kernel("arrange", pieces, tile), room)
     arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, goals, spots), shared_mem=room)
     # Where there are few, one for each block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))

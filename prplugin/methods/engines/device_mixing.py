@@ -58,10 +58,10 @@ class MixedOnDevice(Step):
         _, n, *seeds = moves.shape
         shape, threads = self._shape(seeds)
         sums = cupy.empty((shape, *seeds))
-        by_row = cupy.asarray(np.ascontiguousarray(weights.T))
-        self._mixing("mix", moves)((BLOCKS,), threads, (n, moves, by_row, self._ranks, jump, sums))
-        whole = self.add(sums.get().sum(axis=0))
-        self._ranks /= cupy.asarray(np.where(weights.any(axis=-1), whole, 1.0))
+        transposed = cupy.asarray(np.ascontiguousarray(weights.T))
+        self._mixing("mix", moves)((BLOCKS,), threads, (n, moves, transposed, self._ranks, jump, sums))
+        totals = self.add(sums.get().sum(axis=0))
+        self._ranks /= cupy.asarray(np.where(weights.any(axis=-1), totals, 1.0))
         self.start(self._ranks)
 
     def _shape(self, seeds: list[int]) -> tuple[int, tuple[int, ...]]:

@@ -43,7 +43,7 @@ TOTAL_GROUPS = 32
 COLUMN, MEASURED, STATE = 3, 3, 3
 """Doubles in the structs of those names in batch.cu."""
 
-TOTALS_CHAIN = 2 + GROUPS + 2 + 5
+TOTALS_DEPTH = 2 + GROUPS + 2 + 5
 """Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
 again, and in five levels."""
 
@@ -55,39 +55,39 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
-        of_graph = footprint(Memory(edge=Size(share=1)), Counts.of(adjacency), real=8)
+        of_graph = footprint(Memory(edge=Size(normalized_weight=1)), Counts.of(adjacency), real=8)
         self.width = _width_for(seeds, of_graph.device.peak, adjacency.n)
         offsets, self._sources, weights = adjacency.csc
-        self._shares = gpu_pull.Shares(weights, adjacency, self._sources)
+        self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted = weights is not None
         self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)
         self._crossing, self._many = _crossing(self._pieces)
-        self._outflow = gpu_pull.outflow(adjacency)
+        self._inverse_out_weight = gpu_pull.inverse_out_weight(adjacency)
         self._fronts, self._tails = (cupy.empty((self._pieces.count, self.width)) for _ in range(2))
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
         self._states = cupy.empty((self.width, STATE))
         self._columns = cupy.empty((self.width, COLUMN))
-        self._wholes = cupy.empty(self.width)
+        self._norms = cupy.empty(self.width)
         self._ranks: Any = cupy.empty((self._n, self.width))
         self._live = np.ones(self.width, np.bool_)
-        chain = gpu_pull.step_chain(problem, SIZE + gpu_pull.ROW_CHAIN + 1)
-        self._chain = replace(chain, dangling=TOTALS_CHAIN, norm=TOTALS_CHAIN + 1)
+        rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
+        self._rounding = replace(rounding, dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
         self._contributions: Any = None
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
-        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
 
     def seed(self, seeds: Seeds) -> None:
         import cupy
 
         self.seeds = seeds.count
-        rows, columns, values = seeds.on("device").by_row()
+        rows, columns, values = seeds.on("device").entries_by_vertex()
         cuts = cupy.searchsorted(rows, self._pieces.cuts.astype(np.int64))
         self._entries = cuts.astype(np.int64), rows.astype(np.int64), columns.astype(np.int64), values
         self._live = np.arange(self.width) < seeds.count
@@ -130,7 +130,8 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             (grid,),
             (GROUPS * self.width,),
             (
-                self._n, cupy.ones(self.width), self._outflow, self._ranks, self._contributions[0], self._measured,
+                self._n, cupy.ones(self.width), self._inverse_out_weight, self._ranks, self._contributions[0],
+                self._measured,
             ),
         )  # fmt: skip
         self._total(grid, starting=True)
@@ -140,13 +141,14 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
         crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
-        ends = *self._entries, self._alpha, self._columns, self._target, self._outflow, self._ranks
+        ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
         self._kernel("step")(
             (grid,),
             (GROUPS * self.width,),
             (
                 self._n, self._m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, self._sources,
-                self._shares.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails, self._measured,
+                self._normalized_weights.of(self._dtype), *ends, before, after, moves, self._fronts, self._tails,
+                self._measured,
             ),
         )  # fmt: skip
         if crossings:
@@ -177,7 +179,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
             (TOTAL_GROUPS * self.width,),
             (
                 blocks, self._measured, np.int32(starting), self._alpha, np.int32(self._target is not None),
-                self._states, self._columns, self._wholes,
+                self._states, self._columns, self._norms,
             ),
         )  # fmt: skip
 

@@ -116,10 +116,10 @@ class Pieces:
         return self.cuts.size - 1
 
     @property
-    def chain(self) -> int:
+    def rounding_depth(self) -> int:
         """Additions that a term of a row sum goes through."""
         in_a_piece = max(LONG_ROW, -(-self.size // 32)) + 5
-        return in_a_piece + gpu_pull.ROW_CHAIN + 1
+        return in_a_piece + gpu_pull.ROW_DEPTH + 1
 
 
 def even_size(items: int, blocks: int, least: int, most: int) -> int:
@@ -189,7 +189,7 @@ class MergeStep(MixedOnDevice):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency, pieces = problem.adjacency, plan.pieces
         n, totals = adjacency.n, gpu_pull.TOTALS
@@ -205,7 +205,8 @@ class MergeStep(MixedOnDevice):
         )  # fmt: skip
         room = cupy.empty(sum(sizes))
         (
-            fronts, self._tails, measured, self._begun, self._constants, self._before, self._outflow, self._both,
+            fronts, self._tails, measured, self._begun, self._constants, self._before, self._inverse_out_weight,
+            self._both,
             self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
@@ -220,10 +221,12 @@ class MergeStep(MixedOnDevice):
             vectors: tuple[Any, ...] = self._constants, 0, self._constants[1:], 0
         else:
             vectors = gpu_pull.vectors(problem)
-        self._equation = problem.alpha, *vectors, self._outflow
-        chain = gpu_pull.step_chain(problem, pieces.chain)
+        self._equation = problem.alpha, *vectors, self._inverse_out_weight
+        rounding = gpu_pull.step_rounding(problem, pieces.rounding_depth)
         # After a mix, ranks and what is made of them are scaled: two roundings on the way of each.
-        self._chain = self.chain = replace(chain, edge=chain.edge + 2, dangling=chain.dangling + 2)  # in float64
+        self._rounding = self.rounding = replace(
+            rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2
+        )  # in float64
         self._alpha = problem.alpha
         self._kept: tuple[Any, ...] | None = None
         self._fresh = self._can_mix = True
@@ -232,7 +235,7 @@ class MergeStep(MixedOnDevice):
     def contribute_in(self, dtype: str) -> None:
         """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
         self._edges: tuple[Any, ...] = ()  # makes room
-        self.chain = gpu_pull.chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
         self._launch = self._plan.kernel(dtype).kernel
@@ -254,7 +257,7 @@ class MergeStep(MixedOnDevice):
             (
                 self._n, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
                 self._tails.size, self._tails, self._uncleared.size, self._uncleared, self._arrived, self._constants,
-                self._ranks, self._outflow, self._contributions[0], self._begun,
+                self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
         self._uncleared = self._uncleared[:0]

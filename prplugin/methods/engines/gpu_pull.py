@@ -16,8 +16,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
-from prplugin.numerics.rounding import StepChain
-from prplugin.options import whole
+from prplugin.numerics.rounding import StepRounding
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats, Integers
 
 __all__ = [
@@ -25,16 +25,16 @@ __all__ = [
     "MEMORY",
     "DeviceStep",
     "Layout",
+    "NormalizedWeights",
     "Pull",
-    "Shares",
     "begin",
     "blocks_option",
-    "chain_in",
     "csc_layout",
-    "outflow",
+    "inverse_out_weight",
     "pull_types",
-    "step_chain",
-    "unfit",
+    "rounding_in",
+    "step_rounding",
+    "unavailable_reason",
     "vectors",
 ]
 
@@ -51,14 +51,14 @@ MOST_BLOCKS = 2**31 - 1
 TOTALS = 3
 """Doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
-TOTALS_CHAIN = 12
+TOTALS_DEPTH = 12
 """Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
 
-ROW_CHAIN = 2
+ROW_DEPTH = 2
 """Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
 
 MEMORY = Memory(
-    edge=Size(share=1),
+    edge=Size(normalized_weight=1),
     # Inverse out-weights, sums, and the ranks now and before the steps taken at once; contributions.
     vertex=Size(4 * 8, real=1),
 )
@@ -68,8 +68,8 @@ MEMORY = Memory(
 class Pull(Protocol):
     """How a method sums the in-edges of every row."""
 
-    chain: int
-    """Roundings that a row sum is worth, as `StepChain.row` counts them."""
+    rounding_depth: int
+    """Roundings that a row sum is worth, as `StepRounding.row` counts them."""
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         """Write to each of the n entries of `pulled` the sum over the row's in-edges.
@@ -88,21 +88,21 @@ class DeviceStep(MixedOnDevice):
     narrow_pays = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        import cupy  # there: `unfit` has looked
+        import cupy  # there: `unavailable_reason` has looked
 
         adjacency = problem.adjacency
         n = adjacency.n
         self._pull = pull
         self._n, self._alpha = n, problem.alpha
         self._weighted = adjacency.weighted
-        self._outflow = outflow(adjacency)
+        self._inverse_out_weight = inverse_out_weight(adjacency)
         self._vectors = vectors(problem)
         self._ranks: Floats = cupy.empty(n)
         self._pulled: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty(TOTALS)
-        self._chain = step_chain(problem, pull.chain)
+        self._rounding = step_rounding(problem, pull.rounding_depth)
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
@@ -111,7 +111,7 @@ class DeviceStep(MixedOnDevice):
 
         self._contributions: Any = None  # makes room
         self._contributions = cupy.empty(self._n, dtype)
-        self.chain = chain_in(self._chain, dtype, weighted=self._weighted)
+        self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
         self._total = _of_finish("total", dtype)
 
@@ -120,7 +120,7 @@ class DeviceStep(MixedOnDevice):
 
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        begin(self._ranks, self._outflow, self._contributions, self._partials, self._totals)
+        begin(self._ranks, self._inverse_out_weight, self._contributions, self._partials, self._totals)
 
     def __call__(self, moves: Any = None) -> Sums:
         self._pull(self._contributions, self._pulled)
@@ -128,7 +128,7 @@ class DeviceStep(MixedOnDevice):
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, *self._vectors, self._outflow, self._totals, self._ranks,
+                self._n, self._alpha, self._pulled, *self._vectors, self._inverse_out_weight, self._totals, self._ranks,
                 self._contributions, moves, self._partials,
             ),
         )  # fmt: skip
@@ -143,7 +143,7 @@ class DeviceStep(MixedOnDevice):
 # --- the equation -------------------------------------------------------------------------------------------------
 
 
-def outflow(adjacency: Adjacency) -> Floats:
+def inverse_out_weight(adjacency: Adjacency) -> Floats:
     """Give what each rank is multiplied by on its way out.
 
     That is 1 / W; 1 where the edge has its share w / W, since 1 / W overflows for denormal weights; and 0 where the
@@ -154,7 +154,7 @@ def outflow(adjacency: Adjacency) -> Floats:
     out_weight = cupy.asarray(adjacency.out_weight)
     flow: Floats = cupy.empty(adjacency.n)
     grid = min(runtime.blocks_for(adjacency.n, THREADS), BLOCKS)
-    launch = _of_finish("outflow", "float64")
+    launch = _of_finish("inverse_out_weight", "float64")
     launch((grid,), (THREADS,), (adjacency.n, np.int32(adjacency.weighted), out_weight, flow))
     return flow
 
@@ -176,30 +176,30 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
     return target, target.size // n, teleport, teleport.size // n
 
 
-def step_chain(problem: Problem, row: int) -> StepChain:
+def step_rounding(problem: Problem, row: int) -> StepRounding:
     """Give the roundings of a step around row sums of so many."""
     adjacency = problem.adjacency
-    sums = 2 * TOTALS_CHAIN  # in a block, and of the blocks
-    return StepChain(
+    sums = 2 * TOTALS_DEPTH  # in a block, and of the blocks
+    return StepRounding(
         row=row,
         # 1 / W and its product; or w as a float, the terms of W as floats, W, w / W, and x * (w / W)
-        edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
+        edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
         dangling=sums,
-        vectors=problem.vector_chain,
+        vectors=problem.vector_depth,
         norm=sums + 1,
     )
 
 
-def chain_in(chain: StepChain, dtype: str, *, weighted: bool) -> StepChain:
+def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRounding:
     """Add the roundings of contributions, and of the shares of weighted edges, to a type."""
-    return replace(chain, single=0 if dtype == "float64" else 1 + weighted)
+    return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
-def begin(ranks: Floats, outflow: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
+def begin(ranks: Floats, inverse_out_weight: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
     """Give contributions and D of the ranks to start from; `partials` has a row for each block of the grid."""
     blocks = len(partials)
     launch = _of_finish("begin", contributions.dtype)
-    launch((blocks,), (THREADS,), (ranks.size, ranks, outflow, contributions, partials))
+    launch((blocks,), (THREADS,), (ranks.size, ranks, inverse_out_weight, contributions, partials))
     _of_finish("total", contributions.dtype)((1,), (BLOCKS,), (blocks, partials, totals))
 
 
@@ -210,7 +210,7 @@ def _of_finish(name: str, dtype: Any) -> Any:
 # --- edges in runs ------------------------------------------------------------------------------------------------
 
 
-class Shares:
+class NormalizedWeights:
     """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
 
     def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
@@ -229,7 +229,10 @@ class Shares:
             held = cupy.empty(m, dtype)
             if m:
                 launch = runtime.kernel(
-                    "gpu/shares.cu", "shares", index_t=runtime.ctype(self._sources.dtype), real_t=runtime.ctype(dtype)
+                    "gpu/normalized_weights.cu",
+                    "normalized_weights",
+                    index_t=runtime.ctype(self._sources.dtype),
+                    real_t=runtime.ctype(dtype),
                 )
                 launch(
                     (blocks_for_each(m),),
@@ -239,10 +242,10 @@ class Shares:
             self._held = held
         return self._held
 
-    def take(self, edges: Integers) -> Shares:
+    def take(self, edges: Integers) -> NormalizedWeights:
         """Return those of some edges of the layout."""
         weights = None if self._weights is None else self._weights[edges]
-        return Shares(weights, self._adjacency, self._sources[edges])
+        return NormalizedWeights(weights, self._adjacency, self._sources[edges])
 
 
 class Layout(NamedTuple):
@@ -255,20 +258,20 @@ class Layout(NamedTuple):
     begins, ends : arrays of offsets
         Run k is ``sources[begins[k]:ends[k]]``.
     sources : array of positions
-    shares : Shares
+    normalized_weights : NormalizedWeights
     """
 
     rows: Integers | None
     begins: Integers
     ends: Integers
     sources: Integers
-    shares: Shares
+    normalized_weights: NormalizedWeights
 
 
 def csc_layout(adjacency: Adjacency) -> Layout:
     """Lay out the in-edges of a graph on the GPU row by row."""
     offsets, sources, weights = adjacency.csc
-    return Layout(None, offsets[:-1], offsets[1:], sources, Shares(weights, adjacency, sources))
+    return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
 def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
@@ -277,19 +280,19 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
         "index_t": runtime.ctype(layout.sources.dtype),
         "offset_t": runtime.ctype(layout.begins.dtype),
         "real_t": runtime.ctype(dtype),
-        "WEIGHTED": int(layout.shares.of(dtype) is not None),
+        "WEIGHTED": int(layout.normalized_weights.of(dtype) is not None),
     }
 
 
 def blocks_option(blocks: int | None, threads: int, block: int) -> int:
     """Take the blocks of a grid that a user gave, or as many as so many threads need."""
-    return runtime.blocks_for(threads, block) if blocks is None else whole("blocks", blocks, at_most=MOST_BLOCKS)
+    return runtime.blocks_for(threads, block) if blocks is None else validate_int("blocks", blocks, at_most=MOST_BLOCKS)
 
 
 # --- what methods check -------------------------------------------------------------------------------------------
 
 
-def unfit(
+def unavailable_reason(
     memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.REMEDY
 ) -> str | None:
     """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""

@@ -10,7 +10,7 @@ import numpy as np
 from prplugin.graph.problem import Problem, Seeds
 from prplugin.methods.base import SeedsStep, Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.types.arrays import moved
+from prplugin.types.arrays import to_host
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["HostBatch", "width_for"]
@@ -38,7 +38,7 @@ class HostBatch(HostStep, SeedsStep):
     ----------
     _columns : array of integers
         The seed of each column of `_ranks`.
-    _whole : matrix, optional
+    _all_ranks : matrix, optional
         The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
     """
 
@@ -50,19 +50,19 @@ class HostBatch(HostStep, SeedsStep):
 
     def seed(self, seeds: Seeds) -> None:
         self._count, self.seeds = seeds.count, self.width
-        self._all_entries = seeds.on("host").by_row()
+        self._all_entries = seeds.on("host").entries_by_vertex()
 
     def start(self, ranks: Floats | float | None) -> None:
-        whole: Any = ranks
+        all_ranks: Any = ranks
         if not (isinstance(ranks, np.ndarray) and ranks.ndim == 2):
-            whole = np.zeros((self._n, self.width))
+            all_ranks = np.zeros((self._n, self.width))
             if ranks is None:
                 rows, columns, values = self._all_entries
-                whole[rows, columns] = values
+                all_ranks[rows, columns] = values
             else:
-                whole[:, : self._count] = ranks if isinstance(ranks, float) else moved(ranks, "host")[:, None]
-        self._whole: Any = None
-        self._hold(np.arange(self.width), whole)
+                all_ranks[:, : self._count] = ranks if isinstance(ranks, float) else to_host(ranks)[:, None]
+        self._all_ranks: Any = None
+        self._hold(np.arange(self.width), all_ranks)
 
     def _hold(self, columns: Integers, ranks: Floats) -> None:
         """Go on from the ranks of these seeds."""
@@ -81,9 +81,9 @@ class HostBatch(HostStep, SeedsStep):
         narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
         # The moves since the last mix have the width that they were written with.
         if narrow < self._columns.size and not self._has_moves:
-            self._whole = self.ranks()
+            self._all_ranks = self.ranks()
             columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
-            self._hold(columns, np.take(self._whole, columns, axis=1))
+            self._hold(columns, np.take(self._all_ranks, columns, axis=1))
         self._live = live[self._columns]
 
     def __call__(self, moves: Any = None) -> Sums:
@@ -134,11 +134,11 @@ class HostBatch(HostStep, SeedsStep):
         return rest + self._mass if self._target is None else rest
 
     def ranks(self) -> Floats:
-        if self._whole is None:
+        if self._all_ranks is None:
             return self._ranks
-        self._whole[:, self._columns] = self._ranks
-        whole: Floats = self._whole
-        return whole
+        self._all_ranks[:, self._columns] = self._ranks
+        all_ranks: Floats = self._all_ranks
+        return all_ranks
 
     def transposed(self) -> Floats:
         return np.ascontiguousarray(self.ranks()[:, : self._count].T)

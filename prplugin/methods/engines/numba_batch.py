@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.crew import Crew, equal_work
-from prplugin.cpu.outflow import outflow
-from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_chain
+from prplugin.cpu.inverse_out_weight import inverse_out_weight
+from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_depth
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import StepChain, chain
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
 __all__ = ["NumbaBatch"]
@@ -35,8 +35,8 @@ class NumbaBatch(HostBatch):
         super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._shares = in_edges(adjacency.csc, out_weight)
-        self._outflow = outflow(out_weight, weighted=adjacency.weighted)
+        self._offsets, self._sources, self._normalized_weights = in_edges(adjacency.csc, out_weight)
+        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
@@ -44,26 +44,26 @@ class NumbaBatch(HostBatch):
         largest = adjacency.largest_in_degree
         self._fan = np.uint64(-(-fan_for(largest) // 4) * 4)
         in_a_block = 2 * kernels.GROUP
-        self._in_float64 = StepChain(
-            row=pull_chain(largest) + 4,
-            edge=adjacency.out_weight_chain + 4 if adjacency.weighted else 2,
-            dangling=max(chain(n), in_a_block + chain(self._blocks)),
-            vectors=problem.vector_chain,
-            norm=in_a_block + chain(self._blocks) + 1,
+        self._in_float64 = StepRounding(
+            row=pull_depth(largest) + 4,
+            edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
+            dangling=max(rounding_depth(n), in_a_block + rounding_depth(self._blocks)),
+            vectors=problem.vector_depth,
+            norm=in_a_block + rounding_depth(self._blocks) + 1,
         )
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
         self._contributions: Any = None
-        self.chain = replace(self._in_float64, single=int(dtype == "float32"))
+        self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
 
     def _begun(self) -> Floats:
         rows, columns, values = self._entries
         self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
         return self._divided_by(np.ones(self._columns.size))
 
-    def _divided_by(self, whole: Floats) -> Floats:
+    def _divided_by(self, norms: Floats) -> Floats:
         """Divide the ranks of each column, and make their contributions; return D of each."""
         shape = self._n + 1, self._columns.size
         if self._contributions is None or self._contributions.shape != shape:
@@ -73,7 +73,7 @@ class NumbaBatch(HostBatch):
             self._contributions[-1], self._next[-1] = 0, 0
         self._crew.work(
             lambda first, last: self._kernels.begin(
-                first, last, self._outflow, whole, _flat(self._ranks), _flat(self._contributions), self._sums
+                first, last, self._inverse_out_weight, norms, _flat(self._ranks), _flat(self._contributions), self._sums
             )
         )
         return totals(self._sums[:, 2])
@@ -83,7 +83,8 @@ class NumbaBatch(HostBatch):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._shares, self._fan, self._outflow,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                self._inverse_out_weight,
                 _flat(self._contributions), self._alpha, self._mass, self._to, pour, *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), _flat(moves), self._sums,
             )  # fmt: skip
@@ -108,20 +109,20 @@ class NumbaBatch(HostBatch):
         return products
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
-        by_row, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
+        transposed, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
         self._sums[:, 0] = 0
 
         def mix(first: int, last: int) -> None:
             room = np.empty(self._columns.size)
             for block in range(first, last):
                 self._kernels.mix(
-                    *self._bounds[block : block + 2], _flat(self._ranks), flat, by_row, _flat(jump), room,
+                    *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), room,
                     self._sums[block, 0],
                 )  # fmt: skip
 
         self._crew.work(mix)
-        whole = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
-        return self._divided_by(whole)
+        norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
+        return self._divided_by(norms)
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))

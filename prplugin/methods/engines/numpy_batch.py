@@ -11,7 +11,7 @@ from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import FAN, StepChain, chain
+from prplugin.numerics.rounding import FAN, StepRounding, rounding_depth
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumpyBatch"]
@@ -30,18 +30,18 @@ class NumpyBatch(HostBatch):
         self._row_sums = _RowSums(offsets)
         out_weight = adjacency.out_weight
         self._dangling = out_weight == 0
-        self._shares: Floats | None = None
+        self._normalized_weights: Floats | None = None
         if weights is None:
             self._divisor = np.maximum(out_weight, 1.0)[:, None]
         else:
             of = out_weight[self._sources]
-            self._shares = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
-        self.chain = StepChain(
-            row=self._row_sums.chain,
-            edge=1 if weights is None else adjacency.out_weight_chain + 4,
-            dangling=chain(n),
-            vectors=problem.vector_chain,
-            norm=chain(n) + 1,
+            self._normalized_weights = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
+        self.rounding = StepRounding(
+            row=self._row_sums.rounding_depth,
+            edge=1 if weights is None else adjacency.out_weight_depth + 4,
+            dangling=rounding_depth(n),
+            vectors=problem.vector_depth,
+            norm=rounding_depth(n) + 1,
         )
 
     def _begun(self) -> Floats:
@@ -49,10 +49,10 @@ class NumpyBatch(HostBatch):
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
         x = self._ranks
-        if self._shares is None:
+        if self._normalized_weights is None:
             terms = (x / self._divisor)[self._sources]
         else:
-            terms = x[self._sources] * self._shares
+            terms = x[self._sources] * self._normalized_weights
         y = self._row_sums(terms)
         y *= self._alpha
         if self._target is not None:
@@ -88,7 +88,7 @@ class _RowSums:
     def __init__(self, offsets: Integers) -> None:
         self._n = offsets.size - 1
         starts, lengths = offsets[:-1], np.diff(offsets)
-        self.chain = chain(int(lengths.max(initial=0)))
+        self.rounding_depth = rounding_depth(int(lengths.max(initial=0)))
         self._levels: list[Any] = []
         self._rows = np.flatnonzero(lengths)
         starts, lengths = starts[self._rows], lengths[self._rows]

@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "packed", "shares", "smaller_order"]
+__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "normalized_weights", "packed", "smaller_order"]
 
 PIECE = 2048
 """Edges of a piece, as streamed.cu has it; the last before another part may have fewer."""
@@ -89,20 +89,20 @@ def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
             found[part] = _packed(rows, *bounds[part])
 
         parts = range(group, min(group + 2 * threads.count, len(bounds)))
-        threads.share([(part,) for part in parts], pack)
+        threads.for_each([(part,) for part in parts], pack)
         for part in parts:
             yield from found.pop(part)
 
 
-def shares(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
+def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
     """Give the edges' shares w / W in the order in which edges are packed: 0 where W is 0, a dangling source.
 
     `out_weight` is that of the vertices as they are numbered.
     """
     for first, last in _parts(rows):
         sources, weights, _ = _sorted(rows, first, last)
-        whole = out_weight[sources]
-        exact = np.divide(weights, whole, out=np.zeros(whole.size), where=whole > 0)
+        of_source = out_weight[sources]
+        exact = np.divide(weights, of_source, out=np.zeros(of_source.size), where=of_source > 0)
         yield exact.astype(dtype, copy=False)
 
 
@@ -122,12 +122,12 @@ def smaller_order(rows: Rows, threads: Threads) -> Rows:
 
     def size(ordered: Rows) -> int:
         # The same rows of the graph, whatever their numbers, are sampled for both.
-        whole = 0
+        total = 0
         for first in firsts:
             last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLED, "right")) - 1)
             sample = Rows(rows.offsets, rows.sources, None, None, ordered.position)
-            whole += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
-        return whole
+            total += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
+        return total
 
     return other if size(other) < size(rows) else rows
 

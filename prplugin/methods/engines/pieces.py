@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_device
 from prplugin.types.edges import Integers
 
 __all__ = ["BYTES", "COLLECTORS", "SIZE", "Pieces", "cut"]
@@ -45,7 +45,7 @@ class Pieces:
 
     def on_device(self) -> Pieces:
         """Give the same cuts in the memory of the GPU."""
-        return Pieces(self.size, moved(self.rows, "device"), moved(self.starts, "device"), moved(self.heads, "device"))
+        return Pieces(self.size, to_device(self.rows), to_device(self.starts), to_device(self.heads))
 
 
 def cut(offsets: Integers, size: int, index: Any) -> Pieces:

@@ -65,7 +65,7 @@ class _Layout:
         Where the places of each vertex begin, and where those of the last one end, in whole groups.
     places : array of uint32
         Where each edge's source is read.
-    shares : array of float32, or None
+    normalized_weights : array of float32, or None
         What each place is multiplied by; None: 1.
     out : array of float32
         What a vertex's contribution is multiplied by to be its value: its out-weight, or 1 where edges have shares.
@@ -81,7 +81,7 @@ class _Layout:
     pieces: list[Piece]
     ends: Integers
     places: Integers
-    shares: Any
+    normalized_weights: Any
     out: Any
     lost: Any
     looping: Integers
@@ -117,8 +117,8 @@ class Sweeps:
         self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
         # What stays is solved for: c * out = alpha * (sum + loops * c * out) + ...
         self._scale = np.reciprocal(layout.out)
-        whole = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
-        self._scale[layout.looping] = np.reciprocal(whole)
+        divisor = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
+        self._scale[layout.looping] = np.reciprocal(divisor)
 
     def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
         """Give the entries of the vertices that are swept, and the sum of the others."""
@@ -155,13 +155,13 @@ class Sweeps:
             How many sweeps that took.
         """
         left = np.empty(self.live.size, np.float32)
-        self._share(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
+        self._for_each(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
         gained, count = self._solve(left, dangling, goal, limit, room)
 
         def add(_: int, first: int, last: int) -> None:
             ranks[self.live[first:last]] += left[first:last]
 
-        self._share(add)
+        self._for_each(add)
         return gained, count
 
     def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, room: Any) -> tuple[float, int]:
@@ -177,7 +177,7 @@ class Sweeps:
             np.divide(own, layout.out[first:last], out=iterates[0, 0, first:last])
             sums[piece] = own.sum(dtype=np.float64), np.abs(own).sum(dtype=np.float64)
 
-        self._share(begin)
+        self._for_each(begin)
         flowing, norm = (float(column.sum()) for column in sums.T)
         # What the values of an iterate sum to, and what dangling vertices get.
         table = np.empty((depth.cycles, depth.period + 1, 2))
@@ -210,7 +210,7 @@ class Sweeps:
             own = left[first:last]
             np.subtract(iterates[cycle, at, first:last] * layout.out[first:last], own, out=own)
 
-        self._share(end)
+        self._for_each(end)
         return float(table[cycle, at, 1]) - of_dangling, count
 
     def _mix(self, iterates: Any, table: Any, cycles: list[int], following: int) -> None:
@@ -219,11 +219,11 @@ class Sweeps:
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
         room = after.size, kernels.ROOM
-        self._share(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(room), sums[piece]))
+        self._for_each(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(room), sums[piece]))
         lower = sums.sum(axis=0)
         weights = mixing_weights(lower + np.tril(lower, -1).T)
         begun = iterates[following, 0]
-        self._share(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.ROOM), begun))
+        self._for_each(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.ROOM), begun))
         table[following, 0] = weights @ table.reshape(-1, 2)[after]
 
     def _sweep(self, iterates: Any, left: Any, flowing: float, dangling: float) -> tuple[float, float, float]:
@@ -236,16 +236,17 @@ class Sweeps:
 
         def sweep(piece: int, first: int, last: int) -> None:
             kernels.sweep(
-                first, last, layout.ends, layout.places, layout.shares, iterates, np.float32(alpha), only, left,
+                first, last, layout.ends, layout.places, layout.normalized_weights, iterates, np.float32(alpha), only,
+                left,
                 self._scale, layout.out, layout.lost, sums[piece],
             )  # fmt: skip
 
-        self._share(sweep, STREAMS)
+        self._for_each(sweep, STREAMS)
         change, now_flowing, leaking = (float(column.sum()) for column in sums.T)
         lost = alpha * dangling * self._target_lost + (flowing + dangling) * self._teleport_lost
         return change, now_flowing, alpha * leaking + lost
 
-    def _share(self, do: Callable[..., object], apart: int | None = None) -> None:
+    def _for_each(self, do: Callable[..., object], apart: int | None = None) -> None:
         """Call ``do(piece, first, last)`` for each piece."""
         pieces = self._layout.pieces
         self._crew.work(lambda piece, _: do(piece, *pieces[piece]), apart)
@@ -295,7 +296,7 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     kernels.leak(dangling, place, offsets, sources, weights, out_weight, lost)
     begins = list(accumulate((int(ends[last]) if first < last else 0 for first, last in pieces), initial=0))
     places = np.empty(begins[-1], np.uint32)
-    shares = None if weights is None else np.empty(places.size, np.float32)
+    normalized_weights = None if weights is None else np.empty(places.size, np.float32)
 
     def lay_out(turn: int, _: int) -> None:
         first, last = pieces[turn]
@@ -303,9 +304,21 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
         np.add(own, begins[turn], out=own)
         ready = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
         kernels.lay_out(
-            first, last, ready, begins[turn], live, place, offsets, sources, weights, out_weight, places, shares, loops
+            first,
+            last,
+            ready,
+            begins[turn],
+            live,
+            place,
+            offsets,
+            sources,
+            weights,
+            out_weight,
+            places,
+            normalized_weights,
+            loops,
         )
 
     crew.work(lay_out)
     looping = np.flatnonzero(loops).astype(np.uint32)
-    return _Layout(live, pieces, ends, places, shares, out, lost, looping, loops[looping])
+    return _Layout(live, pieces, ends, places, normalized_weights, out, lost, looping, loops[looping])

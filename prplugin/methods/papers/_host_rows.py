@@ -12,7 +12,7 @@ import numpy as np
 from prplugin.cpu.crew import Crew, equal_work
 from prplugin.gpu import runtime
 from prplugin.methods.engines.gpu_pull import Layout
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["HostPull", "HostRows", "Recorder", "ThreadedSums", "host_rows", "unrecorded"]
@@ -74,12 +74,12 @@ def host_rows(runs: Layout, n: int) -> HostRows:
     places, weights = [], []
     for first in firsts:
         chunk = edges(first)
-        places.append(moved(place[runs.sources[chunk]], "host"))
-        weights.append(moved(runs.shares.take(chunk).of(np.float64), "host"))
+        places.append(to_host(place[runs.sources[chunk]]))
+        weights.append(to_host(runs.normalized_weights.take(chunk).of(np.float64)))
     return HostRows(
         rows,
         xp.flatnonzero(read).astype(runs.sources.dtype),
-        moved(bounds, "host"),
+        to_host(bounds),
         np.concatenate(places),
         None if weights[0] is None else np.concatenate(weights),
     )

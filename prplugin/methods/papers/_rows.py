@@ -10,8 +10,8 @@ from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_chain
-from prplugin.options import whole
+from prplugin.numerics.rounding import compensated_depth
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 __all__ = ["LANES", "RowsPull", "check_launch", "step"]
@@ -28,9 +28,9 @@ def step(problem: Problem, method: str, **launch: Any) -> Step:
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:
     """Raise InvalidOptionError unless the kernel of a method can be launched so."""
-    whole("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
+    validate_int("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
     if blocks is not None:
-        whole("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
+        validate_int("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
     if not (isinstance(lanes, Integral) and lanes in LANES if method == "warp" else lanes is None):
         raise InvalidOptionError(
             f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {lanes!r}."
@@ -64,7 +64,7 @@ class RowsPull:
         self._macros = {} if lanes is None else {"LANES": int(lanes)}
         self._layout = layout
         self._first, self._last = first, layout.begins.size if last is None else last
-        self.chain = compensated_chain(layout.sources.size)
+        self.rounding_depth = compensated_depth(layout.sources.size)
         self.threads = int(threads)
         per_run = {"node": 1, "warp": self._macros.get("LANES", 1), "block": self.threads}[method]
         self.blocks = gpu_pull.blocks_option(blocks, (self._last - first) * per_run, self.threads)
@@ -79,6 +79,6 @@ class RowsPull:
             (self.threads,),
             (
                 self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.shares.of(contributions.dtype), contributions, pulled,
+                layout.normalized_weights.of(contributions.dtype), contributions, pulled,
             ),
         )  # fmt: skip

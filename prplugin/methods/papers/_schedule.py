@@ -11,7 +11,7 @@ from typing import Any
 
 from prplugin.errors import InvalidOptionError, listed
 from prplugin.methods.papers._rows import check_launch
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers
 
@@ -41,7 +41,7 @@ class Segment:
             raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
         if self.method != "host":
             check_launch(self.method, self.threads, self.lanes, self.blocks)
-        elif whole("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
+        elif validate_int("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
             raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
         _check_ms("ms", self.ms)
 
@@ -71,8 +71,8 @@ class Schedule:
     def __post_init__(self) -> None:
         if not isinstance(self.segments, tuple) or not all(isinstance(segment, Segment) for segment in self.segments):
             raise InvalidOptionError(f"segments must be a tuple of Segment, not {self.segments!r}.")
-        whole("n", self.n, least=0)
-        whole("m", self.m, least=0)
+        validate_int("n", self.n, least=0)
+        validate_int("m", self.m, least=0)
         _check_ms("copy_ms", self.copy_ms)
         if not isinstance(self.device, str):
             raise InvalidOptionError(f"device must be a string, not {self.device!r}.")

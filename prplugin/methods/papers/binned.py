@@ -17,14 +17,14 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._rows import RowsPull
-from prplugin.numerics.rounding import compensated_chain
+from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
 name = "binned"
 runs_on = "gpu"
 memory = replace(gpu_pull.MEMORY, vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2))  # rows, begins, ends
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -63,7 +63,7 @@ class BinnedPull:
         self.layout = gpu_pull.csc_layout(adjacency)._replace(
             rows=rows, begins=offsets[:-1][rows], ends=offsets[1:][rows]
         )
-        self.chain = compensated_chain(adjacency.m)
+        self.rounding_depth = compensated_depth(adjacency.m)
         self.sizes = tuple(part.size for part in bins)
         """How many rows are tiny, small and normal."""
         bounds = np.cumsum([0, *self.sizes]).tolist()

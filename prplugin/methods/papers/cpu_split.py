@@ -34,17 +34,28 @@ from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import CHUNK, HostPull, Recorder, unrecorded
 from prplugin.methods.papers._rows import RowsPull
 from prplugin.methods.papers._timing import best_seconds
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["N", "Span", "SplitStep", "Tally", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+__all__ = [
+    "N",
+    "Span",
+    "SplitStep",
+    "Tally",
+    "cost",
+    "name",
+    "nondeterministic",
+    "prepare",
+    "runs_on",
+    "unavailable_reason",
+]
 
 logger = logging.getLogger(__name__)
 
 name = "cpu-split"
 runs_on = "gpu"
-varies = True
+nondeterministic = True
 """With ``split="auto"`` N comes from measurements, and the last bits of a sum depend on N."""
 
 N: TypeAlias = int | Literal["all"]
@@ -57,7 +68,7 @@ memory = replace(
     preparing_vertex=Size(64, index=1, offset=2),  # the order of the vertices
     preparing_bytes=32 * CHUNK,  # tails on their way to the host, to be timed
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -80,7 +91,7 @@ def prepare(
         Of the host; all that this process may use if not given. Any number gives the same bits.
     """
     chosen = split_option(split)
-    threads = machine.threads if threads is None else whole("threads", threads)
+    threads = machine.threads if threads is None else validate_int("threads", threads)
     adjacency = problem.adjacency.on("device")
     layout = gpu_pull.csc_layout(adjacency)
     seconds = None
@@ -123,7 +134,7 @@ def _is_n(block: Any) -> bool:
 
 def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[N, float]:
     """Time iterations on this graph; only one split is held at a time."""
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     contributions, pulled = cupy.full(n, 1 / n), cupy.empty(n)
 
@@ -214,14 +225,14 @@ class SplitPull:
         cuts = begins + head_lengths(ends - begins, split)
         long = xp.flatnonzero(cuts < ends)
         self._heads = RowsPull(layout._replace(rows=rows, begins=begins, ends=cuts), "node")
-        self.chain = self._heads.chain + bool(long.size)  # head and tail are added
+        self.rounding_depth = self._heads.rounding_depth + bool(long.size)  # head and tail are added
         self.tails: HostPull | None = None
         if long.size:
             tails = layout._replace(rows=rows[long], begins=cuts[long], ends=ends[long])
             self.tails = HostPull(tails, n, threads)
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        import cupy  # lazy import: availability was checked by `unfit`
+        import cupy  # lazy import: availability was checked by `unavailable_reason`
 
         # The heads are launched before the host waits for anything, and after all that the tails begin with.
         if self.tails is not None:
@@ -266,7 +277,7 @@ class Timeline:
     """
 
     def __init__(self) -> None:
-        import cupy  # lazy import: availability was checked by `unfit`
+        import cupy  # lazy import: availability was checked by `unavailable_reason`
 
         self._cuda = cupy.cuda
         self._cuda.Device().synchronize()

@@ -13,8 +13,8 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.numerics.rounding import compensated_chain
-from prplugin.options import whole
+from prplugin.numerics.rounding import compensated_depth
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "dense"
@@ -24,9 +24,9 @@ memory = replace(
     arrays=("rows", "out_weight"),
     edge=Size(),
     preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with room to sort in
-    pair=Size(4, share=1, weight=-0.5),  # an int32, or a normalized weight
+    pair=Size(4, normalized_weight=1, weight=-0.5),  # an int32, or a normalized weight
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -52,11 +52,11 @@ class DensePull:
     """Multiplies contributions by the matrix whose row i holds what each vertex sends to i."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
-        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
+        self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
         # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
-        self.chain = gpu_pull.ROW_CHAIN + (compensated_chain(adjacency.m) if adjacency.weighted else 1)
+        self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         entry = contributions.dtype if self._adjacency.weighted else "int32"
@@ -89,8 +89,8 @@ def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
     starts = cupy.flatnonzero(cupy.concatenate([cupy.ones(1, bool), pairs[1:] != pairs[:-1]]))
     bounds = cupy.append(starts, edges.m)
     if adjacency.weighted:
-        shares = gpu_pull.Shares(edges.weights, adjacency, edges.source).of("float64")
-        entries = group.run_sums(shares[order], bounds)
+        normalized_weights = gpu_pull.NormalizedWeights(edges.weights, adjacency, edges.source).of("float64")
+        entries = group.run_sums(normalized_weights[order], bounds)
     else:
         entries = cupy.diff(bounds)
     matrix.ravel()[pairs[starts]] = entries.astype(dtype)

@@ -13,14 +13,14 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "edge"
 runs_on = "gpu"
-varies = True  # atomic additions come in any order
+nondeterministic = True  # atomic additions come in any order
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -45,22 +45,22 @@ class EdgePush:
     """Adds each edge's term to its target's sum."""
 
     def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
-        self.threads = whole("threads", threads, at_most=1024)
+        self.threads = validate_int("threads", threads, at_most=1024)
         self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
         # A term may be added first and go through all additions that follow.
-        self.chain = adjacency.largest_in_degree
+        self.rounding_depth = adjacency.largest_in_degree
         self._edges = adjacency.edges
-        self._shares = gpu_pull.Shares(self._edges.weights, adjacency, self._edges.source)
+        self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
-        edges, shares = self._edges, self._shares.of(contributions.dtype)
+        edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
         launch = runtime.kernel(
             "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
-            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(shares is not None),
+            real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
         pulled.fill(0.0)
         launch(
             (self.blocks,),
             (self.threads,),
-            (edges.m, edges.source, edges.destination, shares, contributions, pulled),
+            (edges.m, edges.source, edges.destination, normalized_weights, contributions, pulled),
         )

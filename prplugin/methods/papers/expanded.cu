@@ -53,13 +53,13 @@ __device__ inline void sum_runs(const double *terms, long long begin, long long 
 // Block p sums the runs of piece p. Shares are multiplied here and in double: a product kept in `expanded` would be
 // rounded to real_t once more.
 extern "C" __global__ void sum_expanded(long long m, long long size, const index_t *rows, const offset_t *starts,
-                                        const long long *heads, const real_t *expanded, const real_t *shares,
-                                        double *pulled, Partials *partials) {
+                                        const long long *heads, const real_t *expanded,
+                                        const real_t *normalized_weights, double *pulled, Partials *partials) {
     extern __shared__ double terms[];
     long long piece = blockIdx.x, begin = piece * size, end = min(begin + size, m);
     for (long long edge = begin + threadIdx.x; edge < end; edge += blockDim.x) {
 #if WEIGHTED
-        terms[edge - begin] = __dmul_rn(expanded[edge], shares[edge]);
+        terms[edge - begin] = __dmul_rn(expanded[edge], normalized_weights[edge]);
 #else
         terms[edge - begin] = expanded[edge];
 #endif

@@ -13,7 +13,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull, pieces
-from prplugin.options import whole
+from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
 name = "expanded"
@@ -30,10 +30,10 @@ MOST = 32_768
 
 memory = replace(
     gpu_pull.MEMORY,
-    edge=Size(pieces.BYTES / pieces.SIZE, real=1, share=1),
+    edge=Size(pieces.BYTES / pieces.SIZE, real=1, normalized_weight=1),
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),  # runs of edges
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -61,12 +61,12 @@ class ExpandedPull:
 
     # A term goes through 128 additions and a warp's, and a partial sum through one for each 128 of its row's and a
     # block's, all compensated: far fewer than the 2**26 that this holds for, up to 2**37 edges in the least pieces.
-    chain = gpu_pull.ROW_CHAIN
+    rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
-        size = whole("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
-        self.threads = whole("threads", threads, multiple_of=32, at_most=1024)
-        import cupy  # there: `unfit` has looked
+        size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
+        self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
+        import cupy  # there: `unavailable_reason` has looked
 
         self._layout = gpu_pull.csc_layout(adjacency)
         self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
@@ -83,12 +83,12 @@ class ExpandedPull:
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
         expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
         expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
-        shares = layout.shares.of(contributions.dtype)
+        normalized_weights = layout.normalized_weights.of(contributions.dtype)
         sum_pieces = runtime.kernel("methods/papers/expanded.cu", "sum_expanded", **types)
         sum_pieces(
             (cut.count,),
             (self.threads,),
-            (m, size, rows, starts, heads, expanded, shares, pulled, self._partials),
+            (m, size, rows, starts, heads, expanded, normalized_weights, pulled, self._partials),
             shared_mem=size * TERM,
         )
         collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)

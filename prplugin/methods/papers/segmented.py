@@ -24,18 +24,18 @@ from prplugin.methods.papers._host_rows import HostPull, ThreadedSums, host_rows
 from prplugin.methods.papers._rows import LANES, RowsPull
 from prplugin.methods.papers._schedule import Schedule, Segment, cut, for_the_host
 from prplugin.methods.papers._timing import best_seconds
-from prplugin.numerics.rounding import compensated_chain
-from prplugin.options import whole
+from prplugin.numerics.rounding import compensated_depth
+from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Floats
 
-__all__ = ["Schedule", "Segment", "cost", "name", "prepare", "runs_on", "unfit", "varies"]
+__all__ = ["Schedule", "Segment", "cost", "name", "nondeterministic", "prepare", "runs_on", "unavailable_reason"]
 
 logger = logging.getLogger(__name__)
 
 name = "segmented"
 runs_on = "gpu"
-varies = True  # schedules measured anew differ, and with them the order of additions; saved ones do not
+nondeterministic = True  # schedules measured anew differ, and with them the order of additions; saved ones do not
 
 CANDIDATES = (
     Segment(method="node", threads=256),
@@ -54,12 +54,12 @@ LAUNCHES = 10
 memory = replace(
     gpu_pull.MEMORY,
     arrays=("rows", "out_weight"),
-    edge=Size(index=1, share=1, weight=1),  # the in-edges once more, by falling in-degree
+    edge=Size(index=1, normalized_weight=1, weight=1),  # the in-edges once more, by falling in-degree
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),
     preparing_edge=Size(0.5, index=5, weight=2),  # their sorting
     preparing_vertex=Size(2 * 8, index=1),
 )
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
@@ -92,7 +92,7 @@ def prepare(
     cpu : bool, default False
         Whether segments may also run on the host's threads while the GPU runs the others.
     """
-    segments = whole("segments", segments)
+    segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
         raise InvalidOptionError(f"cpu must be True or False, not {cpu!r}.")
     if not isinstance(schedule, (str, PathLike, Schedule)):
@@ -129,8 +129,8 @@ class SortedRows:
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
-        shares = gpu_pull.Shares(weights, adjacency, sources)
-        self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, shares)
+        normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, sources)
+        self.layout = gpu_pull.Layout(self.order, offsets[:-1], offsets[1:], sources, normalized_weights)
         self.offsets = offsets
         self.spans = list(pairwise(cut(offsets, segments)))
 
@@ -149,7 +149,7 @@ class SegmentedPull:
     def __init__(self, rows: SortedRows, schedule: Schedule) -> None:
         pairs = list(zip(schedule.segments, rows.spans, strict=True))
         self._pulls = [_launch(segment, rows.layout, span) for segment, span in pairs if segment.method != "host"]
-        self.chain = compensated_chain(rows.m)
+        self.rounding_depth = compensated_depth(rows.m)
         self._helper = None
         if schedule.host_segments:
             threads = max(schedule.segments[k].threads for k in schedule.host_segments)
@@ -186,7 +186,7 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
 
     They run once before they are recorded: kernels that are not compiled and arrays that are not there cannot be.
     """
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     for pull in pulls:
         pull(contributions, pulled)
@@ -206,7 +206,7 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
     """Time every candidate on every segment; with `threads`, give the host what makes the whole shorter."""
-    import cupy  # lazy import: availability was checked by `unfit`
+    import cupy  # lazy import: availability was checked by `unavailable_reason`
     import cupyx
 
     contributions, pulled = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)

@@ -13,7 +13,8 @@
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
 extern "C" __global__ void GATHERING warp_pull(long long first, long long last, const index_t *rows,
                                                const offset_t *begins, const offset_t *ends, const index_t *sources,
-                                               const real_t *shares, const real_t *contributions, double *pulled) {
+                                               const real_t *normalized_weights, const real_t *contributions,
+                                               double *pulled) {
     int lane = threadIdx.x % LANES;
     long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
     long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
@@ -21,7 +22,7 @@ extern "C" __global__ void GATHERING warp_pull(long long first, long long last, 
     for (long long round = 0; round < rounds; ++round) {
         long long k = first + round * groups + group;
         Sum sum = NOTHING;
-        if (k < last) add_edges(sum, begins[k] + lane, ends[k], LANES, sources, shares, contributions);
+        if (k < last) add_edges(sum, begins[k] + lane, ends[k], LANES, sources, normalized_weights, contributions);
         sum = lanes_sum<LANES>(sum);
         if (k < last && lane == 0) pulled[rows == nullptr ? k : rows[k]] = sum.value();
     }

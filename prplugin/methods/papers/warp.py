@@ -14,7 +14,7 @@ from prplugin.methods.papers._rows import step
 name = "warp"
 runs_on = "gpu"
 memory = gpu_pull.MEMORY
-unfit = partial(gpu_pull.unfit, memory)
+unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:

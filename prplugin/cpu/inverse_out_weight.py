@@ -6,10 +6,10 @@ import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["outflow"]
+__all__ = ["inverse_out_weight"]
 
 
-def outflow(out_weight: Floats, *, weighted: bool) -> Floats:
+def inverse_out_weight(out_weight: Floats, *, weighted: bool) -> Floats:
     """Return 1 / W of each vertex, 0 for dangling ones.
 
     With normalized edge weights w / W it is 1 instead, since 1 / W overflows for subnormal weights.

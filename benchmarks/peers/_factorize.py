@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-__all__ = ["Numbered", "by_arrow", "by_pandas"]
+__all__ = ["Factorized", "by_arrow", "by_pandas"]
 
-Numbered: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
+Factorized: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
 """Positions of sources and of targets, and the id at each position."""
 
 
-def by_arrow(edges: pd.DataFrame) -> Numbered:
+def by_arrow(edges: pd.DataFrame) -> Factorized:
     """Number the ids by Arrow's dictionary, the fastest of those above, into int32."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)
@@ -29,7 +29,7 @@ def by_arrow(edges: pd.DataFrame) -> Numbered:
     return source.indices.to_numpy(), target.indices.to_numpy(), target.dictionary.to_pandas()
 
 
-def by_pandas(edges: pd.DataFrame) -> Numbered:
+def by_pandas(edges: pd.DataFrame) -> Factorized:
     """Number the ids as one does by hand."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)

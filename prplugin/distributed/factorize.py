@@ -23,7 +23,7 @@ import numpy as np
 from prplugin.distributed.communicator import Communicator, offsets_of_ranks
 from prplugin.frames.parts import Shared
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import moved, namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
 __all__ = [
@@ -94,21 +94,21 @@ class Directory:
         return importlib.import_module(self._parts)
 
     @property
-    def by_number(self) -> bool:
+    def ids_are_keys(self) -> bool:
         """Whether vertex ids serve as keys unchanged."""
         return self._keys is None
 
     def columns(self, keys: Integers) -> list[Any]:
         """Return the columns of the vertices that this rank owns, from their keys."""
-        return list(self.parts.named([keys] if self.by_number else self._owned, self.shared))
+        return list(self.parts.named([keys] if self.ids_are_keys else self._owned, self.shared))
 
     def spelt(self, keys: Integers, rows: Integers) -> list[str]:
         """Format a few of the vertices that this rank owns."""
-        return list(self.parts.spelt([keys] if self.by_number else self._owned, rows))
+        return list(self.parts.spelt([keys] if self.ids_are_keys else self._owned, rows))
 
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
         """Return the keys of ids, -1 where the graph does not have one; every rank asks for its own."""
-        assert not self.by_number
+        assert not self.ids_are_keys
         owner = self.parts.owners(arrays, self.shared, communicator.size)
         pieces, order = pieces_of(owner, communicator.size)
         asked = communicator.exchange([self.parts.taken(arrays, rows) for rows in pieces])
@@ -151,12 +151,12 @@ def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
     return list(pairwise([0, *cuts, keys.size]))
 
 
-def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers]) -> Integers:
+def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
     """Choose splitters of integer ids; they do not depend on which rank holds which partition.
 
-    `ends` (list of arrays): sources, destinations and additional vertices of this rank.
+    `endpoints` (list of arrays): sources, destinations and additional vertices of this rank.
     """
-    xp = namespace(ends[0])
+    xp = namespace(endpoints[0])
     stride = max(1, part.rows // SAMPLES)
     rows = np.concatenate(
         [
@@ -165,7 +165,9 @@ def keys_of_integers(communicator: Communicator, part: Part, ends: list[Integers
         ]
         or [np.empty(0, np.int64)]
     )
-    samples = [end[xp.asarray(rows)] for end in ends[:2]] + [end[:: max(1, end.size // QUANTILES)] for end in ends[2:]]
+    samples = [end[xp.asarray(rows)] for end in endpoints[:2]] + [
+        end[:: max(1, end.size // QUANTILES)] for end in endpoints[2:]
+    ]
     mine = xp.concatenate(samples)
     everyone = np.sort(np.concatenate(communicator.gather(mine if xp is np else mine.get())))
     if not everyone.size:
@@ -178,7 +180,7 @@ def keys_by_appearance(
     communicator: Communicator,
     parts: Any,
     part: Part,
-    ends: list[list[Any]],
+    endpoints: list[list[Any]],
     labels: list[list[str]],
     shared: list[Shared],
 ) -> tuple[list[Integers], Integers, Directory]:
@@ -187,11 +189,11 @@ def keys_by_appearance(
     Returns `keys` (list of arrays): of each endpoint column of this rank's rows.
     """
     size = communicator.size
-    codes, arrays, places = parts.by_first_appearance(ends, labels, shared)
+    codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
     places = part.places_of(places)
     occurrences = np.zeros(places.size)
     for code in codes:
-        occurrences += moved(group_sizes(code, places.size), "host")
+        occurrences += to_host(group_sizes(code, places.size))
 
     # To the rank that the hash of the id selects.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
@@ -213,11 +215,11 @@ def keys_by_appearance(
     places = np.concatenate([found for _, found in owned])
     in_order = np.argsort(places)
     offsets = offsets_of_ranks(communicator, places.size)
-    number = np.empty(places.size, np.int64)
-    number[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
+    codes_of_owned = np.empty(places.size, np.int64)
+    codes_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
     mine = parts.together([piece for piece, _ in owned], shared)
     keys = np.empty(first.size, np.int64)
-    keys[by_place] = np.concatenate(communicator.exchange(split(number, [found.size for _, found in owned])))
+    keys[by_place] = np.concatenate(communicator.exchange(split(codes_of_owned, [found.size for _, found in owned])))
 
     # To those who asked.
     answers = communicator.exchange(split(keys[numbers], counts))
@@ -236,10 +238,10 @@ def split(array: Any, sizes: list[int]) -> list[Any]:
 def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
     """Choose splitters that divide the places of all ranks, ascending on each, into ranges of about equal weight."""
     heavy = np.cumsum(weights)
-    whole = float(heavy[-1]) if heavy.size else 0.0
-    at = np.searchsorted(heavy, whole * (np.arange(QUANTILES) + 0.5) / QUANTILES)
+    total = float(heavy[-1]) if heavy.size else 0.0
+    at = np.searchsorted(heavy, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
     mine = places[np.minimum(at, places.size - 1)] if places.size else places
-    gathered = communicator.gather((mine, whole / QUANTILES))
+    gathered = communicator.gather((mine, total / QUANTILES))
     everyone = np.concatenate([found for found, _ in gathered])
     each = np.concatenate([np.full(found.size, weight) for found, weight in gathered])
     if not everyone.size:
