@@ -47,9 +47,17 @@ ARGUMENTS = {
 }
 
 
-@pytest.fixture(params=["few edges", "many edges"])
-def both_ways(request, monkeypatch):
-    """Edges are put in their places row by row, or by target."""
+@pytest.fixture
+def by_row_groups(monkeypatch):
+    """Let memory not suffice for the table."""
+    monkeypatch.setattr(parquet, "PEAK", np.inf)
+
+
+@pytest.fixture(params=["one table", "few edges", "many edges"])
+def each_way(request, monkeypatch):
+    """Read the file as one table, or by row groups: edges are put in their places row by row, or by target."""
+    if request.param != "one table":
+        monkeypatch.setattr(parquet, "PEAK", np.inf)
     if request.param == "many edges":
         monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
 
@@ -61,7 +69,7 @@ def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
     assert np.abs(found.column("pagerank").to_numpy() - expected.column("pagerank").to_numpy()).sum() <= 2e-11
 
 
-@pytest.mark.usefixtures("both_ways")
+@pytest.mark.usefixtures("each_way")
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_row_groups_give_what_the_table_gives(tmp_path, kind, arguments):
@@ -73,7 +81,7 @@ def test_row_groups_give_what_the_table_gives(tmp_path, kind, arguments):
         assert_same(prplugin.pagerank(given, tol=1e-11, **arguments), expected)
 
 
-@pytest.mark.usefixtures("both_ways")
+@pytest.mark.usefixtures("each_way")
 def test_more_vertices_and_several_columns(tmp_path):
     frame = edges().assign(bank=lambda rows: "b" + (rows["src"] % 3).astype(str), to="b1")
     path = tmp_path / "edges.parquet"
@@ -104,7 +112,7 @@ def test_no_rows_are_no_vertices(tmp_path):
     assert prplugin.pagerank(tmp_path / "edges.parquet", vertices=[4, 5]).column("vertex").to_pylist() == [4, 5]
 
 
-@pytest.mark.usefixtures("both_ways")
+@pytest.mark.usefixtures("each_way")
 def test_a_graph_of_row_groups_has_its_rows(tmp_path):
     frame = edges()
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=GROUP)
@@ -120,6 +128,7 @@ def test_a_graph_of_row_groups_has_its_rows(tmp_path):
             assert found == wanted
 
 
+@pytest.mark.usefixtures("by_row_groups")
 def test_what_cannot_be_read_is_said(tmp_path):
     with pytest.raises(prplugin.InvalidEdgesError, match=r"the path 'ann', where there is no file\."):
         prplugin.pagerank("ann")
@@ -139,6 +148,7 @@ def test_what_cannot_be_read_is_said(tmp_path):
         prplugin.pagerank(tmp_path / "edges.parquet", weight="w")
 
 
+@pytest.mark.usefixtures("by_row_groups")
 def test_ids_that_no_integer_type_holds(tmp_path):
     frame = pd.DataFrame({"src": np.array([1, 2**63 + 1], np.uint64), "dst": np.array([-1, 1])})
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=1)
@@ -216,6 +226,7 @@ def test_files_of_one_kind_are_read_in_the_type_that_holds_all(tmp_path, name):
     assert ranks["pagerank"].to_pylist() == pytest.approx(expected["pagerank"].tolist(), abs=2e-6)
 
 
+@pytest.mark.usefixtures("by_row_groups")
 def test_integers_of_two_types_in_vertices_of_several_columns(tmp_path):
     first = pa.table({"a": [1], "b": ["x"], "c": [2], "d": ["y"]})
     second = pa.table(
@@ -265,6 +276,7 @@ def test_files_that_do_not_go_together(tmp_path):
         prplugin.pagerank(written(tmp_path, signed, unsigned))
 
 
+@pytest.mark.usefixtures("by_row_groups")
 def test_files_that_cannot_be_read_are_named(tmp_path):
     edges = endpoints(pa.int64(), 1, 2, 3)
     with pytest.raises(prplugin.InvalidEdgesError, match="a folder in which there is no Parquet file"):
@@ -321,6 +333,7 @@ def test_columns_of_files_go_before_names_of_folders(tmp_path, kind):
     assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(endpoints(kind, 1, 2, 3), tol=1e-12))
 
 
+@pytest.mark.usefixtures("by_row_groups")
 def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
     """Arrow's memory for a row group is not Python's, and is counted by Arrow."""
     monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
@@ -339,6 +352,17 @@ def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
     assert graph.number_of_edges == m
     assert held <= 4 * m + 200 * n + 2**20
     assert peak <= 4 * m + 200 * n + 100 * group + 2**20
+
+
+@pytest.mark.parametrize(("available", "whole"), [(1 << 30, True), (100_000, False)])
+def test_row_groups_are_read_together_where_memory_suffices(tmp_path, monkeypatch, available, whole):
+    table = pa.table({"src": np.arange(4000) % 7, "dst": np.arange(4000) % 5})
+    pq.write_table(table, tmp_path / "edges.parquet", row_group_size=500)
+    monkeypatch.setattr(parquet, "bytes_available", lambda: available)
+    groups, read = [], parquet._read
+    monkeypatch.setattr(parquet, "_read", lambda *of: groups.append(of) or read(*of))
+    assert_same(prplugin.pagerank(tmp_path / "edges.parquet", tol=1e-12), prplugin.pagerank(table, tol=1e-12))
+    assert (not groups) == whole
 
 
 def test_many_seeds(tmp_path):

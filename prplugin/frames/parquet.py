@@ -1,9 +1,10 @@
-"""Parquet files as edges, by their paths or as a dataset of pyarrow: read one row group at a time.
+"""Parquet files as edges, by their paths or as a dataset of pyarrow.
 
-Two passes over the columns in use: one finds the vertices and their degrees, one puts each edge in its place. The host
-holds a row group, the degrees and the id of each vertex, and in the end 4 bytes per edge (8 from 2**31 vertices on), 8
-more with a weight; another 4 where rows are needed first, for ``directed=False`` or `duplicates`. The pandas adapter
-reads each row group, so that ids and errors are the same as there. Ranks come as a `pyarrow.Table`.
+Where memory suffices, the columns in use are read as one table. Otherwise row groups are read one at a time, in two
+passes: the first finds the vertices and their degrees, the second puts each edge in its place. The host then holds a
+row group, the degrees and the id of each vertex, and in the end 4 bytes per edge (8 from 2**31 vertices on), 8 more
+with a weight; another 4 where an edge list is needed first, for ``directed=False`` or `duplicates`. The pandas adapter
+reads the table or each row group, so that ids and errors are the same as there. Ranks come as a `pyarrow.Table`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
 from prplugin.frames.base import is_a
 from prplugin.frames.columns import Columns
-from prplugin.machine import COMPILED_FROM
+from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -28,9 +29,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from prplugin.frames._parquet_files import File
+
 __all__ = ["accepts", "memory_space", "opened", "read"]
 
 memory_space: MemorySpace = "host"
+
+PEAK = 4
+"""Bytes held at the peak of reading and factorizing a table, per byte of the table, at most."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,11 @@ def read(
     schema = pa.schema([frame.schema.field(position) for position in used])
     files = files_of(frame, columns, names)
     common = common_schema(files, schema, columns)
+    fields = narwhals.fields_of_vertices(common, columns, vertices)
+    given = narwhals.as_pandas(vertices, "vertices")
+    if (table := _table(files, common)) is not None:
+        read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
+        return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW)
 
     def groups() -> Iterator[_Group]:
         row = 0
@@ -109,7 +120,7 @@ def read(
     none = pa.schema(
         [field or pa.field(name, pa.int64()) for field, name in zip(common, names, strict=True)]
     ).empty_table()
-    more = _read(none, columns, narwhals.as_pandas(vertices, "vertices"), 0)
+    more = _read(none, columns, given, 0)
     labels = [f"column {name!r}" for name in (*columns.source_names, *columns.destination_names)]
     integers = more.vertices.kinds == ["integer"]
     found = _Integers(more.vertices, labels) if integers else _Others(more.vertices, labels)
@@ -119,8 +130,23 @@ def read(
     put = _as_edge_list if edge_list or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
-    fields = narwhals.fields_of_vertices(common, columns, vertices)
     return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW)
+
+
+def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
+    """Return all row groups as one table; None if memory does not suffice, or if they differ in type."""
+    import pyarrow as pa
+
+    most, rows = bytes_available() / PEAK, sum(file.rows for file in files)
+    tables: list[pa.Table] = []
+    held = taken = 0
+    for file in files:
+        for table in file.tables(common):
+            tables.append(table)
+            held, taken = held + table.nbytes, taken + table.num_rows
+            if table.schema != tables[0].schema or held * rows > most * taken:
+                return None
+    return pa.concat_tables(tables) if tables else None
 
 
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
