@@ -1,15 +1,15 @@
-"""Swaroop 2021, the dense power method, and TweetRank: ``python -m benchmarks swaroop``.
+"""Swaroop 2021: the dense power method, and TweetRank.
 
-A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's rounds to 1e-6 differ from
-network to network, which it does not name; so here a round is timed, on web-like graphs of eight edges a vertex, and
-the rounds that they take stand beside it. Sequential is the paper's loop over the whole Google matrix in float32,
-compiled; the paper's was compiled without optimisation (`g++ sequential.cpp`). "The paper's kernel" has a thread a row,
-`dense` of ours a block a row; BLAS and cuBLAS multiply the same matrix, from NumPy and from CuPy. The paper's times are
-in microseconds ("17m 12s" is 1030231744).
+A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's number of rounds to 1e-6 varies
+between networks that it does not name. Here single rounds are timed on web-like graphs of eight edges per vertex, and
+the number of rounds to convergence is listed. "sequential" is the paper's loop over the whole Google matrix in float32,
+compiled; the paper's was compiled without optimization (`g++ sequential.cpp`). "The paper's kernel" uses one thread per
+row, prplugin's `dense` one block per row; BLAS and cuBLAS multiply the same matrix, through NumPy and CuPy. The paper's
+times are in microseconds ("17m 12s" is 1030231744).
 
-TweetRank ranks users by who retweets them, weighted by how often. The paper's network did not settle; its loop does not
-normalise, though its Algorithm 1 does. A folder given by --data may hold `retweets.parquet` or the like with columns
-src, dst and retweets; else the network is generated, with as many users.
+TweetRank ranks users by who retweets them, weighted by the number of retweets. The paper's iteration did not converge;
+its loop does not normalize, although its Algorithm 1 does. The folder given by --data may hold `retweets.parquet` or a
+similar file with the columns src, dst and retweets; otherwise a network with the same number of users is generated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a
 TABLES = {
     NODES: (
         "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
-        "dense ms", "one CPU version ms", "ours: auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
+        "dense ms", "one CPU version ms", "prplugin auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
         "CPU peer ms", "CPU peer", "x paper's kernel", "x dense", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
@@ -78,12 +78,12 @@ MOST_SEQUENTIAL = 20_000
 """A round of which takes half a second."""
 
 ROUNDS = (
-    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "ours: auto ms",
+    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "prplugin auto ms",
     "cuGraph ms", "CPU peer ms",
 )  # fmt: skip
 """Of all pairs by the first five, of the edges alone by the others."""
 
-NAMED = {"ours: auto ms": "auto", "CPU peer ms": "CPU peer"}
+NAMED = {"prplugin auto ms": "auto", "CPU peer ms": "CPU peer"}
 """The columns of what was taken."""
 
 EDGES_A_NODE = 8
@@ -157,7 +157,7 @@ def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], 
         "paper's kernel ms": lambda: _sampled(GpuRounds(there(), ALWAYS)),
         "cuBLAS ms": lambda: _sampled(BlasRounds(there())),
         "one CPU version ms": partial(sides.ONE.seconds, adjacency),
-        "ours: auto ms": partial(sides.OURS.seconds, adjacency),
+        "prplugin auto ms": partial(sides.OURS.seconds, adjacency),
         "cuGraph ms": partial(sides.CUGRAPH.seconds, adjacency),
         "CPU peer ms": partial(cpu_peers.FASTEST.seconds, adjacency),
     }
@@ -272,7 +272,7 @@ def _blocks(results: list[Row]) -> str:
 
 CLAIMS = (
     Claim(
-        what="sequential beside parallel, 100 nodes",
+        what="sequential compared with parallel, 100 nodes",
         paper=593 / 405,
         where="Section 6.1: 0.68 the other way round",
         found=lambda results: None if not (times := _at(100, "x paper's kernel", results)) else 1 / times,
@@ -282,7 +282,7 @@ CLAIMS = (
     ),
     *(
         Claim(
-            what=f"parallel beside sequential, {nodes:,} nodes",
+            what=f"parallel compared with sequential, {nodes:,} nodes",
             paper=PAPER[nodes][2],
             where="Section 6.1",
             found=partial(_at, nodes, "x paper's kernel"),
@@ -294,7 +294,7 @@ CLAIMS = (
         for nodes in (1000, 10000, 16000)
     ),
     Claim(
-        what="32 threads a block beside 1024",
+        what="32 threads a block compared with 1024",
         paper=3698519 / 752572,
         where="Section 6.2",
         found=partial(_slower_with, 1024),
@@ -307,7 +307,7 @@ CLAIMS = (
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found, all pairs beside the edges alone, and how TweetRank settles."""
+    """Compare the paper's claims with what was found, and report how TweetRank converges."""
     words, rows = verdicts(CLAIMS, results)
     if gain := _over_the_sparse(results):
         words += (
