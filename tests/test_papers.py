@@ -235,7 +235,7 @@ def test_bowen_with_stubbed_rows():
         line |= {"CPU segments": 0}
     assert check_report(bowen, results)[0][help_]["verdict"] == "no difference"
     assert claims["24 segments compared with one"]["why"].endswith(
-        "The best are 24: 1 ms, 24 warp. From 24 to 64 each one more adds 50 microseconds."
+        "The best are 24: 1 ms, 24 warp. From 24 to 64 segments, each additional one adds 50 microseconds."
     )
     assert (
         "A row has 16 edges on average, and the longest 32."
@@ -268,7 +268,7 @@ def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]
     claims, drawn = check_report(swaroop, results)
-    assert claims["32 threads a block compared with 1024"]["found"] == 32
+    assert claims["32 threads per block compared with 1024"]["found"] == 32
     assert drawn == {"-threads"}
 
 
@@ -329,4 +329,4 @@ def test_a_retweet_network_of_the_users_own(tmp_path):
     )
     lines = list(swaroop._tweets(tmp_path))
     assert [line["weight"] for line in lines] == ["none", "retweets"]
-    assert all(line["first three"].startswith("cat") and line["note"] == "settled" for line in lines)
+    assert all(line["first three"].startswith("cat") and line["note"] == "converged" for line in lines)

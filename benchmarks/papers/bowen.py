@@ -266,9 +266,8 @@ def _best_count(results: list[Row]) -> str:
     ms, most = _by_segments(results), max(line["segments"] for line in timed)
     words = f"The best are {best['segments']}: {best['ms per iteration']:.3g} ms, {best['kernels']}."
     if most > BEST:
-        words += (
-            f" From {BEST} to {most} each one more adds {1e3 * (ms[most] - ms[BEST]) / (most - BEST):.2g} microseconds."
-        )
+        slope = 1e3 * (ms[most] - ms[BEST]) / (most - BEST)
+        words += f" From {BEST} to {most} segments, each additional one adds {slope:.2g} microseconds."
     return words
 
 
@@ -283,27 +282,27 @@ def _schedule_of(what: str, results: list[Row]) -> str:
     return f"Its schedule: {line['note']}."
 
 
-CHOSEN = "the CPU takes a segment only where the schedule's measurement says that it helps"
+CHOSEN = "the CPU takes a segment only where it was measured to help"
 COPIED = "contributions come down and sums go up in every iteration."
 
 WHY = {
     ONE_TO_ONE: (
-        "thousands of rows are read at once, though all wait for the longest.",
+        "thousands of rows are read concurrently, although all wait for the longest.",
         "a thread goes through a hub's edges one after the other, and all wait for it.",
         _rows,
     ),
     WARP: (
-        "32 lanes share a row: hubs no longer decide, and indices are read side by side.",
+        "32 lanes share a row, so that hubs do not dominate and index reads are coalesced.",
         "even 32 lanes go through a hub's edges for longer than the CPU takes for all.",
         _rows,
     ),
     BLOCK: (
-        "a block gets through any hub; but most rows have fewer edges than it has threads, which idle.",
+        "a block handles hubs well, but most rows have fewer edges than a block has threads.",
         "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
         _rows,
     ),
     HETERO: (
-        "hubs get blocks and short rows lanes or threads.",
+        "hubs are summed by blocks, and short rows by lanes or threads.",
         "launches cost more than what each segment's own kernel saves.",
         partial(_schedule_of, HETERO),
     ),
@@ -329,10 +328,10 @@ CLAIMS = (
         paper=42 / 27,
         where="Section 1, 42 to 27",
         found=partial(_over, HETERO, WARP),
-        ahead="rows of like degree are a segment's, and each segment has its fastest kernel.",
+        ahead="a segment holds rows of similar degree, and each segment uses its fastest kernel.",
         behind="a warp a row is about as good for most segments, and many small launches fill the GPU less well than "
         "a large one.",
-        level="what each segment's own kernel saves, its launch costs.",
+        level="the gain of separate kernels equals their launch overhead.",
         figures=partial(_schedule_of, HETERO),
     ),
     Claim(
@@ -342,7 +341,7 @@ CLAIMS = (
         found=partial(_over, HETERO, HETERO_CPU),
         ahead=COPIED,
         behind="the CPU takes segments while the GPU is busy with the others.",
-        level=f"{CHOSEN}: if it takes none, the two are the same, and differ by noise.",
+        level=f"{CHOSEN}: if it takes none, the two versions are the same and differ by noise.",
         figures=partial(_schedule_of, HETERO_CPU),
         same=_without_the_cpu,
     ),
@@ -351,9 +350,9 @@ CLAIMS = (
         paper=None,
         where="Section 4; shown only as bars",
         found=_beside_the_others,
-        ahead="fewer have kernels less fit, and more cost more launches.",
-        behind="that a kernel ends and the next begins costs more than what a finer choice of kernels saves.",
-        level="around the best number it matters little how many there are.",
+        ahead="fewer segments have less suitable kernels, and more segments cost more launches.",
+        behind="the launch overhead of more kernels exceeds the gain of a finer choice.",
+        level="near the best number, the number of segments matters little.",
         figures=_best_count,
     ),
     Claim(
@@ -362,8 +361,8 @@ CLAIMS = (
         where="Section 4; shown only as bars",
         found=_of_segments,
         ahead="one segment has one kernel for all rows.",
-        behind="each segment is a launch, and costs more than its own kernel saves.",
-        level="what each segment's own kernel saves, its launch costs.",
+        behind="the launch of each segment costs more than its own kernel saves.",
+        level="the gain of separate kernels equals their launch overhead.",
         figures=_best_count,
     ),
 )
@@ -400,7 +399,7 @@ def _gteps(results: list[Row]) -> Figure:
     for line in results:
         if line["table"] == FULL and line["GTEPS"] != "":
             groups.setdefault(line["graph"], []).append((line["what"], line["GTEPS"]))
-    return sideways(groups, "GTEPS, 1e9 edges times iterations a second", "Bowen 2022: full runs")
+    return sideways(groups, "GTEPS, 1e9 edges times iterations per second", "Bowen 2022: full runs")
 
 
 def _sweep(swept: list[Row]) -> Figure:

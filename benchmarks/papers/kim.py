@@ -279,7 +279,7 @@ def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
     synchronize("device")
     done = time.perf_counter()
     found["pagerank"].to_numpy()
-    note = "its graph made, too; vertices without edges are not in it"
+    note = "includes building its graph; vertices without edges are not in it"
     return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
 
 
@@ -354,7 +354,7 @@ def _spread(slow: str, fast: str, graphs: Callable[[str], bool], gpu: str) -> Ca
             if line["table"] == TEN and line["what"] == gpu and line["graph"] in ratios
         ]
         return (
-            f"From graph to graph the ratio goes from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
+            f"Over the graphs the ratio ranges from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
             f"transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time."
         )
 
@@ -384,8 +384,8 @@ CLAIMS = (
         where="Section 5.2, on Figure 4",
         found=_at_best(ALL, NODE, _is_small),
         figures=_spread(ALL, NODE, _is_of_the_papers_size, NODE),
-        ahead="the GPU's memory moves an edge in a fraction of the CPU's time; the ways there and back are left.",
-        behind="the ways there and back take longer than all that the CPU does.",
+        ahead="the GPU reads an edge in a fraction of the CPU's time, so that transfers dominate.",
+        behind="transfers take longer than the CPU's work.",
     ),
     Claim(
         what="node-centric compared with edge-centric, small random graphs, at best",
@@ -393,8 +393,8 @@ CLAIMS = (
         where="Section 5.2, on Figure 4",
         found=_at_best(EDGE, NODE, _is_small),
         figures=_spread(EDGE, NODE, _is_of_the_papers_size, EDGE),
-        ahead="an edge costs edge-centric an atomic addition and 8 bytes of the bus, node-centric 4 bytes.",
-        behind="the ways there and back are as long for either, and atomic additions are native.",
+        ahead="edge-centric needs an atomic addition and 8 transferred bytes per edge, node-centric 4 bytes.",
+        behind="transfers take equally long, and atomic additions are native.",
     ),
     Claim(
         what="the CPU on all threads compared with edge-centric, random graphs, at best",
@@ -402,9 +402,9 @@ CLAIMS = (
         where="Section 5.2; shown only as bars",
         found=_at_best(EDGE, ALL, _is_of_the_papers_size),
         figures=_spread(EDGE, ALL, _is_of_the_papers_size, EDGE),
-        ahead="additions to memory and the ways there and back take longer than all that the CPU does.",
-        behind="atomic additions of doubles are native since compute capability 6.0, and done in the cache: "
-        "the paper's GPU had to compare and swap.",
+        ahead="additions to memory and transfers take longer than the CPU's work.",
+        behind="atomic additions of doubles are native since compute capability 6.0 and done in the cache; the paper's "
+        "GPU used compare-and-swap.",
     ),
     Claim(
         what="edge-centric compared with the CPU on all threads, real graphs (or smaller ones of their kinds), at best",
@@ -413,7 +413,7 @@ CLAIMS = (
         found=_at_best(ALL, EDGE, _is_real),
         figures=_spread(ALL, EDGE, _is_real, EDGE),
         ahead="as on random graphs.",
-        behind="the graph is so small that launches and transfers take longer than all that the CPU does.",
+        behind="the graph is so small that launches and transfers take longer than the CPU's work.",
     ),
 )
 

@@ -175,7 +175,7 @@ def _beside_auto(results: list[Row]) -> str:
     ms = _ms(results, graph, sides.OURS.label)
     if ms is None:
         return ""
-    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without."
+    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without it."
 
 
 def _of_eu(results: list[Row], *sides_shown: str) -> str:
@@ -189,18 +189,18 @@ CLAIMS = (
         paper=2.8,
         where="abstract and Section 5, on Figure 7 (one Xeon of two cores at 3.0 GHz)",
         found=lambda results: _ratio(results, "eu-2005", sides.ONE.label, SPLIT_SIDE),
-        ahead="the GPU's memory moves an edge in a small fraction of the CPU's time.",
+        ahead="the GPU reads an edge in a small fraction of the CPU's time.",
         behind="contributions come down and sums go up in every iteration.",
         figures=lambda results: _of_eu(results, sides.ONE.label, SPLIT_SIDE, sides.OURS.label),
     ),
     Claim(
-        what="CUDA compared with the Cell BE, eu-2005 (here their two ways on one GPU: cpu-split and expanded)",
+        what="CUDA compared with the Cell BE, eu-2005 (here both algorithms on one GPU: cpu-split and expanded)",
         paper=2.6,
         where="Section 5, on Figure 8",
         found=lambda results: _ratio(results, "eu-2005", CELL_SIDE, SPLIT_SIDE),
         ahead="copying ranks into edge order costs more than the wait for the longest rows.",
-        behind="on one and the same memory the Cell's order is the better one: each share of edges is equal, and no "
-        "thread waits for a long row.",
+        behind="on the same hardware the Cell's edge order is faster: pieces of edges are equal, and no thread waits "
+        "for a long row.",
         figures=lambda results: _of_eu(results, CELL_SIDE, SPLIT_SIDE),
     ),
     Claim(
@@ -208,10 +208,10 @@ CLAIMS = (
         paper=None,
         where="Section 4.2, design 2: the reason for N",
         found=_shared,
-        ahead="a row is one thread's, so that an iteration waits for the longest rows, whose tails the CPU takes; "
-        "kernels that share all rows evenly need no help.",
-        behind="what comes down and goes up costs more than the longest rows do.",
-        level="the longest rows cost about what comes down and goes up.",
+        ahead="with one thread per row an iteration waits for the longest rows, whose tails the CPU sums; kernels that "
+        "balance all rows need no help.",
+        behind="transfers cost more than the longest rows.",
+        level="the longest rows cost about as much as the transfers.",
         figures=_beside_auto,
     ),
 )
@@ -261,9 +261,7 @@ def _sweep(results: list[Row]) -> Figure:
         for place, line in zip(places, with_times, strict=True):
             if line["choice"]:
                 timed.plot(place, line["ms per iteration"], "*", markersize=16, color=f"C{nth}")
-    left.set(
-        ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: the choice by itself)"
-    )
+    left.set(ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: chosen by auto)")
     left.legend(fontsize="small")
     timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms per iteration", yscale="log")
     timed.set_xticks(range(len(order)), [str(n) for n in order], rotation=60, fontsize="small")

@@ -470,7 +470,7 @@ def _rows_and_gains(slow: str, results: list[Row]) -> str:
     tiny, small = ([line[column] for line in sizes] for column in ("tiny %", "small %"))
     longest = [line["ELL MB"] * MB / INDEX_BYTES / line["rows"] for line in sizes]
     return (
-        f"From graph to graph {min(gains):.2g} to {max(gains):.2g} times; {min(tiny):.0f} to {max(tiny):.0f} % of the "
+        f"Over the graphs {min(gains):.2g} to {max(gains):.2g} times; {min(tiny):.0f} to {max(tiny):.0f} % of the "
         f"rows are tiny and {min(small):.0f} to {max(small):.0f} % small, and the longest have {min(longest):,.0f} to "
         f"{max(longest):,.0f} edges."
     )
@@ -493,13 +493,13 @@ def _range(results: list[Row], table: str, value: Callable[[Row], float | None],
     if not found:
         return ""
     least, most = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
-    return f"From graph to graph: {found[least]:.3g}{unit} ({least}) to {found[most]:.3g}{unit} ({most})."
+    return f"Over the graphs: {found[least]:.3g}{unit} ({least}) to {found[most]:.3g}{unit} ({most})."
 
 
 def _streams(results: list[Row]) -> str:
     """Say what streaming costs a round."""
     told = _range(results, STREAM, _quotient("streamed ms", "round ms"), " times")
-    return told and f"A streamed round compared with one from the GPU's memory. {told}"
+    return told and f"Time of a streamed round relative to one from the GPU's memory. {told}"
 
 
 def _swept(results: list[Row]) -> dict[tuple[int, int], float]:
@@ -526,7 +526,7 @@ CLAIMS = (
         paper=15.3,
         where="Table II, wikipedia-20070206",
         found=lambda results: _best_of(results, ROUND, lambda line: line["x for 500"] or None),
-        ahead="the GPU's memory is that much faster than what one thread of a CPU can read.",
+        ahead="the GPU's memory bandwidth is that much higher than that of one CPU thread.",
         behind="500 rounds do not pay for the preparation.",
         figures=lambda results: _range(results, ROUND, lambda line: line["x for 500"] or None, " times"),
     ),
@@ -544,19 +544,19 @@ CLAIMS = (
         for what, ahead, behind, level in (
             (
                 THREAD,
-                "a warp still waits for its longest row, and a thread reads a long one edge after edge.",
+                "a warp waits for its longest row, which one thread reads sequentially.",
                 "three launches cost more than the wait for the longest row of each warp.",
                 "three launches cost about as much as the wait for the longest row of each warp.",
             ),
             (
                 LANES16,
-                "lanes beyond the end of a row idle, and most rows are shorter than 16.",
+                "lanes beyond the end of a row are idle, and most rows are shorter than 16.",
                 "three launches, and rows by way of their index, cost more than idle lanes do.",
                 "three launches, and rows by way of their index, cost about as much as idle lanes do.",
             ),
             (
                 WARP,
-                "lanes beyond the end of a row idle, and most rows are shorter than 32.",
+                "lanes beyond the end of a row are idle, and most rows are shorter than 32.",
                 "three launches, and rows by way of their index, cost more than idle lanes do.",
                 "three launches, and rows by way of their index, cost about as much as idle lanes do.",
             ),
@@ -568,17 +568,17 @@ CLAIMS = (
         where="Section V.B, where they are said to bring the best; no figures of others",
         found=_beside_other_thresholds,
         ahead="a thread reads no more than six edges of a tiny or small row.",
-        behind="16 lanes waste more on a row that is a little longer than a thread of its own takes for it.",
-        level="around the best it matters little where bins end.",
+        behind="for rows slightly longer than the threshold, one thread is faster than 16 lanes.",
+        level="near the best thresholds, their values matter little.",
         figures=_best_thresholds,
     ),
     Claim(
-        what="what the kernel reads compared with what the bus brings: streaming does not pay",
+        what="bandwidth of the kernel relative to that of the bus: streaming does not pay",
         paper=8.46 / 5,
         where="Section VI.D, wikipedia-20070206",
         found=lambda results: _best_of(results, STREAM, _quotient("SpMV GB/s", "bus GB/s")),
         ahead="the GPU's memory is still that much faster than the bus.",
-        behind="the bus brings edges faster than the kernel takes them.",
+        behind="the bus delivers edges faster than the kernel sums them.",
         figures=_streams,
     ),
     Claim(
@@ -586,8 +586,8 @@ CLAIMS = (
         paper=92 / 8,
         where="Section III.A: 92 to 95 % of the time",
         found=lambda results: _best_of(results, ROUND, _beside_the_rest),
-        ahead="the rest of a round are vectors and the look at the end, which large graphs hide.",
-        behind="launches, vectors and the look at the end take longer than SpMV.",
+        ahead="the rest of a round, vector operations and the convergence test, is small on large graphs.",
+        behind="launches, vector operations and the convergence test take longer than SpMV.",
         figures=lambda results: _range(results, ROUND, _beside_the_rest, " times the rest"),
     ),
 )
