@@ -1,11 +1,12 @@
-"""Frames of everyday size, from 78 edges to 3 million, beside the loop by hand on a SciPy matrix.
+"""Comparison with SciPy on frames of 78 to 3 million edges.
 
-``python -m benchmarks everyday``. Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits.
-SciPy is the loop that one writes by hand, as in `peers`: `pandas.factorize`, a compressed matrix, and iterations until
-alpha / (1 - alpha) times a step's change is at most 1e-6; prplugin proves an error of 1e-6, rounding included. "Frame
-to frame" and "prepared" are medians of calls in turn with SciPy's in one process, per size. "Kernels" says whether the
-process has worked on so many edges before that Numba's kernels are in use below a million edges, too; "no" keeps the
-process from it. "First call" is of fresh processes with no kernels on disk, imports after pandas included.
+Random edges with skewed sources between m / 5 vertices, ids scattered over 62 bits. SciPy is the loop of `peers`:
+`pandas.factorize`, a compressed matrix, and iterations until alpha / (1 - alpha) times the change of a step is at most
+1e-6; prplugin proves an error of 1e-6, rounding included. Columns without another name are a call from frame to frame,
+and "prepared" is a call on a graph or matrix that is already built; both are medians of alternating calls in one
+process per size, "least" the smallest sample. "kernels" tells whether the process has worked on enough edges before
+that Numba's kernels are used below a million edges; "no" prevents that. "first call" is a call in a new process without
+kernels on disk, imports after pandas included.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""One iteration on the GPU, every method beside cuGraph and cuSPARSE: ``python -m benchmarks kernels``.
+"""Time per iteration of every method on one GPU.
 
-An iteration of ours is all of it: row sums, new ranks, contributions, dangling rank, norms, and their way to the host.
-cuGraph's is the difference of two runs, of more and fewer iterations, on a MultiGraph, which like ours counts every
-row. cuSPARSE's is its product of matrix and vector alone, through CuPy. Unweighted, alpha 0.85. The constants of each
-method's `cost` are fitted to these figures.
+An iteration of prplugin includes row sums, new ranks, contributions, dangling mass, norms and their copy to the host.
+cuGraph's is the difference of two runs with different numbers of iterations on a `MultiGraph`, which counts every row
+as prplugin does. cuSPARSE's is its matrix-vector product alone, through CuPy. Unweighted, alpha 0.85. "x cuGraph" is
+cuGraph's time divided by the method's. The constants of each method's `cost` are fitted to these figures.
 
-For the methods that "auto" may choose the layout is timed too, once there is nothing left to compile. What a ranking
-takes is, as `cost` has it, the layout and 20 iterations in the precision in which it begins: "auto" and "measured"
-beside the best of them by that, and by an iteration alone.
+For the methods that "auto" may choose, the layout is timed as well, after compilation. The time of a ranking is taken
+as the layout plus 20 iterations in the initial precision, as in `cost`. The second table compares the choices of "auto"
+and "measured" with the fastest method for a ranking and for an iteration alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""GPU and processor at work at once, ``method="cpu-split"``, for many N: ``python -m benchmarks overlap``.
+"""Concurrent work of GPU and CPU with ``method="cpu-split"``.
 
-Heads are the first N in-edges of each vertex, which the GPU sums; tails are the others, which the host sums. "overlap"
-is the share of the host's time with the tails in which the GPU was summing heads, both on one clock. The timeline is
-that of the N asked for.
+The GPU sums the first N in-edges of each vertex, its head, and the CPU the others, its tail. "overlap" is the part of
+the CPU's time for tails in which the GPU was summing heads, on a common clock. "auto" marks the N chosen by
+``split="auto"``, "drawn" the N whose timeline is drawn, given by ``--split N``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "KEYS", "figure", "parts"]
 
 COLUMNS = (
-    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms an iteration", "heads ms",
+    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms per iteration", "heads ms",
     "tails ms", "overlap %",
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
             "tail edges": tally.edges,
             "MB down": tally.bytes_down / 1e6,
             "MB up": tally.bytes_up / 1e6,
-            "ms an iteration": statistics.median(seconds) * 1e3,
+            "ms per iteration": statistics.median(seconds) * 1e3,
             "heads ms": _median_ms(spans, "heads"),
             "tails ms": _median_ms(spans, "tails") if covered else "",
             "overlap %": 100 * statistics.median(covered) if covered else "",
@@ -156,7 +156,7 @@ def _draw_timeline(panel: Any, row: dict[str, Any]) -> None:
 
 def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
     places = range(len(results))
-    styles = {"ms an iteration": "o-", "heads ms": "s--", "tails ms": "^--"}
+    styles = {"ms per iteration": "o-", "heads ms": "s--", "tails ms": "^--"}
     for column, style in styles.items():
         measured = [(place, row[column]) for place, row in zip(places, results, strict=True) if row[column] != ""]
         panel.plot(*zip(*measured, strict=True), style, label=column)

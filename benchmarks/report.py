@@ -55,7 +55,7 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
     machine, versions = about["machine"], about["versions"]
     head, _, more = benchmark.__doc__.partition("\n")
     lines = [
-        f"# {head}",
+        f"# {head.rstrip('.')}",
         "",
         f"`{about['command']}`, commit {about['commit']}, {machine['processor']}, {machine['cores']} cores"
         + (f", {machine['device']}; " if machine["device"] else "; ")

@@ -1,10 +1,11 @@
-"""Each kernel beside what the memory can do, over the whole way: ``python -m benchmarks roofline``.
+"""Memory traffic of each GPU kernel compared with the bandwidth.
 
-"must" is what a kernel cannot but move, by the formulas in `benchmarks/traffic.py`; DRAM and L2 are the bytes that ncu
-counted, in a run of their own. Shares of memory are of the speed of a copy of 1 GiB in the same run; that of the L2 is
-ncu's, of its peak. Times are ncu's where it has them, else those between two events, which take some microseconds
-more. A row adds up all launches of a kernel in a case; an iteration is one launch of one step. Occupancy is of the
-warps that a multiprocessor could hold, and the limiter what keeps it from more blocks.
+"required" is the least number of bytes that a kernel has to move, by the formulas in `benchmarks/traffic.py`. DRAM and
+L2 are the bytes counted by ncu in a separate run. Percentages of memory are relative to the bandwidth of a copy of
+1 GiB in the same run, those of L2 to the peak reported by ncu. Times are ncu's where available, else measured between
+two events, which adds some microseconds. A row adds up all launches of a kernel in a case; an iteration is one launch
+of one step. Occupancy is the share of the warps that a multiprocessor can hold, and the limiter what prevents more
+blocks.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["COLUMNS", "figure", "rows"]
 
 COLUMNS = (
-    "graph", "case", "kernel", "launches", "us by events", "us by ncu", "must MB", "DRAM MB", "L2 MB",
-    "must, % of memory", "DRAM, % of memory", "% of L2", "occupancy %", "limiter", "note",
+    "graph", "case", "kernel", "launches", "us by events", "us by ncu", "required MB", "DRAM MB", "L2 MB",
+    "required, % of memory", "DRAM, % of memory", "% of L2", "occupancy %", "limiter", "note",
 )  # fmt: skip
 
 PATIENCE = 200
@@ -154,7 +155,7 @@ def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy:
     must = None
     if all(launch["bytes"] is not None for launch in launches):
         must = sum(launch["bytes"] for launch in launches)
-        found["must MB"] = must / 1e6
+        found["required MB"] = must / 1e6
     if counted and all("seconds" in profile for profile in counted):
         seconds = _total(counted, "seconds")
         found |= {"us by ncu": seconds * 1e6, "profiles": counted}
@@ -169,7 +170,7 @@ def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy:
                 found[column] = sum(profile[name] * profile["seconds"] for profile in counted) / seconds
         found["limiter"] = _limiter(counted[0])
     if must is not None and seconds:
-        found |= _percentage("must, % of memory", must, seconds, copy)
+        found |= _percentage("required, % of memory", must, seconds, copy)
     return found
 
 
@@ -196,7 +197,7 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw what each kernel moves a second, over what the memory does, a panel a graph."""
     from matplotlib.figure import Figure
 
-    shown = [row for row in results if row["must, % of memory"] != "" and row["must MB"] >= SHOWN]
+    shown = [row for row in results if row["required, % of memory"] != "" and row["required MB"] >= SHOWN]
     names = list(dict.fromkeys(row["graph"] for row in shown))
     drawing = Figure(figsize=(9, 1 + 0.2 * len(shown) + 0.6 * len(names)), layout="constrained")
     if not names:
@@ -205,7 +206,9 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     panels = drawing.subplots(len(names), 1, squeeze=False, sharex=True, height_ratios=sizes)
     for (panel,), name in zip(panels, names, strict=True):
         of_it = [row for row in shown if row["graph"] == name][::-1]
-        panel.barh(range(len(of_it)), [row["must, % of memory"] for row in of_it], color="tab:blue", label="must move")
+        panel.barh(
+            range(len(of_it)), [row["required, % of memory"] for row in of_it], color="tab:blue", label="required"
+        )
         for column, mark, label in (
             ("DRAM, % of memory", "k|", "moved to and from memory"),
             ("% of L2", "r.", "of the L2's peak"),

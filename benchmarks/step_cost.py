@@ -1,4 +1,8 @@
-"""One iteration of each method of the CPU, whence the constants of its `cost`: ``python -m benchmarks steps``."""
+"""Time per iteration of the methods on the CPU.
+
+The constants of each method's `cost` are fitted to these figures. "ms by cost model" is the estimate of `cost` per
+iteration, start-up of Numba included.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from prplugin.methods.registry import methods
 
 __all__ = ["COLUMNS", "parts"]
 
-COLUMNS = ("graph", "vertices", "edges", "method", "ms an iteration", "ms by its cost")
+COLUMNS = ("graph", "vertices", "edges", "method", "ms per iteration", "ms by cost model")
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
@@ -47,8 +51,8 @@ def _rows(name: str, make: Callable[[], pd.DataFrame]) -> Iterator[dict[str, Any
             "vertices": graph.number_of_vertices,
             "edges": graph.number_of_edges,
             "method": method.name,
-            "ms an iteration": statistics.median(each) * 1e3,
-            "ms by its cost": method.cost(graph._graph.adjacency, machine) / 40 * 1e3,
+            "ms per iteration": statistics.median(each) * 1e3,
+            "ms by cost model": method.cost(graph._graph.adjacency, machine) / 40 * 1e3,
             "samples": each,
         }
 

@@ -13,7 +13,7 @@ CGROUP = Path("/sys/fs/cgroup")
 COMPILED_FROM = 1 << 20
 """Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
 
-Measured in docs/decisions/0002-numpy-below-numba-above.md.
+Measured in docs/decisions/0002-numpy-numba-threshold.md.
 """
 
 COMPILED_AFTER = 4 * COMPILED_FROM

@@ -14,14 +14,14 @@ from benchmarks.generate import rmat, rmat_part
 
 def step(graph, workers, ms, *, vertices=1000, communication=0.0, sent=0.0, theirs=""):
     return {
-        "table": cluster.STEP, "graph": graph, "workers": workers, "cuGraph ms": theirs, "ours ms": ms, "ratio": "",
+        "table": cluster.STEP, "graph": graph, "workers": workers, "cuGraph ms": theirs, "prplugin ms": ms, "ratio": "",
         "communication": communication, "MB sent": sent, "note": "", "vertices": vertices,
     }  # fmt: skip
 
 
 def frame_to_ranks(graph, workers, seconds):
     row = dict.fromkeys(cluster.TABLES[cluster.FRAME_TO_RANKS], "")
-    return row | {"table": cluster.FRAME_TO_RANKS, "graph": graph, "workers": workers, "ours s": seconds}
+    return row | {"table": cluster.FRAME_TO_RANKS, "graph": graph, "workers": workers, "prplugin s": seconds}
 
 
 RESULTS = [
@@ -44,7 +44,7 @@ def test_the_parts_of_a_graph_are_the_graph(parts):
 def test_the_model_stands_beside_what_was_measured():
     _, (one, two) = cluster.summary(RESULTS)  # of the third graph nothing is known on one worker
     assert one["frame to ranks"] == pytest.approx(1.6)
-    assert one["an iteration"] == pytest.approx(10 / 6)
+    assert one["speed-up per iteration"] == pytest.approx(10 / 6)
     # The largest graph sent 12 MB in a quarter of 24 ms: 2 GB/s. So 3 MB take 1.5 ms.
     assert one["predicted ms"] == pytest.approx(5 + 1.5)
     assert two["predicted ms"] == pytest.approx(20 + 6)
@@ -77,4 +77,4 @@ def test_what_fails_is_a_row():
 
     (row,) = cluster._or_why({"table": cluster.STEP, "graph": "one", "workers": 2}, fail)
     assert row["note"] == "RuntimeError: no NCCL"
-    assert row["ours ms"] == ""
+    assert row["prplugin ms"] == ""

@@ -33,7 +33,7 @@ def test_the_tutorial_runs(capsys):
             if line.startswith("!"):
                 command = line[1:].format(**known)
                 subprocess.run(command, shell=True, env=SHELL, check=True, stdout=subprocess.DEVNULL, timeout=120)
-    assert "of the first hundred" in capsys.readouterr().out
+    assert "of the 100 highest" in capsys.readouterr().out
 
 
 def test_the_tutorial_is_kept_without_what_it_printed():

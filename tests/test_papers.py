@@ -46,7 +46,7 @@ def test_a_quick_run_of_each_paper(name, tmp_path):
         assert any("GPU" in line["note"] for line in written["rows"])
     assert {line["table"] for line in written["rows"]} == set(module.TABLES)
     assert list(tmp_path.glob(f"{name}-*.svg"))
-    assert "TURNED ROUND" not in (tmp_path / f"{name}.md").read_text() or not NO_GPU
+    assert "reversed" not in (tmp_path / f"{name}.md").read_text() or not NO_GPU
 
 
 def test_sides_agree_on_the_ranks():
@@ -178,8 +178,8 @@ def test_kumar_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert split[0]["tail edges"] == 2000
     assert split[-1]["N"] == "all"
     claims, drawn = check_report(kumar, results)
-    assert claims["GPU and CPU together beside one CPU, eu-2005"]["found"] == pytest.approx(1 / 8)
-    assert claims["GPU and CPU together beside one CPU, eu-2005"]["verdict"] == "TURNED ROUND"
+    assert claims["GPU and CPU together compared with one CPU, eu-2005"]["found"] == pytest.approx(1 / 8)
+    assert claims["GPU and CPU together compared with one CPU, eu-2005"]["verdict"] == "reversed"
     assert drawn == {"-sides", "-split"}
 
 
@@ -202,9 +202,9 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
     hybrid = next(line for line in products if line["what"] == wu.HYBRID)
     assert hybrid["paper GFLOP/s"] == pytest.approx(1.585, abs=1e-3)
     assert hybrid["GFLOP/s"] == pytest.approx((2 * 23_124 - 2819) / 5e-3 / 1e9)
-    assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["ours: auto ms"]
+    assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["prplugin auto ms"]
     claims, drawn = check_report(wu, results)
-    assert claims[f"the hybrid's SpMV beside {wu.THREAD}, on the middle graph"]["found"] == pytest.approx(2 / 5)
+    assert claims[f"the hybrid's SpMV compared with {wu.THREAD}, on the middle graph"]["found"] == pytest.approx(2 / 5)
     assert drawn == {"-gflops", "-thresholds"}
 
 
@@ -218,7 +218,7 @@ def test_bowen_with_stubbed_rows():
         for what, x in {sides.ONE.label: 1.0, **bowen.PAPER}.items()
     ] + [
         row(bowen.SWEEP, bowen.TABLES[bowen.SWEEP], {
-            "graph": bowen.PAPER_GRAPH, "segments": count, "ms an iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
+            "graph": bowen.PAPER_GRAPH, "segments": count, "ms per iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
         })
         for count, ms in ((1, 2.0), (24, 1.0), (64, 3.0))
     ]  # fmt: skip
@@ -228,17 +228,18 @@ def test_bowen_with_stubbed_rows():
     assert "PR GPU one-to-one 256 1024 [0.63 ms]" in words
     claims, drawn = check_report(bowen, results)
     assert {line["verdict"] for line in claims.values()} == {"holds"}
-    assert claims["24 segments beside one"]["found"] == 2
-    assert claims["24 segments beside any other number"]["found"] == 2
-    help_ = "heterogeneous without the CPU beside with it"
+    assert claims["24 segments compared with one"]["found"] == 2
+    assert claims["24 segments compared with any other number"]["found"] == 2
+    help_ = "heterogeneous without the CPU, relative to with the CPU"
     for line in results:
         line |= {"CPU segments": 0}
     assert check_report(bowen, results)[0][help_]["verdict"] == "no difference"
-    assert claims["24 segments beside one"]["why"].endswith(
-        "The best are 24: 1 ms, 24 warp. From 24 to 64 each one more adds 50 microseconds."
+    assert claims["24 segments compared with one"]["why"].endswith(
+        "The best are 24: 1 ms, 24 warp. From 24 to 64 segments, each additional one adds 50 microseconds."
     )
     assert (
-        "A row has 16 edges on average, and the longest 32." in claims[f"{bowen.WARP}, beside one CPU version"]["why"]
+        "A row has 16 edges on average, and the longest 32."
+        in claims[f"{bowen.WARP}, compared with one CPU version"]["why"]
     )
     assert drawn == {"-gteps", "-segments"}
 
@@ -249,12 +250,12 @@ def test_kim_with_stubbed_rows():
         for graph in ("uniform 2,000,000 x 10,000,000", "uniform 4,000,000 x 4,000,000", "cit-Patents")
         for what, ms in {kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE: 2.0, kim.EDGE: 5.0}.items()
     ] + [
-        row(kim.SWEEP, kim.TABLES[kim.SWEEP], {"graph": "g", "method": name, "blocks": blocks, "threads": threads, "ms an iteration": 1.0 + threads})
+        row(kim.SWEEP, kim.TABLES[kim.SWEEP], {"graph": "g", "method": name, "blocks": blocks, "threads": threads, "ms per iteration": 1.0 + threads})
         for name in (kim.NODE, kim.EDGE) for blocks in (64, 1000) for threads in (32, 1000)
     ]  # fmt: skip
     claims, drawn = check_report(kim, results)
     assert [(line["paper"], line["found"], line["verdict"]) for line in claims.values()] == [
-        (1.96, 2.0, "holds"), (2.82, 2.5, "holds"), ("ahead", 1.25, "holds"), ("ahead", 0.8, "TURNED ROUND"),
+        (1.96, 2.0, "holds"), (2.82, 2.5, "holds"), ("ahead", 1.25, "holds"), ("ahead", 0.8, "reversed"),
     ]  # fmt: skip
     assert drawn == {"-bars", "-sweep"}
 
@@ -267,23 +268,23 @@ def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]
     claims, drawn = check_report(swaroop, results)
-    assert claims["32 threads a block beside 1024"]["found"] == 32
+    assert claims["32 threads per block compared with 1024"]["found"] == 32
     assert drawn == {"-threads"}
 
 
 @pytest.mark.parametrize(
     ("found", "verdict", "why"),
-    [(None, "not seen here", ""), (2, "holds", "mass. 3 kg."), (1.01, "no difference", "rest. 3 kg."),
-     (0.5, "TURNED ROUND", "heat. 3 kg.")],
+    [(None, "not measured", ""), (2, "holds", "mass. 3 kg."), (1.01, "no difference", "rest. 3 kg."),
+     (0.5, "reversed", "heat. 3 kg.")],
 )  # fmt: skip
 def test_verdicts(found, verdict, why):
     claim = Claim(
-        what="a beside b", paper=2, where="Table I", found=lambda _: found, ahead="mass.", behind="heat.", level="rest.",
+        what="a compared with b", paper=2, where="Table I", found=lambda _: found, ahead="mass.", behind="heat.", level="rest.",
         figures=lambda _: "3 kg.",
     )  # fmt: skip
     words, [line] = verdicts([claim], [])
     assert (line["verdict"], line["why"]) == (verdict, why)
-    assert ("heat" in words) == (verdict == "TURNED ROUND")
+    assert ("heat" in words) == (verdict == "reversed")
 
 
 # --- graphs -------------------------------------------------------------------------------------------------------
@@ -328,4 +329,4 @@ def test_a_retweet_network_of_the_users_own(tmp_path):
     )
     lines = list(swaroop._tweets(tmp_path))
     assert [line["weight"] for line in lines] == ["none", "retweets"]
-    assert all(line["first three"].startswith("cat") and line["note"] == "settled" for line in lines)
+    assert all(line["first three"].startswith("cat") and line["note"] == "converged" for line in lines)

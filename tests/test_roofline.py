@@ -178,12 +178,12 @@ def test_times_bytes_and_counters_come_together(monkeypatch):
     begin, persist, broken = rows_with(monkeypatch)
     assert begin["us by events"] == pytest.approx(5)
     assert begin["us by ncu"] == pytest.approx(2)
-    assert begin["must MB"] == pytest.approx(0.001)
+    assert begin["required MB"] == pytest.approx(0.001)
     assert begin["DRAM MB"] == pytest.approx(0.0015)
-    assert begin["must, % of memory"] == pytest.approx(100 * 1000 / 2e-6 / 1e12)
+    assert begin["required, % of memory"] == pytest.approx(100 * 1000 / 2e-6 / 1e12)
     assert begin["limiter"] == "registers, warps"
     assert persist["DRAM, % of memory"] == pytest.approx(90)
-    assert persist["must, % of memory"] == pytest.approx(40)
+    assert persist["required, % of memory"] == pytest.approx(40)
     assert (persist["L2 MB"], persist["% of L2"], persist["occupancy %"]) == ("", pytest.approx(70), pytest.approx(50))
     assert persist["limiter"] == "registers"
     assert persist["note"] == "ncu took 2 passes"
@@ -198,9 +198,9 @@ def test_launches_of_a_kernel_are_added_up(monkeypatch):
     )
     passes, cut = rows_with(monkeypatch, program=None)
     assert (passes["launches"], passes["us by events"]) == (2, pytest.approx(4))
-    assert passes["must MB"] == pytest.approx(3e-4)
-    assert passes["must, % of memory"] == pytest.approx(100 * 300 / 4e-6 / 1e12)
-    assert (cut["must MB"], cut["must, % of memory"]) == ("", "")
+    assert passes["required MB"] == pytest.approx(3e-4)
+    assert passes["required, % of memory"] == pytest.approx(100 * 300 / 4e-6 / 1e12)
+    assert (cut["required MB"], cut["required, % of memory"]) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_launches_of_a_kernel_are_added_up(monkeypatch):
 def test_without_counters_times_are_given_and_the_reason(monkeypatch, how, note):
     begin, persist, _ = rows_with(monkeypatch, **how)
     assert begin["note"] == persist["note"] == note
-    assert persist["must, % of memory"] == pytest.approx(100 * 4e6 / 12e-6 / 1e12)
+    assert persist["required, % of memory"] == pytest.approx(100 * 4e6 / 12e-6 / 1e12)
     assert persist["DRAM MB"] == persist["us by ncu"] == ""
 
 

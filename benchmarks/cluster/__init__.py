@@ -1,14 +1,14 @@
-"""Frames on several GPUs of one host, beside cugraph.dask: ``python -m benchmarks cluster``.
+"""Comparison with cugraph.dask on the GPUs of one host.
 
 Both take one `dask_cudf` frame of int32 ids, persisted on the workers of one `LocalCUDACluster(protocol="tcp")`, and
-give one: warm and in turn, garbage collected in between. cuGraph's `MultiGraph` counts every row, as ours does by
-default. cuGraph is asked with ``tol=1e-6``, ours with a tol that is halved until its error is no larger, both in
-float32; errors are distances in L1 to a ranking on one GPU in float64, proved to 1e-10. An iteration is the difference
-of two runs, of more and fewer: cuGraph's of 5 and 35, since of 105 it takes fewer, as its ranks stand still in float32;
-ours to ``tol=1e-2`` and to the default, by the time that workers take for their iterations. Of communication, a
-worker's waiting for others is a part.
+return one. Calls alternate, after a warm-up, with garbage collection in between. cuGraph's `MultiGraph` counts every
+row, as prplugin does by default. cuGraph runs with ``tol=1e-6``; prplugin's `tol` is halved until its error is no
+larger than cuGraph's; both use float32. Errors are L1 distances to a ranking on one GPU in float64, proved to 1e-10.
+The time per iteration is the difference of two runs: cuGraph's of 5 and 35 iterations, since its float32 iterates stop
+changing before 105; prplugin's with ``tol=1e-2`` and the default, by the time that workers spend iterating. "ratio" is
+cuGraph's time divided by prplugin's. Communication includes a worker's wait for the others.
 
-Where there is no GPU it is frames of pandas on the processes of one `LocalCluster`, and nothing beside us.
+Without a GPU the frames are pandas partitions on the processes of one `LocalCluster`, without a comparison.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["KEYS", "PACKAGES", "TABLES", "end", "figure", "parts", "summary"]
 
-FRAME_TO_RANKS, STEP = "Frame to ranks", "An iteration"
+FRAME_TO_RANKS, STEP = "Frame to ranks", "Time per iteration"
 
 TABLES = {
     FRAME_TO_RANKS: (
-        "graph", "workers", "edges", "cuGraph s", "ours s", "ratio", "method", "iterations", "tol", "cuGraph error",
-        "our error", "our bound", "note",
+        "graph", "workers", "edges", "cuGraph s", "prplugin s", "ratio", "method", "iterations", "tol", "cuGraph error",
+        "prplugin error", "error bound", "note",
     ),
-    STEP: ("graph", "workers", "cuGraph ms", "ours ms", "ratio", "communication", "MB sent", "note"),
+    STEP: ("graph", "workers", "cuGraph ms", "prplugin ms", "ratio", "communication", "MB sent", "note"),
 }  # fmt: skip
 
 KEYS = ("table", "graph", "workers")
@@ -117,7 +117,7 @@ def _frame_to_ranks(
     runs = SLOW_RUNS if first.median > SLOW else RUNS
     *theirs, own = alternately(*sides, runs=runs, warm=True, before=workers.tidy)
     row = _frame_to_ranks_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
-    yield {**row, "our error": error, "cuGraph error": "" if their_error is None else their_error}
+    yield {**row, "prplugin error": error, "cuGraph error": "" if their_error is None else their_error}
 
 
 def _frame_to_ranks_row(
@@ -132,7 +132,7 @@ def _frame_to_ranks_row(
             "method": ranking.method,
             "iterations": ranking.iterations,
             "tol": tol,
-            "our bound": ranking.error_bound,
+            "error bound": ranking.error_bound,
             "stages": dict(ranking.stages),
         },
     )
@@ -176,10 +176,10 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
 
 
 def _times(unit: str, scale: float, theirs: list[list[float]], own: list[float]) -> dict[str, Any]:
-    found: dict[str, Any] = {f"ours {unit}": scale * statistics.median(own), "samples": {"ours": own}}
+    found: dict[str, Any] = {f"prplugin {unit}": scale * statistics.median(own), "samples": {"prplugin": own}}
     for samples in theirs:
         median = scale * statistics.median(samples)
-        found |= {f"cuGraph {unit}": median, "ratio": median / found[f"ours {unit}"]}
+        found |= {f"cuGraph {unit}": median, "ratio": median / found[f"prplugin {unit}"]}
         found["samples"]["cuGraph"] = samples
     return found
 
@@ -198,14 +198,14 @@ def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]])
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
     """Say how much faster more workers are, and what the model of docs/scaling.md makes of it."""
-    steps = [row for row in results if row["table"] == STEP and row["ours ms"] != ""]
+    steps = [row for row in results if row["table"] == STEP and row["prplugin ms"] != ""]
     seconds = {
-        (row["graph"], row["workers"]): row["ours s"]
+        (row["graph"], row["workers"]): row["prplugin s"]
         for row in results
-        if row["table"] == FRAME_TO_RANKS and row["ours s"] != ""
+        if row["table"] == FRAME_TO_RANKS and row["prplugin s"] != ""
     }
     words = (
-        "Strong scaling: how many times as fast as one worker, frame to ranks and an iteration. Predicted is one "
-        "worker's iteration, divided among them, and what is sent at the rate that the largest graph was sent at."
+        "Strong scaling: speed-up over one worker. The predicted time is one worker's time per iteration divided by "
+        "the number of workers, plus the time to send the data at the rate measured on the largest graph."
     )
     return words, _model.beside(steps, seconds)

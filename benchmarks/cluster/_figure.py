@@ -11,18 +11,18 @@ __all__ = ["figure"]
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw seconds from frame to ranks, milliseconds an iteration, and the share of communication."""
+    """Draw seconds from frame to ranks, milliseconds per iteration, and the share of communication."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(12, 4), layout="constrained")
     panels = (
         ("Frame to ranks", "s", "seconds from frame to ranks"),
-        ("An iteration", "ms", "milliseconds an iteration"),
-        ("An iteration", None, "share of communication in an iteration"),
+        ("Time per iteration", "ms", "milliseconds per iteration"),
+        ("Time per iteration", None, "share of communication per iteration"),
     )
     for panel, (table, unit, label) in zip(drawing.subplots(1, len(panels)), panels, strict=True):
-        columns = [("ours", f"ours {unit}", "-o"), ("cuGraph", f"cuGraph {unit}", "--s")] if unit else []
-        for side, column, style in columns or [("ours", "communication", "-o")]:
+        columns = [("prplugin", f"prplugin {unit}", "-o"), ("cuGraph", f"cuGraph {unit}", "--s")] if unit else []
+        for side, column, style in columns or [("prplugin", "communication", "-o")]:
             rows = [row for row in results if row["table"] == table and row[column] != ""]
             for place, graph in enumerate(sorted({row["graph"] for row in rows})):
                 points = sorted((row["workers"], row[column]) for row in rows if row["graph"] == graph)

@@ -30,7 +30,7 @@ def beside(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) -
     seconds : dict
         Seconds from frame to ranks, by graph and workers.
     """
-    alone = {row["graph"]: row["ours ms"] for row in steps if row["workers"] == 1}
+    alone = {row["graph"]: row["prplugin ms"] for row in steps if row["workers"] == 1}
     found = []
     for row in sorted(steps, key=lambda row: (row["graph"], row["workers"])):
         graph, workers = row["graph"], row["workers"]
@@ -44,8 +44,8 @@ def beside(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) -
                 "graph": graph,
                 "workers": workers,
                 "frame to ranks": one / several if one and several else "",
-                "an iteration": alone[graph] / row["ours ms"],
-                "ms an iteration": row["ours ms"],
+                "speed-up per iteration": alone[graph] / row["prplugin ms"],
+                "ms per iteration": row["prplugin ms"],
                 "predicted ms": predicted_ms(alone[graph], workers, sent, rate) if rate else "",
                 "communication": row["communication"],
                 "MB sent": row["MB sent"],
@@ -58,5 +58,5 @@ def beside(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) -
 def _rate(steps: list[dict[str, Any]]) -> float:
     """Give the bytes a second that the largest graph was sent at, by the worker that sent most."""
     largest = max(steps, key=lambda row: row["vertices"])
-    seconds = largest["communication"] * largest["ours ms"] / 1e3
+    seconds = largest["communication"] * largest["prplugin ms"] / 1e3
     return float(largest["MB sent"] * 1e6 / seconds) if seconds > 0 else 0.0

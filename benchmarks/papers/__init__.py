@@ -1,4 +1,4 @@
-"""The experiments of five papers, each with the paper's own figures beside today's: ``python -m benchmarks kim`` etc.
+"""The experiments of five papers, with the papers' figures and today's: ``python -m benchmarks kim`` etc.
 
 One module a paper: what it prints, with the page, table or figure; its graphs and sweeps; what it claims, and what is
 found here. "One CPU version" is our method `numba` with one thread, whatever the paper's was. Dangling rank is spread,

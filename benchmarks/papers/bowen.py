@@ -1,13 +1,14 @@
-"""Bowen 2022, heterogeneous segments on Kronecker graphs: ``python -m benchmarks bowen``.
+"""Bowen 2022: heterogeneous segments on Kronecker graphs.
 
-J. Bowen, "A Heterogeneous CPU/GPU Implementation of PageRank", UC Santa Cruz 2022, on an i7-9700K of eight cores and a
-Quadro RTX 4000. Full runs end when no vertex moves by more than 5e-8 (`stop="vertex"`), from a plan that is there;
-GTEPS are edges times iterations, in thousands of millions a second. The paper updates scores in place and says "around
-20 iterations". All ranks must be within 5e-4 of one CPU version's, the paper's own test. cuGraph stops by its own rule:
-of it an iteration is timed.
+J. Bowen, "A Heterogeneous CPU/GPU Implementation of PageRank", UC Santa Cruz 2022, on an i7-9700K with eight cores
+and a Quadro RTX 4000. Full runs end when no vertex moves by more than 5e-8 (`stop="vertex"`), on a prepared graph.
+GTEPS are 10^9 edges times iterations per second. The paper updates scores in place and reports "around 20
+iterations". All ranks must be within 5e-4 of those of one CPU thread, the paper's own test. cuGraph has another
+stopping rule, so single iterations are timed.
 
-The paper's listing writes the neighbour's score; the vertex's is meant. It sorts vertices by out-degree; what a pull
-costs is the in-degree, by which segments are sorted here. What its bars of GTEPS show is not in its text.
+The paper's listing writes the neighbour's score where the vertex's own is meant. It sorts vertices by out-degree; the
+cost of a sum over in-edges depends on the in-degree, by which segments are sorted here. The values of its bars of
+GTEPS are not in its text.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ TABLES = {
         "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "x one CPU version",
         "the paper's x", "farthest", "CPU segments", "note",
     ),
-    SWEEP: ("graph", "segments", "ms an iteration", "GTEPS", "kernels", "note"),
+    SWEEP: ("graph", "segments", "ms per iteration", "GTEPS", "kernels", "note"),
 }  # fmt: skip
 
 KEYS = ("graph", "what", "segments")
@@ -83,8 +84,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     BLOCK: ("block", {"threads": BLOCK_THREADS}),
     HETERO: ("segmented", {"segments": BEST}),
     HETERO_CPU: ("segmented", {"segments": BEST, "cpu": True}),
-    "ours: persistent": ("persistent", {}),
-    "ours: propagation-blocking": ("propagation-blocking", {}),
+    "prplugin: persistent": ("persistent", {}),
+    "prplugin: propagation-blocking": ("propagation-blocking", {}),
 }
 
 PEERS = sides.SCIPY, *cpu_peers.SIDES, sides.CUSPARSE, sides.CUGRAPH
@@ -149,7 +150,7 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
             yield found
     for found in sides.beside(adjacency, PEERS):
         gteps = adjacency.m / found["ms"] / 1e6 if "ms" in found else ""
-        note = ", ".join(filter(None, ["an iteration", found["note"]])) if gteps else found["note"]
+        note = ", ".join(filter(None, ["one iteration", found["note"]])) if gteps else found["note"]
         yield row(FULL, TABLES[FULL], about | found | {"GTEPS": gteps, "note": note})
 
 
@@ -192,7 +193,7 @@ def _each_count(graph: Named, known: Row) -> Iterator[Row]:
         seconds = statistics.median(samples)
         yield known | {
             "segments": len(schedule.segments),
-            "ms an iteration": seconds * 1e3,
+            "ms per iteration": seconds * 1e3,
             "GTEPS": adjacency.m / seconds / 1e9,
             "kernels": _kernels(schedule),
             "schedule": str(schedule),
@@ -238,7 +239,7 @@ def _of_the_paper(results: list[Row], table: str) -> list[Row]:
 
 def _by_segments(results: list[Row]) -> dict[int, float]:
     return {
-        line["segments"]: line["ms an iteration"] for line in _of_the_paper(results, SWEEP) if line["segments"] != ""
+        line["segments"]: line["ms per iteration"] for line in _of_the_paper(results, SWEEP) if line["segments"] != ""
     }
 
 
@@ -260,14 +261,13 @@ def _without_the_cpu(results: list[Row]) -> bool:
 
 
 def _best_count(results: list[Row]) -> str:
-    timed = [line for line in _of_the_paper(results, SWEEP) if line["ms an iteration"] != ""]
-    best = min(timed, key=lambda line: line["ms an iteration"])
+    timed = [line for line in _of_the_paper(results, SWEEP) if line["ms per iteration"] != ""]
+    best = min(timed, key=lambda line: line["ms per iteration"])
     ms, most = _by_segments(results), max(line["segments"] for line in timed)
-    words = f"The best are {best['segments']}: {best['ms an iteration']:.3g} ms, {best['kernels']}."
+    words = f"The best are {best['segments']}: {best['ms per iteration']:.3g} ms, {best['kernels']}."
     if most > BEST:
-        words += (
-            f" From {BEST} to {most} each one more adds {1e3 * (ms[most] - ms[BEST]) / (most - BEST):.2g} microseconds."
-        )
+        slope = 1e3 * (ms[most] - ms[BEST]) / (most - BEST)
+        words += f" From {BEST} to {most} segments, each additional one adds {slope:.2g} microseconds."
     return words
 
 
@@ -282,27 +282,27 @@ def _schedule_of(what: str, results: list[Row]) -> str:
     return f"Its schedule: {line['note']}."
 
 
-CHOSEN = "the CPU takes a segment only where the schedule's measurement says that it helps"
+CHOSEN = "the CPU takes a segment only where it was measured to help"
 COPIED = "contributions come down and sums go up in every iteration."
 
 WHY = {
     ONE_TO_ONE: (
-        "thousands of rows are read at once, though all wait for the longest.",
+        "thousands of rows are read concurrently, although all wait for the longest.",
         "a thread goes through a hub's edges one after the other, and all wait for it.",
         _rows,
     ),
     WARP: (
-        "32 lanes share a row: hubs no longer decide, and indices are read side by side.",
+        "32 lanes share a row, so that hubs do not dominate and index reads are coalesced.",
         "even 32 lanes go through a hub's edges for longer than the CPU takes for all.",
         _rows,
     ),
     BLOCK: (
-        "a block gets through any hub; but most rows have fewer edges than it has threads, which idle.",
+        "a block handles hubs well, but most rows have fewer edges than a block has threads.",
         "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
         _rows,
     ),
     HETERO: (
-        "hubs get blocks and short rows lanes or threads.",
+        "hubs are summed by blocks, and short rows by lanes or threads.",
         "launches cost more than what each segment's own kernel saves.",
         partial(_schedule_of, HETERO),
     ),
@@ -313,7 +313,7 @@ WHY = {
 CLAIMS = (
     *(
         Claim(
-            what=f"{what}, beside one CPU version",
+            what=f"{what}, compared with one CPU version",
             paper=factor,
             where="Sections 1 and 3",
             found=partial(_times_one, what),
@@ -324,57 +324,57 @@ CLAIMS = (
         for what, factor in PAPER.items()
     ),
     Claim(
-        what="heterogeneous beside Warp Sum",
+        what="heterogeneous compared with Warp Sum",
         paper=42 / 27,
         where="Section 1, 42 to 27",
         found=partial(_over, HETERO, WARP),
-        ahead="rows of like degree are a segment's, and each segment has its fastest kernel.",
+        ahead="a segment holds rows of similar degree, and each segment uses its fastest kernel.",
         behind="a warp a row is about as good for most segments, and many small launches fill the GPU less well than "
         "a large one.",
-        level="what each segment's own kernel saves, its launch costs.",
+        level="the gain of separate kernels equals their launch overhead.",
         figures=partial(_schedule_of, HETERO),
     ),
     Claim(
-        what="heterogeneous without the CPU beside with it",
+        what="heterogeneous without the CPU, relative to with the CPU",
         paper=42 / 32,
         where="Section 1, 42 to 32",
         found=partial(_over, HETERO, HETERO_CPU),
         ahead=COPIED,
         behind="the CPU takes segments while the GPU is busy with the others.",
-        level=f"{CHOSEN}: if it takes none, the two are the same, and differ by noise.",
+        level=f"{CHOSEN}: if it takes none, the two versions are the same and differ by noise.",
         figures=partial(_schedule_of, HETERO_CPU),
         same=_without_the_cpu,
     ),
     Claim(
-        what=f"{BEST} segments beside any other number",
+        what=f"{BEST} segments compared with any other number",
         paper=None,
-        where="Section 4; by how much is in bars alone",
+        where="Section 4; shown only as bars",
         found=_beside_the_others,
-        ahead="fewer have kernels less fit, and more cost more launches.",
-        behind="that a kernel ends and the next begins costs more than what a finer choice of kernels saves.",
-        level="around the best number it matters little how many there are.",
+        ahead="fewer segments have less suitable kernels, and more segments cost more launches.",
+        behind="the launch overhead of more kernels exceeds the gain of a finer choice.",
+        level="near the best number, the number of segments matters little.",
         figures=_best_count,
     ),
     Claim(
-        what=f"{BEST} segments beside one",
+        what=f"{BEST} segments compared with one",
         paper=None,
-        where="Section 4; by how much is in bars alone",
+        where="Section 4; shown only as bars",
         found=_of_segments,
         ahead="one segment has one kernel for all rows.",
-        behind="each segment is a launch, and costs more than its own kernel saves.",
-        level="what each segment's own kernel saves, its launch costs.",
+        behind="the launch of each segment costs more than its own kernel saves.",
+        level="the gain of separate kernels equals their launch overhead.",
         figures=_best_count,
     ),
 )
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found, and its schedule beside that of the best number of segments."""
+    """Compare the paper's claims and its schedule with what was found."""
     words, rows = verdicts(CLAIMS, results)
-    swept = [line for line in results if line["table"] == SWEEP and line["ms an iteration"] != ""]
+    swept = [line for line in results if line["table"] == SWEEP and line["ms per iteration"] != ""]
     schedules = {"The paper's example of a schedule (Section 2.2, scale 20, eight segments)": SCHEDULE}
     if swept:
-        best = min(swept, key=lambda line: line["ms an iteration"])
+        best = min(swept, key=lambda line: line["ms per iteration"])
         schedules[f"The schedule of the best here, {best['segments']} segments on {best['graph']}"] = best["schedule"]
     for title, schedule in schedules.items():
         words += f"\n\n{title}:\n\n```\n{schedule}\n```"
@@ -399,7 +399,7 @@ def _gteps(results: list[Row]) -> Figure:
     for line in results:
         if line["table"] == FULL and line["GTEPS"] != "":
             groups.setdefault(line["graph"], []).append((line["what"], line["GTEPS"]))
-    return sideways(groups, "GTEPS, 1e9 edges times iterations a second", "Bowen 2022: full runs")
+    return sideways(groups, "GTEPS, 1e9 edges times iterations per second", "Bowen 2022: full runs")
 
 
 def _sweep(swept: list[Row]) -> Figure:

@@ -1,7 +1,7 @@
 """Today's libraries on the CPU, an iteration at a time: a ranking of theirs, by the passes that it takes.
 
 igraph and NetworkX do not say how many that are: `python -m benchmarks peers` has their rankings, and those of the
-others, beside ours at the same error.
+others, compared with ours at the same error.
 """
 
 from __future__ import annotations

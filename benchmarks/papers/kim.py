@@ -1,14 +1,15 @@
-"""Kim 2013, node-centric and edge-centric, ten iterations with their transfers: ``python -m benchmarks kim``.
+"""Kim 2013: node-centric and edge-centric, with transfers.
 
 M.-S. Kim, "Towards Exploiting GPUs for Fast PageRank Computation of Large-Scale Networks", on an i7 3940XM (four cores,
-eight threads) and a K5000M. A run goes from host memory to ranks in host memory: for `node` the in-edges by target and
-the out-degrees are sent (ptrArray, adjListArray), for `edge` the edges and the out-degrees (edgeArray, outDegree). Our
-auto and cuSPARSE are sent what `node` is, cuGraph what `edge` is, and it makes its graph of that. "Transfers" are the
-ways there and back, "iterations" the plan and ten iterations. The error is the distance in L1 to one CPU version.
+eight threads) and a K5000M. A run of ten iterations goes from host memory to ranks in host memory. `node` transfers the
+in-edges by target and the out-degrees (ptrArray, adjListArray), `edge` the edges and the out-degrees (edgeArray,
+outDegree). prplugin's auto and cuSPARSE transfer the same as `node`, cuGraph the same as `edge` and builds its graph
+from that. "transfers" includes both directions, "iterations" the preparation and ten iterations. The error is the L1
+distance to a run on one CPU thread.
 
-The paper takes the out-degree from the in-adjacency's own offsets, which is right for undirected graphs alone: here it
-is the out-degree. The paper drops dangling rank: here it is spread, and its time counts. Times are in bars alone in the
-paper (Figures 4 to 6), so only the ratios of its text can stand beside ours.
+The paper computes the out-degree from the offsets of the in-edges, which is correct only for undirected graphs; here it
+is the out-degree. The paper drops the dangling mass; here it is redistributed, and its time is included. The paper
+shows times only as bars (Figures 4 to 6), so only the ratios in its text can be compared.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ TABLES = {
         "graph", "vertices", "edges", "what", "transfers ms", "iterations ms", "in all ms", "x one CPU thread",
         "x all CPU threads", "error", "note",
     ),
-    SWEEP: ("graph", "method", "blocks", "threads", "ms an iteration", "note"),
+    SWEEP: ("graph", "method", "blocks", "threads", "ms per iteration", "note"),
 }  # fmt: skip
 
 KEYS = ("graph", "what", "method", "blocks", "threads")
@@ -278,7 +279,7 @@ def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
     synchronize("device")
     done = time.perf_counter()
     found["pagerank"].to_numpy()
-    note = "its graph made, too; vertices without edges are not in it"
+    note = "includes building its graph; vertices without edges are not in it"
     return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
 
 
@@ -312,7 +313,7 @@ def _each_launch(graph: Named, known: Row) -> Iterator[Row]:
                 samples = sides.iteration(step, adjacency.n)
                 yield known | {
                     "method": name, "blocks": blocks, "threads": threads,
-                    "ms an iteration": statistics.median(samples) * 1e3, "samples": samples,
+                    "ms per iteration": statistics.median(samples) * 1e3, "samples": samples,
                 }  # fmt: skip
 
 
@@ -353,7 +354,7 @@ def _spread(slow: str, fast: str, graphs: Callable[[str], bool], gpu: str) -> Ca
             if line["table"] == TEN and line["what"] == gpu and line["graph"] in ratios
         ]
         return (
-            f"From graph to graph the ratio goes from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
+            f"Over the graphs the ratio ranges from {ratios[least]:.2g} ({least}) to {ratios[most]:.2g} ({most}); "
             f"transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time."
         )
 
@@ -378,47 +379,47 @@ def _is_real(graph: str) -> bool:
 
 CLAIMS = (
     Claim(
-        what="node-centric beside the CPU on all threads, small random graphs, at best",
+        what="node-centric compared with the CPU on all threads, small random graphs, at best",
         paper=1.96,
         where="Section 5.2, on Figure 4",
         found=_at_best(ALL, NODE, _is_small),
         figures=_spread(ALL, NODE, _is_of_the_papers_size, NODE),
-        ahead="the GPU's memory moves an edge in a fraction of the CPU's time; the ways there and back are left.",
-        behind="the ways there and back take longer than all that the CPU does.",
+        ahead="the GPU reads an edge in a fraction of the CPU's time, so that transfers dominate.",
+        behind="transfers take longer than the CPU's work.",
     ),
     Claim(
-        what="node-centric beside edge-centric, small random graphs, at best",
+        what="node-centric compared with edge-centric, small random graphs, at best",
         paper=2.82,
         where="Section 5.2, on Figure 4",
         found=_at_best(EDGE, NODE, _is_small),
         figures=_spread(EDGE, NODE, _is_of_the_papers_size, EDGE),
-        ahead="an edge costs edge-centric an atomic addition and 8 bytes of the bus, node-centric 4 bytes.",
-        behind="the ways there and back are as long for either, and atomic additions are native.",
+        ahead="edge-centric needs an atomic addition and 8 transferred bytes per edge, node-centric 4 bytes.",
+        behind="transfers take equally long, and atomic additions are native.",
     ),
     Claim(
-        what="the CPU on all threads beside edge-centric, random graphs, at best",
+        what="the CPU on all threads compared with edge-centric, random graphs, at best",
         paper=None,
-        where="Section 5.2; by how much is in bars alone",
+        where="Section 5.2; shown only as bars",
         found=_at_best(EDGE, ALL, _is_of_the_papers_size),
         figures=_spread(EDGE, ALL, _is_of_the_papers_size, EDGE),
-        ahead="additions to memory and the ways there and back take longer than all that the CPU does.",
-        behind="atomic additions of doubles are native since compute capability 6.0, and done in the cache: "
-        "the paper's GPU had to compare and swap.",
+        ahead="additions to memory and transfers take longer than the CPU's work.",
+        behind="atomic additions of doubles are native since compute capability 6.0 and done in the cache; the paper's "
+        "GPU used compare-and-swap.",
     ),
     Claim(
-        what="edge-centric beside the CPU on all threads, real graphs (or smaller ones of their kinds), at best",
+        what="edge-centric compared with the CPU on all threads, real graphs (or smaller ones of their kinds), at best",
         paper=None,
-        where="Section 5.3; by how much is in bars alone",
+        where="Section 5.3; shown only as bars",
         found=_at_best(ALL, EDGE, _is_real),
         figures=_spread(ALL, EDGE, _is_real, EDGE),
         ahead="as on random graphs.",
-        behind="the graph is so small that launches and transfers take longer than all that the CPU does.",
+        behind="the graph is so small that launches and transfers take longer than the CPU's work.",
     ),
 )
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found."""
+    """Compare the paper's claims with what was found."""
     return verdicts(CLAIMS, results)
 
 
@@ -430,11 +431,11 @@ def figures(results: list[Row]) -> dict[str, Figure]:
     drawn = {}
     if _times(results):
         drawn["bars"] = _bars(results)
-    swept = [line for line in results if line["table"] == SWEEP and line["ms an iteration"] != ""]
+    swept = [line for line in results if line["table"] == SWEEP and line["ms per iteration"] != ""]
     if swept:
         panels = {name: [line for line in swept if line["method"] == name] for name in (NODE, EDGE)}
         drawn["sweep"] = heat(
-            panels, "threads", "blocks", "ms an iteration", f"{swept[0]['graph']}: ms an iteration",
+            panels, "threads", "blocks", "ms per iteration", f"{swept[0]['graph']}: ms per iteration",
             marked=(THREADS, BLOCKS),
         )  # fmt: skip
     return drawn

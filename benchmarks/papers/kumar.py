@@ -1,10 +1,11 @@
-"""Kumar, Sondhi and Mittal 2012, the work shared by GPU and CPU: ``python -m benchmarks kumar``.
+"""Kumar, Sondhi and Mittal 2012: work shared by GPU and CPU.
 
-"Parallelization of PageRank on Multicore Processors", on a GTX 280, a Cell BE and Xeons of two cores. The GPU sums the
-first N in-edges of every vertex, at the same time the CPU the others (`cpu-split`); the Cell's way, ranks copied into
-edge order and streamed through a small store, is `expanded` and `streamed`; a thread an edge, which wanted atomic
-additions of floats, is `edge`. The paper says neither which N it took nor how many iterations, and has its times in
-bars alone (Figures 6 to 8): here an iteration is timed. Its ranks sum to n, `scale="n"`: the same iteration.
+"Parallelization of PageRank on Multicore Processors", on a GTX 280, a Cell BE and Xeons with two cores. The GPU sums
+the first N in-edges of every vertex while the CPU sums the others (`cpu-split`). The Cell version copies ranks into
+edge order and streams them through a small local store (`expanded`, `streamed`). One thread per edge, which needed
+atomic additions of floats, is `edge`. The paper states neither its N nor its number of iterations, and shows times
+only as bars (Figures 6 to 8); here single iterations are timed. Its ranks sum to n, `scale="n"`, with the same
+iteration.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
 TABLES = {
     ITERATION: ("graph", "vertices", "edges", "what", "ms", "x one CPU thread", "note"),
     SPLIT: (
-        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms an iteration", "note",
+        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms per iteration", "note",
     ),
 }  # fmt: skip
 
@@ -47,7 +48,7 @@ GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("
 
 SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
-SPLIT_SIDE, CELL_SIDE = "GPU and CPU: cpu-split, N by itself", "the Cell's edge order: expanded"
+SPLIT_SIDE, CELL_SIDE = "GPU and CPU: cpu-split, N by auto", "the Cell's edge order: expanded"
 
 SIDES = (
     sides.ONE,
@@ -55,8 +56,8 @@ SIDES = (
     sides.SCIPY,
     *cpu_peers.SIDES,
     sides.method(SPLIT_SIDE, "cpu-split"),
-    sides.method("GPU, a thread a vertex: node", "node"),
-    sides.method("GPU, a thread an edge: edge", "edge"),
+    sides.method("GPU, one thread per vertex: node", "node"),
+    sides.method("GPU, one thread per edge: edge", "edge"),
     sides.method(CELL_SIDE, "expanded"),
     sides.streamed("the Cell's small store: streamed"),
     sides.OURS,
@@ -131,7 +132,7 @@ def _by_itself(adjacency: Adjacency) -> int | str | None:
 
 def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
     samples = sides.iteration(sides.prepared("cpu-split", adjacency, split=n), adjacency.n)
-    yield line | {"ms an iteration": statistics.median(samples) * 1e3, "samples": samples}
+    yield line | {"ms per iteration": statistics.median(samples) * 1e3, "samples": samples}
 
 
 # --- what the paper says ------------------------------------------------------------------------------------------
@@ -162,7 +163,7 @@ def _gains(results: list[Row]) -> Iterator[tuple[str, float, float]]:
     """Give, by graph, what the best N gains over everything on the GPU, and the ms of an iteration with it."""
     for graph in dict.fromkeys(line["graph"] for line in results if line["table"] == SPLIT):
         of_it = [line for line in results if line["graph"] == graph and line["table"] == SPLIT]
-        timed = {line["N"]: line["ms an iteration"] for line in of_it if line["ms an iteration"] != ""}
+        timed = {line["N"]: line["ms per iteration"] for line in of_it if line["ms per iteration"] != ""}
         if any(name in graph for name, _, _ in GRAPHS) and "all" in timed and len(timed) > 1:
             best = min(ms for n, ms in timed.items() if n != "all")
             yield graph, timed["all"] / best, best
@@ -174,7 +175,7 @@ def _beside_auto(results: list[Row]) -> str:
     ms = _ms(results, graph, sides.OURS.label)
     if ms is None:
         return ""
-    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without."
+    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without it."
 
 
 def _of_eu(results: list[Row], *sides_shown: str) -> str:
@@ -184,40 +185,40 @@ def _of_eu(results: list[Row], *sides_shown: str) -> str:
 
 CLAIMS = (
     Claim(
-        what="GPU and CPU together beside one CPU, eu-2005",
+        what="GPU and CPU together compared with one CPU, eu-2005",
         paper=2.8,
         where="abstract and Section 5, on Figure 7 (one Xeon of two cores at 3.0 GHz)",
         found=lambda results: _ratio(results, "eu-2005", sides.ONE.label, SPLIT_SIDE),
-        ahead="the GPU's memory moves an edge in a small fraction of the CPU's time.",
+        ahead="the GPU reads an edge in a small fraction of the CPU's time.",
         behind="contributions come down and sums go up in every iteration.",
         figures=lambda results: _of_eu(results, sides.ONE.label, SPLIT_SIDE, sides.OURS.label),
     ),
     Claim(
-        what="CUDA beside the Cell BE, eu-2005 (here their two ways on one GPU: cpu-split beside expanded)",
+        what="CUDA compared with the Cell BE, eu-2005 (here both algorithms on one GPU: cpu-split and expanded)",
         paper=2.6,
         where="Section 5, on Figure 8",
         found=lambda results: _ratio(results, "eu-2005", CELL_SIDE, SPLIT_SIDE),
         ahead="copying ranks into edge order costs more than the wait for the longest rows.",
-        behind="on one and the same memory the Cell's order is the better one: each share of edges is equal, and no "
-        "thread waits for a long row.",
+        behind="on the same hardware the Cell's edge order is faster: pieces of edges are equal, and no thread waits "
+        "for a long row.",
         figures=lambda results: _of_eu(results, CELL_SIDE, SPLIT_SIDE),
     ),
     Claim(
-        what="the CPU's help beside everything on the GPU, at the best N with help",
+        what="the CPU's help compared with everything on the GPU, at the best N with help",
         paper=None,
         where="Section 4.2, design 2: the reason for N",
         found=_shared,
-        ahead="a row is one thread's, so that an iteration waits for the longest rows, whose tails the CPU takes; "
-        "kernels that share all rows evenly need no help.",
-        behind="what comes down and goes up costs more than the longest rows do.",
-        level="the longest rows cost about what comes down and goes up.",
+        ahead="with one thread per row an iteration waits for the longest rows, whose tails the CPU sums; kernels that "
+        "balance all rows need no help.",
+        behind="transfers cost more than the longest rows.",
+        level="the longest rows cost about as much as the transfers.",
         figures=_beside_auto,
     ),
 )
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found."""
+    """Compare the paper's claims with what was found."""
     return verdicts(CLAIMS, results)
 
 
@@ -232,7 +233,7 @@ def figures(results: list[Row]) -> dict[str, Figure]:
         if line["table"] == ITERATION and line["ms"] != "":
             groups.setdefault(line["graph"], []).append((line["what"], line["ms"]))
     if groups:
-        drawn["sides"] = sideways(groups, "ms an iteration", "Kumar and others 2012: an iteration")
+        drawn["sides"] = sideways(groups, "ms per iteration", "Kumar and others 2012: an iteration")
     if any(line["table"] == SPLIT for line in results):
         drawn["split"] = _sweep([line for line in results if line["table"] == SPLIT])
     return drawn
@@ -254,19 +255,17 @@ def _sweep(results: list[Row]) -> Figure:
             color=f"C{nth}",
             label=graph,
         )
-        with_times = [line for line in of_it if line["ms an iteration"] != ""]
+        with_times = [line for line in of_it if line["ms per iteration"] != ""]
         places = [order.index(line["N"]) for line in with_times]
-        timed.plot(places, [line["ms an iteration"] for line in with_times], "o-", color=f"C{nth}")
+        timed.plot(places, [line["ms per iteration"] for line in with_times], "o-", color=f"C{nth}")
         for place, line in zip(places, with_times, strict=True):
             if line["choice"]:
-                timed.plot(place, line["ms an iteration"], "*", markersize=16, color=f"C{nth}")
-    left.set(
-        ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: the choice by itself)"
-    )
+                timed.plot(place, line["ms per iteration"], "*", markersize=16, color=f"C{nth}")
+    left.set(ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: chosen by auto)")
     left.legend(fontsize="small")
-    timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms an iteration", yscale="log")
+    timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms per iteration", yscale="log")
     timed.set_xticks(range(len(order)), [str(n) for n in order], rotation=60, fontsize="small")
-    if not any(line["ms an iteration"] != "" for line in results):
+    if not any(line["ms per iteration"] != "" for line in results):
         timed.text(0.5, 0.5, "no GPU here", ha="center", transform=timed.transAxes)
     plain(timed.yaxis)
     return drawing

@@ -18,7 +18,7 @@ THREADS, TILE = 256, 1024
 
 
 def bytes_needed(adjacency: Adjacency) -> int:
-    """Count the bytes beside the matrix: a scanned term an edge, and where rows begin."""
+    """Count the bytes compared with the matrix: a scanned term an edge, and where rows begin."""
     return 9 * adjacency.m
 
 

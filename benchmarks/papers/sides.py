@@ -1,4 +1,4 @@
-"""What is timed beside what, an iteration at a time: one CPU version, our methods, and the libraries of today."""
+"""What is timed, one iteration at a time: one CPU thread, the methods of prplugin, and other libraries."""
 
 from __future__ import annotations
 
@@ -209,6 +209,6 @@ def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
 ONE = method("one CPU version: numba, 1 thread", "numba", threads=1)
 ALL_THREADS = method("numba, all CPU threads", "numba")
 SCIPY = Side("SciPy by hand, 1 thread", partial(_by_hand, "host"))
-OURS = Side("ours on the GPU: auto", partial(_auto, "device"))
+OURS = Side("prplugin on the GPU: auto", partial(_auto, "device"))
 CUSPARSE = Side("cuSPARSE by hand (CuPy)", partial(_by_hand, "device"))
 CUGRAPH = Side("cuGraph", _cugraph)

@@ -1,15 +1,15 @@
-"""Swaroop 2021, the dense power method, and TweetRank: ``python -m benchmarks swaroop``.
+"""Swaroop 2021: the dense power method, and TweetRank.
 
-A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's rounds to 1e-6 differ from
-network to network, which it does not name; so here a round is timed, on web-like graphs of eight edges a vertex, and
-the rounds that they take stand beside it. Sequential is the paper's loop over the whole Google matrix in float32,
-compiled; the paper's was compiled without optimisation (`g++ sequential.cpp`). "The paper's kernel" has a thread a row,
-`dense` of ours a block a row; BLAS and cuBLAS multiply the same matrix, from NumPy and from CuPy. The paper's times are
-in microseconds ("17m 12s" is 1030231744).
+A. Swaroop, "Multithreading Google's PageRank with CUDA", IIT Madras 2021. The paper's number of rounds to 1e-6 varies
+between networks that it does not name. Here single rounds are timed on web-like graphs of eight edges per vertex, and
+the number of rounds to convergence is listed. "sequential" is the paper's loop over the whole Google matrix in float32,
+compiled; the paper's was compiled without optimization (`g++ sequential.cpp`). "The paper's kernel" uses one thread per
+row, prplugin's `dense` one block per row; BLAS and cuBLAS multiply the same matrix, through NumPy and CuPy. The paper's
+times are in microseconds ("17m 12s" is 1030231744).
 
-TweetRank ranks users by who retweets them, weighted by how often. The paper's network did not settle; its loop does not
-normalise, though its Algorithm 1 does. A folder given by --data may hold `retweets.parquet` or the like with columns
-src, dst and retweets; else the network is generated, with as many users.
+TweetRank ranks users by who retweets them, weighted by the number of retweets. The paper's iteration did not converge;
+its loop does not normalize, although its Algorithm 1 does. The folder given by --data may hold `retweets.parquet` or a
+similar file with the columns src, dst and retweets; otherwise a network with the same number of users is generated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a
 TABLES = {
     NODES: (
         "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
-        "dense ms", "one CPU version ms", "ours: auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
+        "dense ms", "one CPU version ms", "prplugin auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
         "CPU peer ms", "CPU peer", "x paper's kernel", "x dense", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
@@ -62,7 +62,7 @@ PAPER = {
     1000: (2972898, 104831, 28.35), 5000: (69266776, 816446, 84.83), 10000: (68519880, 755148, 90.73),
     16000: (26509166, 626986, 42.28),
 }  # fmt: skip
-"""Section 6.1: microseconds, sequential and with 32 threads a block, and the speed-up."""
+"""Section 6.1: microseconds, sequential and with 32 threads per block, and the speed-up."""
 
 PAPER_LARGEST = (18_469, 1030231744, 15588785)
 """Sections 6.1 and 7, the retweet network, which did not settle: its second run in parallel took 18294508."""
@@ -78,12 +78,12 @@ MOST_SEQUENTIAL = 20_000
 """A round of which takes half a second."""
 
 ROUNDS = (
-    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "ours: auto ms",
+    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "prplugin auto ms",
     "cuGraph ms", "CPU peer ms",
 )  # fmt: skip
 """Of all pairs by the first five, of the edges alone by the others."""
 
-NAMED = {"ours: auto ms": "auto", "CPU peer ms": "CPU peer"}
+NAMED = {"prplugin auto ms": "auto", "CPU peer ms": "CPU peer"}
 """The columns of what was taken."""
 
 EDGES_A_NODE = 8
@@ -157,7 +157,7 @@ def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], 
         "paper's kernel ms": lambda: _sampled(GpuRounds(there(), ALWAYS)),
         "cuBLAS ms": lambda: _sampled(BlasRounds(there())),
         "one CPU version ms": partial(sides.ONE.seconds, adjacency),
-        "ours: auto ms": partial(sides.OURS.seconds, adjacency),
+        "prplugin auto ms": partial(sides.OURS.seconds, adjacency),
         "cuGraph ms": partial(sides.CUGRAPH.seconds, adjacency),
         "CPU peer ms": partial(cpu_peers.FASTEST.seconds, adjacency),
     }
@@ -230,7 +230,7 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
             "error bound": ranking.error_bound,
             "first three": ", ".join(map(str, ranking.frame["vertex"].to_numpy().tolist())),
             "s": statistics.median(samples),
-            "note": "settled" if ranking.converged else "did not settle",
+            "note": "converged" if ranking.converged else "did not converge",
             "bounds": [bound for bound in bounds if bound < float("inf")],
             "samples": samples,
         }
@@ -272,55 +272,55 @@ def _blocks(results: list[Row]) -> str:
 
 CLAIMS = (
     Claim(
-        what="sequential beside parallel, 100 nodes",
+        what="sequential compared with parallel, 100 nodes",
         paper=593 / 405,
         where="Section 6.1: 0.68 the other way round",
         found=lambda results: None if not (times := _at(100, "x paper's kernel", results)) else 1 / times,
-        ahead="launches, and the change's way to the host, cost more than 10,000 products.",
-        behind="10,000 products cost the CPU more than launches, and the change's way to the host, cost the GPU.",
+        ahead="launches and the copy of the change to the host cost more than 10,000 products.",
+        behind="10,000 products cost the CPU more than launches and the copy to the host cost the GPU.",
         figures=partial(_rounds_of, 100),
     ),
     *(
         Claim(
-            what=f"parallel beside sequential, {nodes:,} nodes",
+            what=f"parallel compared with sequential, {nodes:,} nodes",
             paper=PAPER[nodes][2],
             where="Section 6.1",
             found=partial(_at, nodes, "x paper's kernel"),
-            ahead="thousands of rows are read at once; but the threads of a warp read nothing side by side, and a "
-            "compiler's optimisation, which the paper went without, helps the sequential version.",
+            ahead="thousands of rows are read concurrently, but reads are not coalesced, and compiler optimization, "
+            "which the paper did not use, helps the sequential version.",
             behind="launches cost more than all products of one thread.",
             figures=partial(_rounds_of, nodes),
         )
         for nodes in (1000, 10000, 16000)
     ),
     Claim(
-        what="32 threads a block beside 1024",
+        what="32 threads per block compared with 1024",
         paper=3698519 / 752572,
         where="Section 6.2",
         found=partial(_slower_with, 1024),
         ahead="few large blocks leave multiprocessors without work.",
-        behind="there are blocks enough for all multiprocessors.",
-        level="there are blocks enough for all multiprocessors.",
+        behind="there are enough blocks for all multiprocessors.",
+        level="there are enough blocks for all multiprocessors.",
         figures=_blocks,
     ),
 )
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found, all pairs beside the edges alone, and how TweetRank settles."""
+    """Compare the paper's claims with what was found, and report how TweetRank converges."""
     words, rows = verdicts(CLAIMS, results)
     if gain := _over_the_sparse(results):
         words += (
-            f" On 16,000 nodes one thread of a CPU that looks at the edges alone takes {1 / gain:.2g} times what the "
-            "paper's kernel takes for all pairs on this GPU."
+            f" On 16,000 nodes, one CPU thread that reads only the edges takes {1 / gain:.2g} times as long as the "
+            "paper's kernel for all pairs on this GPU."
         )
     settled = [line for line in results if line["table"] == TWEETS and line["rounds"] != ""]
     if settled:
-        words += " TweetRank did not settle in the paper's rounds; here:"
+        words += " TweetRank did not converge in the paper; here:"
     for line in settled:
         words += (
-            f" {line['network']}, weight {line['weight']}: {line['note']} in {line['rounds']} rounds, all ranks "
-            f"together proved to be within {line['error bound']:.2g}."
+            f" {line['network']}, weight {line['weight']}: {line['note']} in {line['rounds']} rounds, with a "
+            f"proved L1 error of at most {line['error bound']:.2g}."
         )
     return words, rows
 
@@ -353,7 +353,7 @@ def _by_nodes(timed: list[Row]) -> Figure:
         ("x dense", "dense here"),
     ):
         _line(right, timed, column, label)
-    left.set(xlabel="nodes", ylabel="ms a round", xscale="log", yscale="log", title="Swaroop 2021: a round")
+    left.set(xlabel="nodes", ylabel="ms per round", xscale="log", yscale="log", title="Swaroop 2021: a round")
     right.set(xlabel="nodes", ylabel="times the sequential version", xscale="log", yscale="log", title="Speed-up")
     right.axhline(1, color="black", linewidth=0.8)
     for panel in (left, right):
@@ -383,8 +383,8 @@ def _by_threads(swept: list[Row]) -> Figure:
         if points:
             least = min(value for _, value in points)
             panel.plot([threads for threads, _ in points], [value / least for _, value in points], "o-", label=label)
-    panel.set(xlabel="threads a block", ylabel="time, the least of each being 1", xscale="log", yscale="log")
-    panel.set_title(f"Swaroop 2021: threads a block, {swept[0]['nodes']:,} nodes")
+    panel.set(xlabel="threads per block", ylabel="time, the least of each being 1", xscale="log", yscale="log")
+    panel.set_title(f"Swaroop 2021: threads per block, {swept[0]['nodes']:,} nodes")
     panel.set_xticks(list(PAPER_THREADS), [str(threads) for threads in PAPER_THREADS])
     plain(panel.yaxis)
     panel.legend()

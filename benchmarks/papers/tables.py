@@ -46,7 +46,7 @@ def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
 LEVEL = 0.03
 """Logarithm of a ratio within which two things are level."""
 
-HOLDS, TURNED = "holds", "TURNED ROUND"
+HOLDS, TURNED = "holds", "reversed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,21 +87,21 @@ def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dic
     seen = [line for line in rows if line["found"] != ""]
     turned = [line for line in seen if line["verdict"] == TURNED]
     if not seen:
-        return f"None of the paper's {len(rows)} claims could be looked at here.", rows
+        return f"None of the paper's {len(rows)} claims was measured.", rows
     holding = sum(line["verdict"] == HOLDS for line in seen)
-    words = f"Of the paper's {len(rows)} claims, {len(seen)} looked at here; holding today: {holding}."
+    words = f"Of the paper's {len(rows)} claims, {len(seen)} were measured; {holding} hold."
     if turned:
         told = [
             f"{line['the claim']} ({shown(line['paper'])} in the paper, {line['found']:.3g} here): {line['why']}"
             for line in turned
         ]
-        words += " Turned round: " + " ".join(told)
+        words += " Reversed: " + " ".join(told)
     return words, rows
 
 
 def _judged(claim: Claim, results: list[Row]) -> dict[str, Any]:
     found = claim.found(results)
-    verdict, why = "not seen here", ""
+    verdict, why = "not measured", ""
     if found is not None:
         if abs(math.log(found)) < LEVEL or claim.same(results):
             verdict, why = "no difference", claim.level

@@ -1,14 +1,14 @@
-"""Wu and others 2010, three bins of rows: sizes, a round, GFLOP/s, vector operations: ``python -m benchmarks wu``.
+"""Wu and others 2010: three bins of rows.
 
 T. Wu, B. Wang, Y. Shan, F. Yan, Y. Wang and N. Xu, "Efficient PageRank and SpMV Computation on AMD GPUs", on a Radeon
-5870 and a Phenom II 965. A round is an iteration with its vector operations and its look at the end; "SpMV" the product
-alone, at 2 * non-zeros - rows flops. The speed-up for 500 rounds is 500 * CPU / (preprocessing + 500 * round). MB are
-2**20 bytes. The paper's matrix holds a value of 4 bytes beside each column; without weights ours holds none. GFLOP/s of
-the paper are those of Table III, or follow from the times of Table II; its Figure 4 has bars alone.
+5870 and a Phenom II 965. A round is an iteration with its vector operations and its convergence test; "SpMV" is the
+product alone, at 2 * non-zeros - rows flops. The speed-up for 500 rounds is 500 * CPU / (preprocessing + 500 * round).
+MB are 2**20 bytes. The paper's matrix stores a value of 4 bytes with each column index; prplugin stores none without
+weights. GFLOP/s of the paper are those of Table III, or follow from the times of Table II; its Figure 4 has only bars.
 
-The paper prints E_i = 1 where the norm that was lost must go back as d / n, and `Tid & 0x03` where 16 lanes need 0x0F:
-neither is followed. How it counts the flops of vector operations it does not say: here n for an addition and a norm,
-2 * n for a distance, of float32, by NumPy on the CPU and by CuPy and cuBLAS on the GPU.
+The paper prints E_i = 1 where the lost norm has to be redistributed as d / n, and `Tid & 0x03` where 16 lanes need
+0x0F; both are corrected here. The paper does not state how it counts flops of vector operations: here n for an addition
+and a norm, 2 * n for a distance, in float32, by NumPy on the CPU and by CuPy and cuBLAS on the GPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TABLES = {
     ),
     ROUND: (
         "graph", "paper CPU ms", "paper prep. ms", "paper SpMV ms", "paper round ms", "paper x for 500", "CPU ms",
-        "prep. ms", "SpMV ms", "round ms", "x for 500", "ours: auto ms", "auto", "cuGraph ms", "CPU peer ms",
+        "prep. ms", "SpMV ms", "round ms", "x for 500", "prplugin auto ms", "auto", "cuGraph ms", "CPU peer ms",
         "CPU peer", "note",
     ),
     SPMV: ("graph", "what", "ms", "GFLOP/s", "paper GFLOP/s", "note"),
@@ -110,7 +110,7 @@ PAPER_BUS, PAPER_APPETITE = 5.0, {"wikipedia-20070206": 8.46, "edu-2001": 16.98}
 """Section VI.D, GB/s: PCI-Express for uploading, and what the kernel reads."""
 
 HYBRID, THREAD, LANES16, WARP = "hybrid: binned", "1T1R: node", "16T1R: warp, 16 lanes", "1W1R: warp, 32 lanes"
-OURS = "ours: auto, a whole round"
+OURS = "prplugin: auto, a whole round"
 ELL, SCAN, CPU, SPARSE = "ELL (ITPACK)", "segmented scan", "CPU, 1 thread: SciPy's product", "cuSPARSE (CuPy)"
 
 TINY, SMALL = (0, 2, 4, 6, 8, 12, 24), (16, 32, 64, 96, 128, 256)
@@ -163,7 +163,7 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
         yield found
     a_round = _round(known, adjacency, about, spmv.get(HYBRID))
     yield a_round
-    if a_round["ours: auto ms"] != "":
+    if a_round["prplugin auto ms"] != "":
         yield _full_round(adjacency, about, a_round)
     yield from or_why(
         row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
@@ -304,7 +304,7 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
         }  # fmt: skip
     binned = sides.method(HYBRID, "binned")
     columns = {
-        sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "ours: auto ms", sides.CUGRAPH: "cuGraph ms",
+        sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "prplugin auto ms", sides.CUGRAPH: "cuGraph ms",
         cpu_peers.FASTEST: "CPU peer ms",
     }  # fmt: skip
     samples, notes = {}, []
@@ -335,8 +335,8 @@ def _prepared(adjacency: Adjacency) -> None:
 
 
 def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
-    """Put our best method beside products alone: its product is no launch of its own, so all of a round counts."""
-    samples = a_round["samples"]["ours: auto ms"]
+    """Return a whole round of our best method, whose product is not a launch of its own."""
+    samples = a_round["samples"]["prplugin auto ms"]
     seconds = statistics.median(samples)
     found = {"what": OURS, "ms": seconds * 1e3, "GFLOP/s": _flops(adjacency) / seconds / 1e9, "note": a_round["auto"]}
     return row(SPMV, TABLES[SPMV], about | found) | {"samples": samples}
@@ -346,7 +346,7 @@ def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
 
 
 def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Iterator[Row]:
-    """Put what the kernel reads beside what the bus brings."""
+    """Put what the kernel reads compared with what the bus brings."""
     sides.require_gpu()
     import cupy  # has been found
     import cupyx
@@ -470,7 +470,7 @@ def _rows_and_gains(slow: str, results: list[Row]) -> str:
     tiny, small = ([line[column] for line in sizes] for column in ("tiny %", "small %"))
     longest = [line["ELL MB"] * MB / INDEX_BYTES / line["rows"] for line in sizes]
     return (
-        f"From graph to graph {min(gains):.2g} to {max(gains):.2g} times; {min(tiny):.0f} to {max(tiny):.0f} % of the "
+        f"Over the graphs {min(gains):.2g} to {max(gains):.2g} times; {min(tiny):.0f} to {max(tiny):.0f} % of the "
         f"rows are tiny and {min(small):.0f} to {max(small):.0f} % small, and the longest have {min(longest):,.0f} to "
         f"{max(longest):,.0f} edges."
     )
@@ -493,13 +493,13 @@ def _range(results: list[Row], table: str, value: Callable[[Row], float | None],
     if not found:
         return ""
     least, most = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
-    return f"From graph to graph: {found[least]:.3g}{unit} ({least}) to {found[most]:.3g}{unit} ({most})."
+    return f"Over the graphs: {found[least]:.3g}{unit} ({least}) to {found[most]:.3g}{unit} ({most})."
 
 
 def _streams(results: list[Row]) -> str:
     """Say what streaming costs a round."""
     told = _range(results, STREAM, _quotient("streamed ms", "round ms"), " times")
-    return told and f"A streamed round beside one from the GPU's memory. {told}"
+    return told and f"Time of a streamed round relative to one from the GPU's memory. {told}"
 
 
 def _swept(results: list[Row]) -> dict[tuple[int, int], float]:
@@ -517,24 +517,24 @@ def _beside_other_thresholds(results: list[Row]) -> float | None:
 def _best_thresholds(results: list[Row]) -> str:
     ms = _swept(results)
     best = min(ms, key=ms.__getitem__)
-    return f"The best are {best}: {ms[best]:.3g} ms, beside {ms[THRESHOLDS]:.3g} with the paper's."
+    return f"The best are {best}: {ms[best]:.3g} ms, compared with {ms[THRESHOLDS]:.3g} with the paper's."
 
 
 CLAIMS = (
     Claim(
-        what="the GPU beside one CPU version for 500 rounds, at best",
+        what="the GPU compared with one CPU version for 500 rounds, at best",
         paper=15.3,
         where="Table II, wikipedia-20070206",
         found=lambda results: _best_of(results, ROUND, lambda line: line["x for 500"] or None),
-        ahead="the GPU's memory is that much faster than what one thread of a CPU can read.",
+        ahead="the GPU's memory bandwidth is that much higher than that of one CPU thread.",
         behind="500 rounds do not pay for the preparation.",
         figures=lambda results: _range(results, ROUND, lambda line: line["x for 500"] or None, " times"),
     ),
     *(
         Claim(
-            what=f"the hybrid's SpMV beside {what}, on the middle graph",
+            what=f"the hybrid's SpMV compared with {what}, on the middle graph",
             paper=None,
-            where="Section VI.B; by how much is in the bars of Figure 4",
+            where="Section VI.B; shown only as bars, Figure 4",
             found=partial(_over, what),
             ahead=ahead,
             behind=behind,
@@ -544,57 +544,57 @@ CLAIMS = (
         for what, ahead, behind, level in (
             (
                 THREAD,
-                "a warp still waits for its longest row, and a thread reads a long one edge after edge.",
+                "a warp waits for its longest row, which one thread reads sequentially.",
                 "three launches cost more than the wait for the longest row of each warp.",
                 "three launches cost about as much as the wait for the longest row of each warp.",
             ),
             (
                 LANES16,
-                "lanes beyond the end of a row idle, and most rows are shorter than 16.",
+                "lanes beyond the end of a row are idle, and most rows are shorter than 16.",
                 "three launches, and rows by way of their index, cost more than idle lanes do.",
                 "three launches, and rows by way of their index, cost about as much as idle lanes do.",
             ),
             (
                 WARP,
-                "lanes beyond the end of a row idle, and most rows are shorter than 32.",
+                "lanes beyond the end of a row are idle, and most rows are shorter than 32.",
                 "three launches, and rows by way of their index, cost more than idle lanes do.",
                 "three launches, and rows by way of their index, cost about as much as idle lanes do.",
             ),
         )
     ),
     Claim(
-        what=f"thresholds {THRESHOLDS} beside all others",
+        what=f"thresholds {THRESHOLDS} compared with all others",
         paper=None,
         where="Section V.B, where they are said to bring the best; no figures of others",
         found=_beside_other_thresholds,
         ahead="a thread reads no more than six edges of a tiny or small row.",
-        behind="16 lanes waste more on a row that is a little longer than a thread of its own takes for it.",
-        level="around the best it matters little where bins end.",
+        behind="for rows slightly longer than the threshold, one thread is faster than 16 lanes.",
+        level="near the best thresholds, their values matter little.",
         figures=_best_thresholds,
     ),
     Claim(
-        what="what the kernel reads beside what the bus brings: streaming does not pay",
+        what="bandwidth of the kernel relative to that of the bus: streaming does not pay",
         paper=8.46 / 5,
         where="Section VI.D, wikipedia-20070206",
         found=lambda results: _best_of(results, STREAM, _quotient("SpMV GB/s", "bus GB/s")),
         ahead="the GPU's memory is still that much faster than the bus.",
-        behind="the bus brings edges faster than the kernel takes them.",
+        behind="the bus delivers edges faster than the kernel sums them.",
         figures=_streams,
     ),
     Claim(
-        what="SpMV beside the rest of a round, at best",
+        what="SpMV compared with the rest of a round, at best",
         paper=92 / 8,
         where="Section III.A: 92 to 95 % of the time",
         found=lambda results: _best_of(results, ROUND, _beside_the_rest),
-        ahead="the rest of a round are vectors and the look at the end, which large graphs hide.",
-        behind="launches, vectors and the look at the end take longer than SpMV.",
+        ahead="the rest of a round, vector operations and the convergence test, is small on large graphs.",
+        behind="launches, vector operations and the convergence test take longer than SpMV.",
         figures=lambda results: _range(results, ROUND, _beside_the_rest, " times the rest"),
     ),
 )
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Put the paper's claims beside what was found."""
+    """Compare the paper's claims with what was found."""
     return verdicts(CLAIMS, results)
 
 

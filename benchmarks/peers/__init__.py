@@ -1,15 +1,18 @@
-"""Beside the CPU's other libraries, at the same measured error: ``python -m benchmarks peers``.
+"""Comparison with CPU libraries at equal measured error.
 
-"Frame to frame" is from a pandas frame of edges to one of ranks, numbering of ids included; "compute alone" is from a
-graph of the library's own to ranks. An error is the distance in L1 to a power iteration in float64 by SciPy. Each side
-computes with the loosest tolerance of its own, by doublings and halvings, whose error is no larger than asked, and on
-all cores if it can. Times are medians of calls in turn, ours and the peer's; "at least" is the ratio that we set out to
-reach. Each peer is a module here that says how it is fed, and what else was tried. Memory is the most that ours holds
-beside the user's frame, Arrow's included; the limit is 2 * the two columns + 40 bytes a vertex.
+"frame to frame" is a call from a pandas frame of edges to a frame of ranks, factorization of ids included; "compute
+alone" starts from a graph object that the library has already built. An error is the L1 distance to a power iteration
+in float64 by SciPy. Each library runs with the largest tolerance, found by doubling and halving, whose error is no
+larger than asked, and on all cores if it can. Times are medians of alternating calls. "ratio" is the peer's time
+divided by prplugin's. "SciPy loop" is a power iteration on a compressed SciPy matrix, with ids factorized by
+`pandas.factorize`; "SciPy loop, tuned" factorizes them with Arrow and builds the matrix without sorting rows or summing
+parallel edges. Each module of `benchmarks/peers` documents how its library is called, and which alternatives were
+tried. "peak MB" is the largest amount of memory that prplugin holds in addition to the user's frame, Arrow's included;
+"limit MB" is 2 * the two columns + 40 bytes per vertex.
 
-``--list`` names all rows, and ``--only WORDS``, which may be repeated, picks those in whose name the words occur:
-``--only python-graphblas``, ``--only "R-MAT 20, sparse int64 ids, igraph"``, ``--only memory``. What an interrupted run
-has done of the same command is not done again, case by case.
+``--list`` names all rows. ``--only WORDS``, which may be repeated, selects rows whose name contains the words:
+``--only python-graphblas``, ``--only "R-MAT 20, sparse int64 ids, igraph"``, ``--only memory``. A run that was
+interrupted continues with the cases that are missing.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from prplugin.machine import this_machine
 __all__ = ["COLUMNS", "TITLE", "WHAT", "row"]
 
 WHAT = "busy core"
-TITLE = "Beside a process that keeps one core busy, from frame to frame"
+TITLE = "With one core kept busy by another process, from frame to frame"
 COLUMNS = ("graph", "edges", "error asked", "whose", "threads", "quiet s", "busy s", "slow-down", "note")
 
 SPINNING = """

@@ -36,17 +36,14 @@ class Case:
         Gives the frame of local ids.
     ids : Ids
     alpha : float
-    least : float, optional
-        How many times as fast as each peer we set out to be, from frame to frame.
     details : collection of str
-        Peers beside which to look at numbers of threads and at a busy core, too.
+        Peers with which numbers of threads and a busy core are compared as well.
     """
 
     graph: str
     dense: Callable[[], pd.DataFrame]
     ids: Ids = "local"
     alpha: float = 0.85
-    least: float | None = None
     details: Collection[str] = ()
 
     @property
@@ -89,16 +86,16 @@ def cases(data: Path | None, quick: bool) -> Iterator[Case]:
         yield Case(graph="grid 30 x 30", dense=lambda: grid(30))
         return
     yield Case(graph="R-MAT 16", dense=lambda: rmat(16), ids="sparse int64")
-    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64", least=4, details=PEERS)
-    yield Case(graph="R-MAT 20", dense=lambda: rmat(20), ids="sparse int64", least=4)
+    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="sparse int64", details=PEERS)
+    yield Case(graph="R-MAT 20", dense=lambda: rmat(20), ids="sparse int64")
     yield Case(graph="R-MAT 18", dense=lambda: rmat(18))
-    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="object strings", least=2)
-    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="str", least=1.3)
-    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000), least=2.5, details=PEERS)
+    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="object strings")
+    yield Case(graph="R-MAT 18", dense=lambda: rmat(18), ids="str")
+    yield Case(graph="grid 1000 x 1000", dense=lambda: grid(1000), details=PEERS)
     yield Case(graph="uniform 2M x 10M", dense=lambda: uniform(2_000_000, 10_000_000))
-    yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), least=2.5)
-    yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), alpha=0.99, least=2.5)
-    yield Case(graph="web-NotreDame", dense=_real(data, "web-NotreDame"), least=2.5)
+    yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"))
+    yield Case(graph="cnr-2000", dense=_real(data, "cnr-2000"), alpha=0.99)
+    yield Case(graph="web-NotreDame", dense=_real(data, "web-NotreDame"))
 
 
 def _real(data: Path | None, name: str) -> Callable[[], pd.DataFrame]:

@@ -15,7 +15,17 @@ __all__ = ["COLUMNS", "TITLE", "WHAT", "peak_bytes", "rows"]
 
 WHAT = "memory"
 TITLE = "Memory, from frame to frame"
-COLUMNS = ("graph", "edges", "vertices", "error asked", "method", "columns MB", "our peak MB", "limit MB", "of limit")
+COLUMNS = (
+    "graph",
+    "edges",
+    "vertices",
+    "error asked",
+    "method",
+    "columns MB",
+    "prplugin peak MB",
+    "limit MB",
+    "of limit",
+)
 
 _pools: list[pa.MemoryPool] = []
 """Kept, for what they gave may outlive the call."""
@@ -31,7 +41,7 @@ def rows(here: Posed, mine: Fitted) -> Iterator[dict[str, Any]]:
             "vertices": n,
             "error asked": asked,
             "columns MB": columns / 1e6,
-            "our peak MB": peak / 1e6,
+            "prplugin peak MB": peak / 1e6,
             "limit MB": limit / 1e6,
             "of limit": peak / limit,
         }

@@ -21,8 +21,8 @@ from prplugin.machine import this_machine
 __all__ = ["COLUMNS", "TITLE", "WHAT", "rows"]
 
 WHAT = "threads"
-TITLE = "Ours with so many threads, a peer with one, from frame to frame"
-COLUMNS = ("graph", "edges", "error asked", "peer", "peer s", "our threads", "ours s", "ratio", "note")
+TITLE = "prplugin on one and more threads, peer on one, from frame to frame"
+COLUMNS = ("graph", "edges", "error asked", "peer", "peer s", "prplugin threads", "prplugin s", "ratio", "note")
 
 COUNTED_BY = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"
 
@@ -52,8 +52,8 @@ def rows(here: Posed, mine: Fitted, theirs: Fitted, asked: float) -> Iterator[di
             medians = statistics.median(peer), statistics.median(own)
             yield {
                 "peer s": medians[0],
-                "our threads": threads,
-                "ours s": medians[1],
+                "prplugin threads": threads,
+                "prplugin s": medians[1],
                 "ratio": medians[0] / medians[1],
                 "samples": {"peer": peer, "ours": own},
             }

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measure import Timed, alternately
-from benchmarks.peers._cases import ALONE, FRAME_TO_FRAME
+from benchmarks.peers._cases import FRAME_TO_FRAME
 from benchmarks.peers._fit import Fitted, Posed
 from prplugin.machine import this_machine
 
@@ -16,12 +16,9 @@ __all__ = ["COLUMNS", "TITLE", "about", "row", "runs_of"]
 
 TITLE = "Times"
 COLUMNS = (
-    "graph", "edges", "peer", "what", "error asked", "peer s", "ours s", "ratio", "at least", "method", "peer passes",
-    "our passes", "peer error", "our error", "peer threads", "our threads", "note",
+    "graph", "edges", "peer", "what", "error asked", "peer s", "prplugin s", "ratio", "method", "peer passes",
+    "prplugin passes", "peer error", "prplugin error", "peer threads", "prplugin threads", "note",
 )  # fmt: skip
-
-LEAST_ALONE = 1.5
-"""How many times as fast we set out to be in computing alone."""
 
 LIMIT = 15.0
 """Seconds of a peer's call beyond which it is not called again."""
@@ -33,7 +30,7 @@ def about(here: Posed, mine: Fitted) -> dict[str, Any]:
     return {
         "edges": len(here.frame),
         "method": mine.graph.rank(alpha=here.case.alpha, tol=tol).method,
-        "our threads": this_machine().threads,
+        "prplugin threads": this_machine().threads,
     }
 
 
@@ -41,11 +38,10 @@ def row(here: Posed, mine: Fitted, theirs: Fitted, asked: float, what: str) -> d
     """Time both."""
     their_fit, our_fit = theirs.fits[asked], mine.fits[asked]
     known = {
-        "at least": (LEAST_ALONE if what == ALONE else here.case.least) or "",
         "peer passes": their_fit.passes or "",
-        "our passes": our_fit.passes,
+        "prplugin passes": our_fit.passes,
         "peer error": their_fit.error,
-        "our error": our_fit.error,
+        "prplugin error": our_fit.error,
         "peer threads": theirs.side.threads or this_machine().threads,
         "tol": {"peer": their_fit.tol, "ours": our_fit.tol},
     }
@@ -54,7 +50,7 @@ def row(here: Posed, mine: Fitted, theirs: Fitted, asked: float, what: str) -> d
     peer, own = _in_turn(*(_call(here, side, asked, what) for side in (theirs, mine)))
     return known | {
         "peer s": peer.median,
-        "ours s": own.median,
+        "prplugin s": own.median,
         "ratio": peer.median / own.median,
         "samples": {"peer": peer.seconds, "ours": own.seconds},
         "note": f"called once: more than {LIMIT:g} s" if len(peer.seconds) == 1 else "",

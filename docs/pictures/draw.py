@@ -1,4 +1,4 @@
-"""Draw the pictures of the methods: ``python docs/pictures/draw.py`` writes an SVG for each beside this file.
+"""Draw the pictures of the methods: ``python docs/pictures/draw.py`` writes one SVG per method to this folder.
 
 All show one graph of eight vertices. A row is a vertex, a cell one of its in-edges, and the colour of a cell says who
 sums it. Each function below draws one method and gives the height of its picture.
@@ -104,9 +104,9 @@ def draw_numpy(picture: Picture) -> int:
     picture.cells(0, 120, [WORKERS[r] for r in row_of])
     picture.lines.append("</g>")
     picture.line(220, 140, 220, 176)
-    picture.text(270, 163, "one sum over groups, level by level")
+    picture.text(270, 163, "one sum per target, in groups of groups")
     picture.cells(130, 180, [WORKERS[r] if bounds[r] < bounds[r + 1] else IDLE for r in range(8)])
-    picture.text(130, 222, "Every line is one call of NumPy on a whole vector; a colour is a row.")
+    picture.text(130, 222, "Each step is one call of NumPy on a whole vector; a colour is a row.")
     return 238
 
 
@@ -120,8 +120,8 @@ def draw_numba(picture: Picture) -> int:
         TOP,
         [(WORKERS[0], "thread 0: the first piece, then the last"), (WORKERS[1], "thread 1"), (WORKERS[2], "thread 2")],
     )
-    picture.text(330, TOP + 84, "Pieces are of about equal work. A thread takes the next")
-    picture.text(330, TOP + 100, "when it is ready; each row sums on its own, so the bits")
+    picture.text(330, TOP + 84, "Pieces have about equal work. A thread takes the next")
+    picture.text(330, TOP + 100, "one when it is ready. Each row has its own sum, so the bits")
     picture.text(330, TOP + 116, "are the same for any number of threads.")
     return TOP + 8 * ROW + 20
 
@@ -136,13 +136,13 @@ def draw_persistent(picture: Picture) -> int:
         picture.box(x, y, 33, 20, colour if kind == "edge" else INK, kind)
     for p in range(4):
         picture.text(40 + p % 2 * 280, 60 + p // 2 * 50, f"block {p}: {size} items", size=11)
-    picture.text(40, 172, "The edges of a row, then its end: every block has as many items, whatever the rows.")
-    picture.text(40, 190, "A row that crosses a cut leaves partial sums, added up by the block where it ends.")
+    picture.text(40, 172, "The edges of each row, then its end: every block has equally many items.")
+    picture.text(40, 190, "A row that crosses a cut has partial sums, added up by the block where it ends.")
     picture.frame(32, 204, 576, 30)
     picture.text(
         44,
         224,
-        "step 1  |  barrier of the grid  |  step 2  |  barrier  |  step 3  |  ...     one launch for all of them",
+        "iteration 1  |  grid barrier  |  iteration 2  |  barrier  |  iteration 3  |  ...     in one launch",
         colour=INK,
     )
     return 250
@@ -164,17 +164,17 @@ def draw_blocked(picture: Picture) -> int:
     picture.text(
         30,
         216,
-        "First a block brings a tile to shared memory and sends it, in whole sectors, to the pieces that read it.",
+        "First a block loads a tile into shared memory and writes it, in whole sectors, to the pieces that read it.",
     )
     picture.text(
-        30, 234, "Then a block brings a piece's values to shared memory and sums its rows. No gather from memory."
+        30, 234, "Then a block loads a piece's values into shared memory and sums its rows. No gather from memory."
     )
     return 252
 
 
 def draw_node(picture: Picture) -> int:
     picture.rows(range(8), lambda r, k: WORKERS[r])
-    picture.text(330, TOP + 14, "A colour is a thread: one for each vertex.")
+    picture.text(330, TOP + 14, "A colour is a thread, one per vertex.")
     picture.text(330, TOP + 34, "Eight steps here: the warp waits for vertex 1.")
     for k in range(8):
         picture.text(LEFT + k * CELL + 11, TOP - 6, str(k + 1), anchor="middle", size=10)
@@ -190,17 +190,17 @@ def draw_edge(picture: Picture) -> int:
         picture.line(x + 22, 88, 114 + target * 54, 142)
     for r in range(8):
         picture.box(92 + r * 54, 146, 44, 20, INK, f"sum {r}")
-    picture.text(60, 58, "edges in the order in which they lie, a thread each")
-    picture.text(60, 192, "Atomic additions, in the order of arrival: the last bits vary from run to run.")
+    picture.text(60, 58, "edges in the order of the frame, one thread each")
+    picture.text(60, 192, "Atomic additions in order of arrival: the last bits vary from run to run.")
     return 208
 
 
 def draw_warp(picture: Picture) -> int:
     picture.rows(range(8), lambda r, k: WORKERS[k % 4])
     picture.legend(330, TOP, [(WORKERS[k], f"lane {k}") for k in range(4)])
-    picture.text(330, TOP + 98, "Four lanes a vertex (lanes=4) read its indices side by")
-    picture.text(330, TOP + 114, "side, and add up their sums by shuffles. Vertex 1 takes")
-    picture.text(330, TOP + 130, "two steps; where a row is short, lanes idle.")
+    picture.text(330, TOP + 98, "Four lanes per vertex (lanes=4) read its indices")
+    picture.text(330, TOP + 114, "coalesced and add up their sums by shuffles. Vertex 1")
+    picture.text(330, TOP + 130, "takes two steps; on short rows lanes are idle.")
     return TOP + 8 * ROW + 16
 
 
@@ -211,18 +211,16 @@ def draw_block(picture: Picture) -> int:
         picture.cells(LEFT, y, [WORKERS[k % 8] if k < degree else IDLE for k in range(16)])
         picture.line(LEFT + 16 * CELL + 4, y + 9, LEFT + 16 * CELL + 34, y + 9)
         picture.box(LEFT + 16 * CELL + 40, y, 50, 18, INK, f"sum {r}")
-    picture.text(
-        LEFT, TOP + 148, "All threads of a block on one row, added up through shared memory: for rows of thousands of"
-    )
-    picture.text(LEFT, TOP + 164, "in-edges. On short ones nearly all threads idle (grey).")
+    picture.text(LEFT, TOP + 148, "All threads of a block sum one row, through shared memory: for rows of thousands of")
+    picture.text(LEFT, TOP + 164, "in-edges. On short rows most threads are idle (grey).")
     return TOP + 180
 
 
 def draw_binned(picture: Picture) -> int:
     bins = [
-        ("tiny: at most 6", "a thread a row", [1, 1, 2, 3, 4]),
-        ("small: at most 96", "16 lanes a row", [9, 11]),
-        ("normal: more", "a warp a row", [20]),
+        ("tiny: at most 6", "one thread per row", [1, 1, 2, 3, 4]),
+        ("small: at most 96", "16 lanes per row", [9, 11]),
+        ("normal: more", "one warp per row", [20]),
     ]
     y = TOP
     for name, who, degrees in bins:
@@ -237,7 +235,7 @@ def draw_binned(picture: Picture) -> int:
     picture.text(
         16,
         y + 10,
-        "Rows are put in three bins by in-degree once; columns and values stay where they are. A kernel a bin.",
+        "Rows are assigned to three bins by in-degree once; edges stay in place. One kernel per bin.",
     )
     return y + 26
 
@@ -251,8 +249,8 @@ def draw_segmented(picture: Picture) -> int:
         picture.line(LEFT - 60, y - 1, LEFT + 8 * CELL, y - 1, arrow=False)
         edges = sum(IN_DEGREES[vertex] for vertex in FALLING[first:last])
         picture.text(300, y + 14, f"segment {k}: {edges} edges, {kernel} was fastest")
-    picture.text(300, TOP + 6 * ROW, "In falling order of in-degree, cut into segments of")
-    picture.text(300, TOP + 7 * ROW - 4, "about equal edges; every kernel is timed on each.")
+    picture.text(300, TOP + 6 * ROW, "In descending order of in-degree, cut into segments of")
+    picture.text(300, TOP + 7 * ROW - 4, "about equally many edges; every kernel is timed on each.")
     return TOP + 8 * ROW + 16
 
 
@@ -261,13 +259,13 @@ def draw_cpu_split(picture: Picture) -> int:
     x = LEFT + 3 * CELL
     picture.line(x, TOP - 10, x, TOP + 8 * ROW, arrow=False)
     picture.text(x + 4, TOP - 8, "N = 3", size=11)
-    picture.legend(330, TOP, [(WORKERS[0], "heads: the GPU, a thread a row"), (HOST, "tails: threads of the host")])
+    picture.legend(330, TOP, [(WORKERS[0], "heads: GPU, one thread per row"), (HOST, "tails: CPU threads")])
     y = TOP + 8 * ROW + 14
     for row, (name, spans) in enumerate(
         [
             ("GPU", [(0, 60, "gather", WORKERS[0]), (60, 330, "heads", WORKERS[0]), (400, 70, "add", WORKERS[0])]),
             ("copy", [(60, 50, "down", WORKERS[3]), (340, 50, "up", WORKERS[3])]),
-            ("host", [(110, 230, "tails", HOST)]),
+            ("CPU", [(110, 230, "tails", HOST)]),
         ]
     ):
         picture.text(LEFT - 8, y + row * 22 + 13, name, anchor="end", size=11)
@@ -283,7 +281,7 @@ def draw_expanded(picture: Picture) -> int:
     picture.text(16, 75, "contributions")
     picture.cells(110, 62, [MEMORY] * 8, [str(k) for k in range(8)])
     picture.line(200, 84, 240, 110)
-    picture.text(250, 102, "copied into the order of the edges, a thread an edge")
+    picture.text(250, 102, "copied into edge order, one thread per edge")
     picture.text(16, 131, "by edge")
     for k, r in enumerate(row_of):
         picture.box(110 + k * 20, 118, 20, 18, MEMORY, str(r))
@@ -293,18 +291,18 @@ def draw_expanded(picture: Picture) -> int:
     picture.text(
         16,
         184,
-        "Numbers are rows. Every block brings an equal share to shared memory and sums the runs in it; a row that",
+        "Numbers are rows. Every block loads an equal piece into shared memory and sums the runs in it; a row that",
     )
     picture.text(
         16,
         200,
-        "crosses a cut is collected from its partial sums. The Cell's local stores were filled in the same way.",
+        "crosses a cut is added up from its partial sums. The Cell's local stores were filled in the same way.",
     )
     return 216
 
 
 def draw_streamed(picture: Picture) -> int:
-    picture.text(16, 75, "host memory, or disk")
+    picture.text(16, 75, "host memory or disk")
     for k in range(6):
         picture.box(150 + k * 76, 62, 72, 18, WORKERS[k % 2], f"chunk {k}")
     for row, (name, start) in enumerate(
@@ -321,7 +319,7 @@ def draw_streamed(picture: Picture) -> int:
     picture.text(
         16,
         226,
-        "Two buffers in turn: while one chunk is summed the next is copied. Only vectors and two chunks lie on the GPU.",
+        "While one chunk is summed the next is copied. The GPU holds only the vectors and two chunks.",
     )
     return 242
 
@@ -332,31 +330,31 @@ def draw_dense(picture: Picture) -> int:
         picture.text(LEFT - 8, TOP + r * ROW + 13, f"vertex {r}", anchor="end", size=11)
         picture.cells(LEFT, TOP + r * ROW, [WORKERS[r] if (r, c) in edges else IDLE for c in range(8)])
     picture.line(LEFT + 8 * CELL + 10, TOP + 80, LEFT + 8 * CELL + 50, TOP + 80)
-    picture.text(330, TOP + 40, "A block a row of the n x n matrix. Every pair")
-    picture.text(330, TOP + 56, "is read, an edge or not (grey): no index and no")
-    picture.text(330, TOP + 72, "gather, but n * n entries. Worth it where a good")
+    picture.text(330, TOP + 40, "One block per row of the n x n matrix. Every pair")
+    picture.text(330, TOP + 56, "is read, edge or not (grey): no index and no")
+    picture.text(330, TOP + 72, "gather, but n * n entries. Useful where a large")
     picture.text(330, TOP + 88, "part of all pairs are edges.")
     return TOP + 8 * ROW + 16
 
 
 PICTURES: dict[str, tuple[str, Callable[[Picture], int]]] = {
-    "numpy": ("numpy: whole vectors at a time", draw_numpy),
-    "numba": ("numba: pieces of rows on every core", draw_numba),
+    "numpy": ("numpy: whole-array operations", draw_numpy),
+    "numba": ("numba: pieces of rows on all cores", draw_numba),
     "persistent": ("persistent: equal pieces of rows and edges, one launch", draw_persistent),
     "propagation-blocking": (
-        "propagation-blocking: contributions reach their rows by way of shared memory",
+        "propagation-blocking: contributions reach their rows through shared memory",
         draw_blocked,
     ),
-    "node": ("node: a thread a vertex", draw_node),
-    "edge": ("edge: a thread an edge", draw_edge),
-    "warp": ("warp: lanes of a warp a vertex", draw_warp),
-    "block": ("block: a block a vertex", draw_block),
+    "node": ("node: one thread per vertex", draw_node),
+    "edge": ("edge: one thread per edge", draw_edge),
+    "warp": ("warp: several lanes per vertex", draw_warp),
+    "block": ("block: one block per vertex", draw_block),
     "binned": ("binned: three bins of rows by in-degree", draw_binned),
-    "segmented": ("segmented: each segment by the kernel measured fastest", draw_segmented),
-    "cpu-split": ("cpu-split: heads on the GPU, tails on the host", draw_cpu_split),
-    "expanded": ("expanded: contributions in the order of the edges", draw_expanded),
+    "segmented": ("segmented: each segment with the kernel measured fastest", draw_segmented),
+    "cpu-split": ("cpu-split: heads on the GPU, tails on the CPU", draw_cpu_split),
+    "expanded": ("expanded: contributions in edge order", draw_expanded),
     "streamed": ("streamed: edges pass through two buffers", draw_streamed),
-    "dense": ("dense: all pairs", draw_dense),
+    "dense": ("dense: matrix of all pairs", draw_dense),
 }
 
 

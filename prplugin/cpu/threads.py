@@ -1,4 +1,4 @@
-"""Dynamic scheduling of pieces of work on threads: docs/decisions/0003-threads-take-pieces.md."""
+"""Dynamic scheduling of pieces of work on threads: docs/decisions/0003-dynamic-scheduling.md."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate 40 iterations of each seed: docs/decisions/0016-many-seeds-side-by-side.md."""
+    """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
     return start + 40 * seeds * (5e-6 + (0.5e-9 * adjacency.m + 2e-9 * adjacency.n) / machine.threads)
 

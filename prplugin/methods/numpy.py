@@ -63,7 +63,7 @@ def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate 40 iterations of each seed: docs/decisions/0016-many-seeds-side-by-side.md."""
+    """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
     return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
 
 

@@ -35,7 +35,7 @@ LEAST_BYTES = 2**20
 """Of one buffer where the GPU has no room for two of CHUNK_BYTES."""
 
 AN_EDGE = 1.5
-"""Bytes of a packed edge, about; 1 on web graphs to 2.5 on random ones: docs/decisions/0015-edges-on-the-way.md."""
+"""Bytes of a packed edge, about; 1 on web graphs to 2.5 on random ones: docs/decisions/0015-edge-compression.md."""
 
 COLUMNS = 5
 """What the GPU holds of a piece: see streamed.cu."""
