@@ -183,8 +183,10 @@ class Sweeps:
         table = np.empty((depth.cycles, depth.period + 1, 2))
         table[0, 0] = flowing, of_dangling
         # In as many stages, of equally many digits each, as float32 needs.
-        digits = math.log10(norm / goal) if 0 < goal < norm else MOST
-        goal = max(goal, norm / 10 ** (digits / math.ceil(digits / MOST)))
+        # Rounding is relative to d, which exceeds its residual the more, the nearer alpha is to 1.
+        most = MOST + math.log10(1 - self._alpha) / 2
+        digits = math.log10(norm / goal) if 0 < goal < norm else most
+        goal = max(goal, norm / 10 ** (digits / math.ceil(digits / most)))
         cycle, at, before, last = 0, 0, 0.0, math.inf
         cycles, count = [0], 0
         while count < limit:
