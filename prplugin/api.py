@@ -6,12 +6,14 @@ import os
 from collections.abc import Hashable
 from typing import Any, Literal
 
+from prplugin.errors import counted
 from prplugin.local import LocalGraph
 from prplugin.methods.estimates import Estimate
 from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
 from prplugin.prepared import PreparedGraph, prepare
 from prplugin.progress import ProgressOption, watching
 from prplugin.result.ranking import Ranking
+from prplugin.tables import Display, Displayed
 from prplugin.types.compressed import Compressed
 
 __all__ = ["Graph", "pagerank"]
@@ -154,7 +156,7 @@ def pagerank(
         return prepare(edges, how, lasting=False).rank(options, given, watch).frame
 
 
-class Graph:
+class Graph(Displayed):
     """A graph prepared for ranking: prepare once, rank often.
 
     Parameters
@@ -294,6 +296,11 @@ class Graph:
     def number_of_edges(self) -> int:
         """Number of directed edges; parallel edges count each, and both ways of an undirected one."""
         return self._graph.m
+
+    def _display(self) -> Display:
+        n, m = self.number_of_vertices, self.number_of_edges
+        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {counted(m, 'directed edge')}"
+        return Display(title, [], [list(fact) for fact in self._graph.facts().items()], left=[0, 1])
 
     @property
     def vertices(self) -> Any:

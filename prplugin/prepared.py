@@ -38,6 +38,9 @@ class PreparedGraph(Protocol):
     def estimate(self) -> Estimate:
         """Estimate bytes and seconds of each method."""
 
+    def facts(self) -> dict[str, str]:
+        """Return what `Graph` shows of itself, besides the counts."""
+
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Rank the vertices."""
 

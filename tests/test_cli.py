@@ -18,8 +18,8 @@ from click.testing import CliRunner
 import prplugin
 import prplugin.methods.numpy
 from prplugin.cli import imports, main, verification
-from prplugin.cli.figures import upward
 from prplugin.machine import this_machine
+from prplugin.tables import upward
 
 EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"
 

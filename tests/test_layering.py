@@ -25,7 +25,7 @@ LINES = [
     {"cpu", "gpu"},
     {"numerics"},
     {"types"},
-    {"options", "progress", "machine"},
+    {"options", "progress", "machine", "tables"},
     {"errors"},
 ]
 LINE = {name: line for line, names in enumerate(LINES) for name in names}

@@ -16,11 +16,11 @@ import click
 
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.figures import upward
 from prplugin.cli.options import graph_options, method_options, rank_options
 from prplugin.errors import InvalidOptionError
 from prplugin.options import Options
 from prplugin.progress import watching
+from prplugin.tables import upward
 
 if TYPE_CHECKING:
     from prplugin.io import EdgeFile

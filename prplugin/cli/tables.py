@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from prplugin.cli.figures import per_second, upward
+from prplugin.cli.figures import per_second
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
-from prplugin.result.explain import console, table
+from prplugin.tables import console, table, upward
 
 if TYPE_CHECKING:
     import pandas as pd

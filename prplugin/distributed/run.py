@@ -25,7 +25,7 @@ from prplugin.distributed import mailbox, ranks
 from prplugin.distributed.communicator import Communicator
 from prplugin.distributed.ranks import Report
 from prplugin.distributed.shard import Shard, build
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import cudf, dask
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
@@ -35,6 +35,7 @@ from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options
 from prplugin.progress import Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
 from prplugin.types.compressed import Compressed
+from prplugin.types.history import Considered, History
 
 __all__ = ["DistributedGraph"]
 
@@ -112,6 +113,10 @@ class DistributedGraph:
         """Raise: no process holds all edges."""
         raise _not_in_one_memory("can estimate its methods")
 
+    def facts(self) -> dict[str, str]:
+        """Return what is shown of the graph, besides the counts."""
+        return {"edges are on": f"{counted(len(self._addresses), 'worker')} of a Dask cluster"}
+
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
@@ -153,9 +158,18 @@ class DistributedGraph:
         ranking = DistributedRanking(
             frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,
-            n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
+            n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent, _history=_history(found, options),
         )  # fmt: skip
         return require_converged(ranking, options)
+
+
+def _history(found: Report, options: Options) -> History:
+    """Return how a ranking came about."""
+    reason = "asked for by name" if options.method != "auto" else "auto: what pays for the largest part of the graph"
+    return History(
+        found.n, found.m, found.weighted, found.memory_space, options.alpha, options.tol, options.stop,
+        (Considered(found.method, None, reason),), tuple(found.stages.items()), tuple(found.bounds),
+    )  # fmt: skip
 
 
 def _not_in_one_memory(what: str) -> MethodUnavailableError:

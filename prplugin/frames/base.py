@@ -29,7 +29,9 @@ __all__ = [
     "full_name",
     "is_a",
     "opened",
+    "plain_ids",
     "rows_of_seeds",
+    "seed_ids",
 ]
 
 SEED = "seed"
@@ -113,6 +115,9 @@ class Vertices(Protocol):
     def described(self, rows: Integers) -> list[str]:
         """Return the ids of some vertices as text, for messages."""
 
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        """Return the ids of a few vertices as Python objects; of vertices of several columns, tuples."""
+
     def read_values(self, given: Any, what: str) -> Floats:
         """Return a distribution given by vertex as an array over all vertices."""
 
@@ -159,6 +164,9 @@ class WrappedVertices:
 
     def described(self, rows: Integers) -> list[str]:
         return list(self._call("described", rows))
+
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return list(self._call("plain_ids", rows))
 
     def read_values(self, given: Any, what: str) -> Any:
         return self._call("read_values", self.convert(given, what), what)
@@ -454,12 +462,24 @@ def rows_of_seeds(ranks: Any, rows: Any) -> tuple[Any, Any]:
 
 def described(columns: list[Any], rows: Integers) -> list[str]:
     """Return the ids in some rows as text: the first few, as a message shows no more, and "" for the rest."""
+    shown = [repr(one) for one in plain_ids(columns, rows[:6])]
+    return shown + [""] * (rows.size - len(shown))
+
+
+def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
+    """Return the ids in a few rows as Python objects; of several columns, tuples."""
     from prplugin.frames._pandas_ids import plain_value  # imports pandas, whose or cuDF's the columns are
 
     columns = [getattr(column, "iloc", column) for column in columns]
-    ids = [tuple(plain_value(column[row]) for column in columns) for row in rows[:6].tolist()]
-    shown = [repr(parts[0]) if len(parts) == 1 else repr(parts) for parts in ids]
-    return shown + [""] * (rows.size - len(shown))
+    ids = [tuple(plain_value(column[row]) for column in columns) for row in rows.tolist()]
+    return [parts[0] for parts in ids] if len(columns) == 1 else ids
+
+
+def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
+    """Return what the first few seeds are called in the result, as Python objects."""
+    if labels.rows is not None:
+        return vertices.plain_ids(labels.rows[:count])
+    return plain_ids([labels.column], np.arange(min(count, len(labels.column))))
 
 
 def opened(frame: Any) -> tuple[Any, list[Hashable]]:

@@ -87,6 +87,10 @@ class Vertices(base.ColumnVertices):
         return base.described(self.columns, rows)
 
     @on_cudf_stream()
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return base.plain_ids(self.columns, rows)
+
+    @on_cudf_stream()
     def read_values(self, given: Any, what: str) -> Floats:
         return super().read_values(given, what)
 

@@ -81,6 +81,9 @@ class Vertices(WrappedVertices):
     def described(self, rows: Integers) -> list[str]:
         return [str(row) for row in rows.tolist()]
 
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return list(rows.tolist())
+
     @cached_property
     def inner(self) -> Any:
         names: list[Hashable] = ["vertex"]

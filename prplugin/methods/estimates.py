@@ -15,6 +15,7 @@ from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machi
 from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
 from prplugin.options import check_choice, validate_int
+from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import index_dtype
 
@@ -65,8 +66,8 @@ class MethodEstimate(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Displayed):
     """What a graph takes, and each method on it; printed, a table.
 
     Attributes
@@ -95,20 +96,23 @@ class Estimate:
     def __getitem__(self, name: str) -> MethodEstimate:
         return next(method for method in self.methods if method.method == name)
 
-    def __str__(self) -> str:
+    def _display(self) -> Display:
         title = (
             f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.memory_space}"
         )
         if self.ingest is not None:
             made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
             title += f"; at most {spelt(made.peak)} of the {space} to make the graph, which holds {spelt(made.held)}"
-        lines = [title, f"{'method':<10}{'GPU':>9}{'at most':>9}{'host':>9}{'at most':>9}{'seconds':>9}"]
+        rows = []
+        first: dict[str, str] = {}  # method of each reason
         for one in self.methods:
-            note = "auto takes it" if one.chosen else "" if one.reason is None else f"cannot run: {one.reason}"
             sizes = (one.device, one.device_at_most, one.host, one.host_at_most)
-            cells = "".join(f"{spelt(size):>9}" for size in sizes)
-            lines.append(f"{one.method:<10}{cells}{one.seconds:>9.2g}  {note}".rstrip())
-        return "\n".join(lines)
+            note = "auto takes it" if one.chosen else ""
+            if one.reason is not None:
+                alike = first.setdefault(one.reason, one.method)
+                note = f"cannot run: {one.reason if alike == one.method else f'as {alike}'}"
+            rows.append([one.method, *map(spelt, sizes), f"{one.seconds:.2g}", note])
+        return Display(title, ["method", "GPU", "at most", "host", "at most", "seconds", ""], rows, left=(0, 6))
 
 
 def spelt(size: int) -> str:
