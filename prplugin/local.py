@@ -62,6 +62,9 @@ class LocalGraph:
         Whether more than one ranking may follow; if not, no history of the ranking is kept.
     """
 
+    unused_weight: Hashable = None
+    """A column of the frame that seems to hold weights, where none was named."""
+
     def __init__(self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool) -> None:
         self.adjacency, self._vertices, self._lasting = adjacency, vertices, lasting
         self._weights = weights
@@ -70,8 +73,8 @@ class LocalGraph:
         self._reading = time.perf_counter() - began
 
     @classmethod
-    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-        """Read a frame of edges."""
+    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
+        """Read a frame of edges; `unused_weight` is a column of weights that the frame was made without."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
@@ -88,7 +91,9 @@ class LocalGraph:
             rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
             adjacency = Adjacency(rows if how.directed else both_ways(rows))
-            return cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+            graph = cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
+        return graph
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
@@ -307,6 +312,7 @@ class LocalGraph:
         return History(
             adjacency.n, adjacency.m, adjacency.weighted, "device" if method.runs_on == "gpu" else "host",
             options.alpha, options.tol, options.stop, considered, stages, tuple(bounds),
+            self.unused_weight,
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:

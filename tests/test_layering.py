@@ -17,7 +17,8 @@ LINES = [
     {"__init__"},
     {"accessor"},
     {"api"},
-    {"prepared"},
+    {"constructors"},
+    {"prepared", "calls"},
     {"local", "distributed", "io"},
     {"frames", "solver", "result"},
     {"methods"},
@@ -26,7 +27,7 @@ LINES = [
     {"numerics"},
     {"types"},
     {"options", "progress", "machine", "tables"},
-    {"errors"},
+    {"errors", "suggestions"},
 ]
 LINE = {name: line for line, names in enumerate(LINES) for name in names}
 

@@ -50,6 +50,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
     """
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, is_standard_output, write_frame
+    from prplugin.result.explain import unused
     from prplugin.result.ranking import highest
 
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
@@ -60,7 +61,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         if output is not None:
             check_output(output)
 
-    _, graph, began = _load(edges, given, quiet=quiet)
+    file, graph, began = _load(edges, given, quiet=quiet)
     shown = SHOWN if output is not None else top or SHOWN
     ranking = graph.rank(**options, **own, top=top if output is not None else shown, progress=not quiet)
     seconds = time.perf_counter() - began
@@ -70,11 +71,15 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         write_frame(frame, output)
     if quiet:
         return
+    lines = [summary(graph, ranking, seconds)]
+    if file.unused_weight is not None:
+        lines.append(unused(file.unused_weight, f"--weight {file.unused_weight}"))
     if output is not None and is_standard_output(output):
-        click.echo(summary(graph, ranking, seconds), err=True)
+        click.echo("\n".join(lines), err=True)
         return
     print_ranks(frame.iloc[highest(frame["pagerank"].to_numpy(), shown)])
-    print_line(summary(graph, ranking, seconds))
+    for line in lines:
+        print_line(line)
     if output is not None:
         print_line(f"{len(frame):,} ranks written to {output}")
 

@@ -117,6 +117,11 @@ class Vertices(WrappedVertices):
         return "device" if self.in_cudf else "host"
 
 
+def is_sparse(matrix: object) -> bool:
+    """Return whether this is a sparse matrix of a library that is loaded."""
+    return any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES)
+
+
 def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a sparse matrix, given as one or as three arrays.
 
@@ -131,7 +136,7 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
             raise InvalidEdgesError("offsets, indices and weights lie partly on the GPU: bring all to one side.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
-    if not any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES):
+    if not is_sparse(matrix):
         raise InvalidEdgesError(
             "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, "
             f"not {full_name(matrix)} alone."
