@@ -55,13 +55,15 @@ def pagerank(
 
     Parameters
     ----------
-    edges : DataFrame of cuDF, pandas, polars or Dask, another table, or path
+    edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
         One row per edge; never altered. Tables of pyarrow and of whatever narwhals or Arrow's C interface knows are
         read too; of a lazy one the columns in use are collected. A path or a `pyarrow.dataset.Dataset` of Parquet files
-        is read by row groups. Partitions of a Dask frame stay on the workers of the `distributed.Client` in use.
+        is read by row groups; the path of a text file as by `Graph.from_file`. Partitions of a Dask frame stay on the
+        workers of the `distributed.Client` in use. A graph of NetworkX or igraph, or a sparse matrix, is read as by
+        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and ranked in a pandas frame.
     source, destination : column label, or list of column labels, optional
         The endpoints; lists where a vertex has several columns. Default: the first pair present of src/dst,
-        source/destination, source/target, from/to.
+        source/destination, source/target, from/to; else the only one that is present in another case.
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
     directed : bool, default True
@@ -257,7 +259,40 @@ class Graph(Constructors, Displayed):
         progress: ProgressOption = False,
         **method_options: Unpack[MethodOptions],
     ) -> Ranking:
-        """Rank the vertices; parameters and errors are those of `pagerank`.
+        """Rank the vertices; errors are those of `pagerank`, which describes the parameters at length.
+
+        Parameters
+        ----------
+        alpha : float, default 0.85
+            Damping factor.
+        personalization : dict, Series, frame, list, set or array, optional
+            The teleport distribution.
+        seeds : list, frame or array, optional
+            Many personalizations: a ranking of each.
+        among : list, Series, index or array of vertices, optional
+            Return the ranks of these alone.
+        dangling, nstart : optional
+            As `personalization`: where the dangling mass goes; the ranks to start from.
+        tol : float, default 1e-6
+            Threshold of the `stop` rule.
+        max_iter : int, optional
+            Budget of iterations. Default: as many as `tol` needs.
+        stop : {"error", "delta", "vertex", "networkx"}
+            What `tol` bounds; by default the proved L1 error.
+        scale : {1, "n"}
+            Sum of the ranks.
+        dtype : {"float64", "float32"}
+            Type of the ranks.
+        method : str, default "auto"
+            A method by name, "auto" or "measured".
+        top : int, optional
+            Return only the highest ranks.
+        certified : bool, default False
+            With `top`: stop as soon as their order is proved.
+        progress : bool or function, default False
+            Show a progress bar, or call the function with a `prplugin.Progress`.
+        **method_options
+            Options of the method.
 
         Returns
         -------

@@ -17,7 +17,7 @@ LINES = [
     {"__init__"},
     {"accessor"},
     {"api"},
-    {"constructors"},
+    {"constructors", "sizing"},
     {"prepared", "calls"},
     {"local", "distributed", "io"},
     {"frames", "solver", "result"},

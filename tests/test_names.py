@@ -190,6 +190,11 @@ def test_an_error_inside_is_not_taken_for_one_of_the_call():
         prplugin.pagerank()
 
 
+def test_an_option_of_another_method_is_refused():
+    text = message(lambda: EDGES.pagerank(method="numpy", threads=2))
+    assert text == "'threads' is an option of other methods: method 'numpy' takes no options of its own."
+
+
 def test_a_choice_that_is_alike_is_named():
     assert "Did you mean 'numba'?" in message(lambda: EDGES.pagerank(method="nubma"))
     assert "Did you mean 'error'?" in message(lambda: EDGES.pagerank(stop="Error"))

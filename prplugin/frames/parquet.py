@@ -134,7 +134,6 @@ def read(
     put = _as_edge_list if edge_list or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
-    fields = narwhals.fields_of_vertices(common, columns, vertices)
     return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW, "pyarrow")
 
 

@@ -21,11 +21,12 @@ from prplugin.types.edges import index_dtype
 
 __all__ = [
     "Estimate",
+    "Ids",
     "MethodEstimate",
-    "estimate",
     "explain_oom",
     "of_a_plan",
     "of_an_ingest",
+    "of_counts",
     "of_graph",
     "of_many_seeds",
 ]
@@ -147,56 +148,16 @@ def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None
 # --- from counts alone --------------------------------------------------------------------------------------------
 
 
-def estimate(
-    *,
-    edges: int,
-    vertices: int | None = None,
-    weighted: bool = False,
-    ids: Ids = "int64",
-    id_bytes: int = 16,
-    place: MemorySpace = "host",
+def of_counts(
+    edges: Any, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
-    """Bound what a graph and its rankings take from counts alone, before there is a frame.
-
-    It is for directed edges in two columns with ``duplicates="sum"``. What is counted is as for `Graph.estimate`.
-
-    Parameters
-    ----------
-    edges : int
-        Rows of the frame.
-    vertices : int, optional
-        Distinct ids. Not given: as many as there can be, two an edge.
-    weighted : bool, default False
-    ids : {"int64", "int32", "string"}
-    id_bytes : int, default 16
-        Of a string in UTF-8, on average.
-    place : {"host", "device"}
-        "host" for frames of pandas, polars and Arrow; "device" for those of cuDF.
-
-    Returns
-    -------
-    Estimate
-        `ingest` and the bytes of every method are upper bounds, whether the graph holds its edges by row or by target.
-        Seconds are those of a graph whose vertices have equally many in-edges.
-
-    Raises
-    ------
-    InvalidOptionError
-        If an argument has no meaning.
-
-    Examples
-    --------
-    >>> import prplugin
-    >>> bound = prplugin.estimate(edges=1_000_000_000, vertices=50_000_000, place="device")
-    >>> bound.ingest.device.peak // 10**9, bound["streamed"].device < bound["persistent"].device
-    (41, True)
-    """
+    """Bound what a graph and its rankings take from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
     most = 2 * edges
     vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
-    counts = Counts(vertices, edges, bool(weighted), place)
+    counts = Counts(vertices, edges, weighted, place)
     edge_list, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
     larger = tuple(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
