@@ -50,7 +50,6 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
     """
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, is_standard_output, write_frame
-    from prplugin.result.explain import unused
     from prplugin.result.ranking import highest
 
     options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
@@ -71,15 +70,12 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         write_frame(frame, output)
     if quiet:
         return
-    lines = [summary(graph, ranking, seconds)]
-    if file.unused_weight is not None:
-        lines.append(unused(file.unused_weight, f"--weight {file.unused_weight}"))
+    line = summary(graph, ranking, seconds, file.unused_weight)
     if output is not None and is_standard_output(output):
-        click.echo("\n".join(lines), err=True)
+        click.echo(line, err=True)
         return
     print_ranks(frame.iloc[highest(frame["pagerank"].to_numpy(), shown)])
-    for line in lines:
-        print_line(line)
+    print_line(line)
     if output is not None:
         print_line(f"{len(frame):,} ranks written to {output}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from time import perf_counter
 from typing import IO, Any
@@ -19,7 +19,7 @@ from prplugin.types.arrays import MemorySpace, synchronize
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["explain", "of_order", "of_passes", "unused"]
+__all__ = ["explain", "of_order", "of_passes"]
 
 NUMBERS = ("seconds", "passes", "error bound")
 """Columns that are aligned to the right."""
@@ -52,13 +52,9 @@ def explain(summary: str, lines: Iterable[str], history: History, writing: float
 def _of_graph(history: History) -> Iterator[str]:
     yield f"graph: {history.n:,} vertices, {history.m:,} {'weighted edges' if history.weighted else 'edges'}"
     if history.unused_weight is not None:
-        yield unused(history.unused_weight, f"weight={history.unused_weight!r}")
+        weight = history.unused_weight
+        yield f"column {weight!r} is not used: every edge counts 1. weight={weight!r} makes it the weight of the edges."
     yield f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
-
-
-def unused(weight: Hashable, argument: str) -> str:
-    """Return a line on a column that seems to hold weights, and the argument that makes them count."""
-    return f"column {weight!r} is not used: every edge counts 1. {argument} makes it the weight of the edges."
 
 
 def of_passes(passes: int, history: History) -> Iterator[str]:
