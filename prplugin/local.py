@@ -16,8 +16,9 @@ from prplugin.errors import (
     listed,
 )
 from prplugin.frames import adapter_for, igraph, matrices, nodes
-from prplugin.frames.base import SeedValues, Vertices, seed_ids
+from prplugin.frames.base import SeedValues, Vertices
 from prplugin.frames.columns import resolve
+from prplugin.frames.ids import seed_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways, one_edge_a_pair

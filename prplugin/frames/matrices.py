@@ -16,7 +16,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import Labels, WrappedVertices, full_name
+from prplugin.frames.base import Labels, full_name
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory

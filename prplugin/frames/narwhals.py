@@ -16,9 +16,10 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
-from prplugin.frames.base import Labels, WrappedVertices, full_name
+from prplugin.frames.base import Labels, full_name
 from prplugin.frames.casts import casts_of
 from prplugin.frames.columns import Columns
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 

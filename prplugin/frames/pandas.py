@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, plain_ids, rows_of_seeds
+from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
+from prplugin.frames.ids import described, plain_ids
 from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
