@@ -108,8 +108,8 @@ def pagerank(
         and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
         Weights are compared as float64: those that are equal only after rounding count as equal.
     progress : bool or function, default False
-        True: a progress bar after two seconds, on a terminal or in a notebook's cell. A function is called with a `prplugin.Progress` at each stage and
-        iteration.
+        True: a progress bar after two seconds, on a terminal or in a notebook's cell. A function is called with a
+        `prplugin.Progress` at each stage and iteration.
     **method_options
         Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose among those that take them.
 
