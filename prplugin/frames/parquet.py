@@ -110,8 +110,9 @@ def read(
     fields = narwhals.fields_of_vertices(common, columns, vertices)
     given = narwhals.as_pandas(vertices, "vertices")
     if (table := _table(files, common)) is not None:
-        read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
-        return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW)
+        with casts_of("pyarrow"):
+            read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
+        return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW, "pyarrow")
 
     def groups() -> Iterator[_Group]:
         row = 0
