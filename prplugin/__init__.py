@@ -14,9 +14,10 @@ from prplugin.errors import (
     PageRankWarning,
     WorkerLostError,
 )
-from prplugin.methods.estimates import Estimate, estimate
+from prplugin.methods.estimates import Estimate
 from prplugin.progress import State as Progress
 from prplugin.result.ranking import Ranking, Rankings
+from prplugin.sizing import estimate
 
 __all__ = [
     "ColumnNotFoundError",
@@ -39,5 +40,10 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 accessor.register(pagerank)

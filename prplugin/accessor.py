@@ -1,4 +1,7 @@
-"""Make `pagerank` a method of the frames of libraries that are loaded or load later."""
+"""Make `pagerank` a method of the frames of libraries that are loaded or load later.
+
+Type checkers do not see methods that are added at run time: ``frame.pipe(prplugin.pagerank)`` is the same call, typed.
+"""
 
 from __future__ import annotations
 

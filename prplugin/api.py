@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from prplugin.local import LocalGraph
+from prplugin.calls import explained, keeps_frame
+from prplugin.constructors import Constructors
+from prplugin.errors import counted
 from prplugin.methods.estimates import Estimate
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, Stop
-from prplugin.prepared import PreparedGraph, prepare
+from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, MethodOptions, Options, Stop
+from prplugin.prepared import prepare
 from prplugin.progress import ProgressOption, watching
 from prplugin.result.ranking import Ranking
+from prplugin.tables import Display, Displayed
 from prplugin.types.compressed import Compressed
 
 __all__ = ["Graph", "pagerank"]
 
 
+@keeps_frame
+@explained
 def pagerank(
     edges: Any,
     source: Hashable | list[Hashable] = None,
@@ -41,7 +45,7 @@ def pagerank(
     top: int | None = None,
     certified: bool = False,
     progress: ProgressOption = False,
-    **method_options: Any,
+    **method_options: Unpack[MethodOptions],
 ) -> Any:
     """Rank the vertices of a graph given by its edges, to a proved accuracy.
 
@@ -51,13 +55,15 @@ def pagerank(
 
     Parameters
     ----------
-    edges : DataFrame of cuDF, pandas, polars or Dask, another table, or path
+    edges : DataFrame of cuDF, pandas, polars or Dask, another table, path, or graph
         One row per edge; never altered. Tables of pyarrow and of whatever narwhals or Arrow's C interface knows are
         read too; of a lazy one the columns in use are collected. A path or a `pyarrow.dataset.Dataset` of Parquet files
-        is read by row groups. Partitions of a Dask frame stay on the workers of the `distributed.Client` in use.
+        is read by row groups; the path of a text file as by `Graph.from_file`. Partitions of a Dask frame stay on the
+        workers of the `distributed.Client` in use. A graph of NetworkX or igraph, or a sparse matrix, is read as by
+        `Graph.from_networkx`, `Graph.from_igraph` or `Graph.from_csr`, and ranked in a pandas frame.
     source, destination : column label, or list of column labels, optional
         The endpoints; lists where a vertex has several columns. Default: the first pair present of src/dst,
-        source/destination, source/target, from/to.
+        source/destination, source/target, from/to; else the only one that is present in another case.
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
     directed : bool, default True
@@ -102,8 +108,8 @@ def pagerank(
         and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
         Weights are compared as float64: those that are equal only after rounding count as equal.
     progress : bool or function, default False
-        True: a progress bar after two seconds. A function is called with a `prplugin.Progress` at each stage and
-        iteration.
+        True: a progress bar after two seconds, on a terminal or in a notebook's cell. A function is called with a
+        `prplugin.Progress` at each stage and iteration.
     **method_options
         Options of the method, such as ``threads=`` of "numba"; "auto" and "measured" choose among those that take them.
 
@@ -154,7 +160,7 @@ def pagerank(
         return prepare(edges, how, lasting=False).rank(options, given, watch).frame
 
 
-class Graph:
+class Graph(Constructors, Displayed):
     """A graph prepared for ranking: prepare once, rank often.
 
     Parameters
@@ -171,6 +177,7 @@ class Graph:
     (True, True)
     """
 
+    @explained
     def __init__(
         self,
         edges: Any,
@@ -185,106 +192,6 @@ class Graph:
         how = EdgeOptions(source, destination, weight, directed, vertices, duplicates)
         self._graph = prepare(edges, how, lasting=True)
 
-    @classmethod
-    def _of(cls, prepared: PreparedGraph) -> Graph:
-        graph = cls.__new__(cls)
-        graph._graph = prepared
-        return graph
-
-    @classmethod
-    def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Graph:
-        """Make a graph on the vertices 0..n-1 from compressed rows or a sparse matrix, whose rows are sources.
-
-        Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
-        arrays stay on the GPU, and rankings have cuDF frames where cuDF is loaded.
-
-        Parameters
-        ----------
-        offsets : array of n + 1 integers, or sparse matrix
-            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`. Or a square matrix of
-            `scipy.sparse` or `cupyx.scipy.sparse`, in CSR, CSC or COO format.
-        indices : array of m integers
-            Targets.
-        weights : array of m numbers, optional
-            Finite and non-negative. Default: every edge counts 1.
-
-        Examples
-        --------
-        >>> import prplugin
-        >>> graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
-        >>> graph.rank(alpha=0.5).frame["vertex"].tolist()
-        [0, 1, 2]
-        """
-        return cls._of(LocalGraph.from_csr(offsets, indices, weights))
-
-    @classmethod
-    def from_file(
-        cls,
-        path: str | os.PathLike[str],
-        source: Hashable | list[Hashable] = None,
-        destination: Hashable | list[Hashable] = None,
-        weight: Hashable = None,
-        *,
-        directed: bool = True,
-        duplicates: Duplicates = "sum",
-        **text: Any,
-    ) -> Graph:
-        """Make a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, with .gz or .zst after it or not.
-
-        Parameters
-        ----------
-        source, destination, weight, directed, duplicates
-            As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
-            Market file are weights, and a symmetric one is undirected.
-        **text
-            `format` ("parquet", "csv", "tsv", "snap" or "mtx"; default: by the end of the name), `header` (whether the
-            first line names the columns; default: unless it is all numbers) and `ids` ("auto", "integer", "string").
-
-        Raises
-        ------
-        InvalidEdgesError, ColumnNotFoundError
-            If the file cannot be read as edges: the message names the file, and of text the line.
-        """
-        from prplugin.io import read_edges  # imports pyarrow
-
-        sources, destinations = (
-            end if end is None or isinstance(end, list) else [end] for end in (source, destination)
-        )
-        file = read_edges(os.fspath(path), sources, destinations, weight, **text)
-        arguments = file.graph_arguments()
-        arguments["directed"] &= directed
-        return cls(file.frame, **arguments, duplicates=duplicates)
-
-    @classmethod
-    def from_cugraph(cls, graph: Any) -> Graph:
-        """Make a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph ranks by.
-
-        Edges of an undirected graph count both ways; of repeated pairs a `cugraph.Graph` keeps one. Rankings have cuDF
-        frames; ids that are not integers are in the order of the sorted edges.
-        """
-        from prplugin.frames.cugraph import edges_of
-
-        return cls(**edges_of(graph))
-
-    @classmethod
-    def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Graph:
-        """Make a graph from a NetworkX graph or view: all nodes, each edge of a multigraph, undirected edges both ways.
-
-        Edges without the attribute `weight` count 1, as in NetworkX; with None, every edge does. Rankings have pandas
-        frames: nodes that are integers ascend, others are in the order of the graph. Nodes of mixed kinds, which no
-        column holds, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` takes them).
-        """
-        return cls._of(LocalGraph.from_networkx(graph, weight))
-
-    @classmethod
-    def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Graph:
-        """Make a graph from an `igraph.Graph`: all vertices, parallel edges, undirected edges both ways.
-
-        With None, or the default where the edges have no such attribute, every edge counts 1. Rankings have pandas
-        frames. The ids are the vertex attribute "name" if all have different ones, else igraph's own, 0..n-1.
-        """
-        return cls._of(LocalGraph.from_igraph(graph, weights))
-
     @property
     def number_of_vertices(self) -> int:
         """Number of vertices, isolated ones included."""
@@ -294,6 +201,11 @@ class Graph:
     def number_of_edges(self) -> int:
         """Number of directed edges; parallel edges count each, and both ways of an undirected one."""
         return self._graph.m
+
+    def _display(self) -> Display:
+        n, m = self.number_of_vertices, self.number_of_edges
+        title = f"Graph of {counted(n, 'vertex', 'vertices')} and {counted(m, 'directed edge')}"
+        return Display(title, [], [list(fact) for fact in self._graph.facts().items()], left=[0, 1])
 
     @property
     def vertices(self) -> Any:
@@ -326,6 +238,7 @@ class Graph:
         """
         return self._graph.estimate()
 
+    @explained
     def rank(
         self,
         *,
@@ -344,9 +257,42 @@ class Graph:
         top: int | None = None,
         certified: bool = False,
         progress: ProgressOption = False,
-        **method_options: Any,
+        **method_options: Unpack[MethodOptions],
     ) -> Ranking:
-        """Rank the vertices; parameters and errors are those of `pagerank`.
+        """Rank the vertices; errors are those of `pagerank`, which describes the parameters at length.
+
+        Parameters
+        ----------
+        alpha : float, default 0.85
+            Damping factor.
+        personalization : dict, Series, frame, list, set or array, optional
+            The teleport distribution.
+        seeds : list, frame or array, optional
+            Many personalizations: a ranking of each.
+        among : list, Series, index or array of vertices, optional
+            Return the ranks of these alone.
+        dangling, nstart : optional
+            As `personalization`: where the dangling mass goes; the ranks to start from.
+        tol : float, default 1e-6
+            Threshold of the `stop` rule.
+        max_iter : int, optional
+            Budget of iterations. Default: as many as `tol` needs.
+        stop : {"error", "delta", "vertex", "networkx"}
+            What `tol` bounds; by default the proved L1 error.
+        scale : {1, "n"}
+            Sum of the ranks.
+        dtype : {"float64", "float32"}
+            Type of the ranks.
+        method : str, default "auto"
+            A method by name, "auto" or "measured".
+        top : int, optional
+            Return only the highest ranks.
+        certified : bool, default False
+            With `top`: stop as soon as their order is proved.
+        progress : bool or function, default False
+            Show a progress bar, or call the function with a `prplugin.Progress`.
+        **method_options
+            Options of the method.
 
         Returns
         -------

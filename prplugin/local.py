@@ -18,6 +18,7 @@ from prplugin.errors import (
 from prplugin.frames import adapter_for, igraph, matrices, nodes
 from prplugin.frames.base import SeedValues, Vertices
 from prplugin.frames.columns import resolve
+from prplugin.frames.ids import seed_ids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import both_ways, one_edge_a_pair
@@ -25,7 +26,7 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import Estimate, explain_oom, of_a_plan, of_an_ingest, of_graph, of_many_seeds
+from prplugin.methods.estimates import SPACE, Estimate, explain_oom, of_a_plan, of_an_ingest, of_graph, of_many_seeds
 from prplugin.methods.measured import Kept, fastest, measured
 from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
@@ -41,7 +42,7 @@ from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import History
+from prplugin.types.history import Considered, History
 
 __all__ = ["LocalGraph"]
 
@@ -62,15 +63,19 @@ class LocalGraph:
         Whether more than one ranking may follow; if not, no history of the ranking is kept.
     """
 
+    unused_weight: Hashable = None
+    """A column of the frame that seems to hold weights, where none was named."""
+
     def __init__(self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool) -> None:
         self.adjacency, self._vertices, self._lasting = adjacency, vertices, lasting
+        self._weights = weights
         self._timings: Kept = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
 
     @classmethod
-    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool) -> LocalGraph:
-        """Read a frame of edges."""
+    def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
+        """Read a frame of edges; `unused_weight` is a column of weights that the frame was made without."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
@@ -87,7 +92,9 @@ class LocalGraph:
             rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
             adjacency = Adjacency(rows if how.directed else both_ways(rows))
-            return cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+            graph = cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+        graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
+        return graph
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
@@ -147,6 +154,15 @@ class LocalGraph:
         """Estimate bytes and seconds of each method."""
         return of_graph(self.adjacency, this_machine())
 
+    def facts(self) -> dict[str, str]:
+        """Return what is shown of the graph, besides the counts."""
+        chosen = self.estimate().chosen
+        return {
+            "weights": self._weights if self.adjacency.weighted else "every edge counts 1",
+            "edges are in": SPACE[self.adjacency.memory_space],
+            "auto takes": "no method: none can run here" if chosen is None else chosen.method,
+        }
+
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Rank the vertices: once, or from each of many seeds."""
         rank = self._rank_one if given.seeds is None else self._rank_many
@@ -185,6 +201,7 @@ class LocalGraph:
             # Nobody sees the ranking of a one-shot graph, except in an error.
             self._history(method, options, watch) if self._lasting or not outcome.converged else None,
             among,
+            self._vertices.plain_ids,
         )
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
@@ -233,6 +250,9 @@ class LocalGraph:
                 each_iterations=iterations,
                 each_error_bound=bounds,
                 rows=positions,
+                _history=self._history_of_seeds(method, options, watch, seeds.count),
+                _ids=self._vertices.plain_ids,
+                _seeds=partial(seed_ids, self._vertices, many.labels),
             )
 
     def _allocating(self) -> Any:
@@ -264,19 +284,36 @@ class LocalGraph:
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
         """Note how a ranking came about that has just ended."""
-        adjacency, machine = self.adjacency, this_machine()
+        machine = this_machine()
+        timings = measured(machine, options, self._timings) if options.method == "measured" else {}
+        considered = reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
+        return self._record(method, options, watch, considered, watch.bounds)
+
+    def _history_of_seeds(self, method: Method, options: Options, watch: Watch, count: int) -> History:
+        """Note how the rankings of many seeds came about that have just ended."""
+        named = options.method != "auto"
+        reason = "asked for by name" if named else f"the least estimate for {counted(count, 'seed')}"
+        return self._record(method, options, watch, (Considered(method.name, None, reason),), [])
+
+    def _record(
+        self,
+        method: Method,
+        options: Options,
+        watch: Watch,
+        considered: tuple[Considered, ...],
+        bounds: list[tuple[int, float]],
+    ) -> History:
+        adjacency = self.adjacency
         prepared = watch.begun.get("iterations", now := time.perf_counter())
         stages = (
             (STAGES[0], self._reading),
             (STAGES[1], prepared - watch.begun["edges"]),
             (STAGES[2], now - prepared),
         )
-        timings = measured(machine, options, self._timings) if options.method == "measured" else {}
         return History(
             adjacency.n, adjacency.m, adjacency.weighted, "device" if method.runs_on == "gpu" else "host",
-            options.alpha, options.tol, options.stop,
-            reasons(method, options.method, adjacency, machine, options.method_options, timings),
-            stages, tuple(watch.bounds),
+            options.alpha, options.tol, options.stop, considered, stages, tuple(bounds),
+            self.unused_weight,
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from os import PathLike
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 
 from prplugin.errors import InvalidOptionError
+from prplugin.suggestions import close_name, meant_argument
 
-__all__ = ["Duplicates", "EdgeOptions", "GivenByVertex", "Options", "Stop", "check_choice", "validate_int"]
+__all__ = [
+    "GRAPH_ARGUMENTS",
+    "RANK_ARGUMENTS",
+    "Duplicates",
+    "EdgeOptions",
+    "GivenByVertex",
+    "MethodOptions",
+    "Options",
+    "Stop",
+    "check_choice",
+    "validate_int",
+]
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
@@ -22,6 +35,25 @@ USUAL_ITERATIONS = 1 / 5
 
 Social networks take less, web graphs up to three times as many.
 """
+
+
+class MethodOptions(TypedDict, total=False):
+    """The options of all methods, for type checkers; each method has those that its `prepare` takes."""
+
+    threads: int | None
+    blocks: int | None
+    chunk_bytes: int | None
+    cpu: bool
+    directory: str | PathLike[str] | None
+    lanes: int
+    piece: int | None
+    piece_bytes: int
+    save: str | PathLike[str] | None
+    schedule: Any
+    segments: int
+    split: Any
+    thresholds: tuple[int, int]
+    tile: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +139,27 @@ class Options:
         keep(self, "dtype", _float_name(self.dtype))
         if not isinstance(self.method, str):
             raise InvalidOptionError(f"method must be a name such as 'auto', not {self.method!r}.")
+        for name in self.method_options:
+            if name not in MethodOptions.__annotations__:
+                raise InvalidOptionError(
+                    f"{name!r} is neither an argument of pagerank nor an option of any method."
+                    + meant_argument(
+                        name, [*RANK_ARGUMENTS, *MethodOptions.__annotations__], {"Graph and pagerank": GRAPH_ARGUMENTS}
+                    )
+                )
+
+
+GRAPH_ARGUMENTS = tuple(field.name for field in fields(EdgeOptions))
+RANK_ARGUMENTS = *(field.name for field in (*fields(GivenByVertex), *fields(Options))), "progress"
+"""Arguments of `prplugin.Graph` and of its `rank`; `prplugin.pagerank` has both."""
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of the named choices."""
     if not isinstance(value, str) or value not in choices:
-        raise InvalidOptionError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
+        close = close_name(value, choices) if isinstance(value, str) else None
+        meant = f" Did you mean {close!r}?" if close else ""
+        raise InvalidOptionError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.{meant}")
 
 
 def _real(name: str, value: object) -> float:

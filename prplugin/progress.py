@@ -1,4 +1,4 @@
-"""Report the progress of a ranking: by a bar on a terminal, or by calls of a function."""
+"""Report the progress of a ranking: by a bar on a terminal or in a notebook, or by calls of a function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from prplugin.errors import InvalidOptionError
 
@@ -16,6 +16,9 @@ __all__ = ["ProgressOption", "Report", "State", "Watch", "watching"]
 
 QUIET_SECONDS = 2.0
 """Seconds after which the bar is shown."""
+
+REDRAWN_SECONDS = 0.2
+"""Interval at which the bar in a notebook is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ class Watch:
 
     def iterations(self, tol: float, budget: int) -> Callable[[int, float], None]:
         """Return the function that the loop calls after each step; with tol=0 the whole budget will be used."""
-        self.begun["iterations"] = time.perf_counter()
+        self.begun.setdefault("iterations", time.perf_counter())  # many seeds begin once for each batch
         first: tuple[int, float] | None = None
 
         def step_done(iterations: int, error_bound: float) -> None:
@@ -117,26 +120,28 @@ def watching(progress: ProgressOption) -> Iterator[Watch]:
 
 @contextmanager
 def _bar() -> Iterator[Report | None]:
-    """Show a bar on standard error once the work has taken `QUIET_SECONDS`, if that is a terminal."""
+    """Show a bar once the work has taken `QUIET_SECONDS`: in a notebook's cell, or on standard error, a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not (console.is_terminal or console.is_jupyter):
         yield None
         return
-    bar = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
     task = bar.add_task("reading", total=None)
+    shown = _Cell(bar) if console.is_jupyter else bar
 
     def report(state: State) -> None:
         if state.stage != "iterations":
             bar.update(task, description=f"sorting out {state.stage}")
-            return
-        description = f"iteration {state.iterations}, error at most {state.error_bound:.1e}"
-        completed = state.iterations if state.expected else 0
-        bar.update(task, description=description, total=state.expected, completed=completed)
+        else:
+            description = f"iteration {state.iterations}, error at most {state.error_bound:.1e}"
+            completed = state.iterations if state.expected else 0
+            bar.update(task, description=description, total=state.expected, completed=completed)
 
-    begin = threading.Timer(QUIET_SECONDS, bar.start)
+    begin = threading.Timer(QUIET_SECONDS, shown.start)
     begin.daemon = True
     begin.start()
     try:
@@ -144,4 +149,35 @@ def _bar() -> Iterator[Report | None]:
     finally:
         begin.cancel()
         begin.join()
-        bar.stop()
+        shown.stop()
+
+
+class _Cell:
+    """A bar of rich in the output of a notebook's cell, where it stays; rich itself would need ipywidgets for that."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+        self._done = threading.Event()
+        self._drawing: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Show the bar, and draw it anew until `stop`."""
+        self._drawing = threading.Thread(target=self._draw, daemon=True)
+        self._drawing.start()
+
+    def _draw(self) -> None:
+        from IPython.display import display  # there is a notebook
+
+        shown = display(self._drawn(), display_id=True)  # type: ignore[no-untyped-call,unused-ignore]
+        while not self._done.wait(REDRAWN_SECONDS):
+            shown.update(self._drawn())
+        shown.update(self._drawn())
+
+    def _drawn(self) -> Any:
+        return self._bar.make_tasks_table(self._bar.tasks)
+
+    def stop(self) -> None:
+        """Draw the bar for the last time."""
+        self._done.set()
+        if self._drawing is not None:
+            self._drawing.join()

@@ -130,7 +130,7 @@ EDGE_CASES = {
         EDGES.assign(w=np.array([np.longdouble(5e-324) * 1.5, 5e-324, 1], np.longdouble)), {"weight": "w"}, "column 'w' has 1 value too near to 0 for float64",
     ),
     "tuples with lists in them": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
-    "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings."),
+    "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
     "dates of no common type": (
         frame(pd.Series(["9999-01-01"], dtype="datetime64[s]"), pd.Series(["2026-01-01"], dtype="datetime64[ns]")), {}, "have no common type",
     ),
@@ -238,13 +238,13 @@ OPTION_CASES = {
     "top": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
     "duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
     "directed": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "method": ({"method": "magic"}, "method must be 'auto', 'measured' or one of 'binned', 'block', "),
+    "method": ({"method": "magic"}, "method must be one of 'auto', 'measured', 'binned', 'block', "),
     "method of no name": ({"method": None}, "method must be a name such as 'auto', not None."),
     "progress": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
     "an unknown argument": (
-        {"alhpa": 0.9, "method": "numpy"}, "'alhpa' is not an argument of pagerank, and method 'numpy' takes no options",
+        {"alhpa": 0.9, "method": "numpy"}, "'alhpa' is neither an argument of pagerank nor an option of any method. Did you mean alpha=?",
     ),
-    "an unknown argument of numba": ({"thread": 2, "method": "numba"}, "and method 'numba' takes threads."),
+    "an unknown argument of numba": ({"thread": 2, "method": "numba"}, "Did you mean threads=?"),
     "threads": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},

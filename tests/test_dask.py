@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 import time
 
@@ -166,6 +167,25 @@ def test_prepared_once_ranked_often(client):
     for many in ([1, 2], pd.DataFrame({"seed": [0, 1], "vertex": [1, 2]})):
         with pytest.raises(prplugin.MethodUnavailableError, match="which seeds needs"):
             graph.rank(seeds=many)
+
+
+def test_a_distributed_ranking_is_shown_explained_and_drawn(client):
+    edges = edges_of(4)
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False))
+    assert "3 workers of a Dask cluster" in repr(graph)
+    assert "<table>" in graph._repr_html_()
+    ranking = graph.rank()
+    assert repr(ranking).startswith(str(ranking))
+    assert "nlargest" in ranking._repr_html_()
+    file = io.StringIO()
+    ranking.explain(file)
+    text = file.getvalue()
+    assert all(word in text for word in (str(ranking), "communication", "bytes sent by each worker", "asked for"))
+    assert f"{ranking.error_bound:.2e}" in text
+    convergence, bars = ranking.plot().axes
+    assert convergence.lines[0].get_ydata()[-1] == ranking.error_bound
+    highest = prplugin.Graph(edges).rank().frame.nlargest(10, "pagerank")["vertex"]
+    assert [label.get_text() for label in bars.get_yticklabels()] == highest.astype(str).tolist()
 
 
 def test_values_as_a_frame_of_dask(client):

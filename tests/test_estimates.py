@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from running import param
 
@@ -146,6 +147,48 @@ def test_next_to_nothing_can_be_estimated(edges, place):
 def test_counts_that_mean_nothing_are_refused(options, message):
     with pytest.raises(prplugin.InvalidOptionError, match=message):
         prplugin.estimate(**options)
+
+
+EDGES_OF_COUNTS = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ids"),
+    [("int64", "int64"), ("int32", "int32"), ("uint8", "int32"), ("Int64", "int64"), ("str", "string")],
+)
+@pytest.mark.parametrize("library", ["pandas", "polars", "polars lazy", "pyarrow", "parquet", "dask", "duckdb"])
+def test_a_frame_tells_its_counts(library, dtype, ids, tmp_path):
+    frame = EDGES_OF_COUNTS.astype({"src": dtype, "dst": dtype})
+    if library.startswith("polars"):
+        polars = pytest.importorskip("polars")
+        given = polars.from_pandas(frame) if library == "polars" else polars.from_pandas(frame).lazy()
+    elif library == "dask":
+        given = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    elif library == "duckdb":
+        table = pa.Table.from_pandas(frame)
+        given = pytest.importorskip("duckdb").from_arrow(table)
+    elif library == "parquet":
+        given = tmp_path / "edges.parquet"
+        frame.to_parquet(given)
+    else:
+        given = frame if library == "pandas" else pa.Table.from_pandas(frame)
+    assert prplugin.estimate(given) == prplugin.estimate(3, ids=ids)
+    assert prplugin.estimate(given, "src", "dst", "w", vertices=3) == prplugin.estimate(
+        edges=3, vertices=3, ids=ids, weighted=True
+    )
+
+
+def test_what_a_frame_tells_cannot_be_given_as_well():
+    frame = EDGES_OF_COUNTS
+    for options in ({"ids": "int32"}, {"place": "host"}, {"weighted": False}):
+        with pytest.raises(prplugin.InvalidOptionError, match="a frame tells it itself"):
+            prplugin.estimate(frame, **options)
+    with pytest.raises(prplugin.InvalidOptionError, match="weight= names a column of a frame"):
+        prplugin.estimate(3, weight="w")
+    with pytest.raises(prplugin.ColumnNotFoundError, match="'nowhere'"):
+        prplugin.estimate(frame, weight="nowhere")
+    with pytest.raises(prplugin.InvalidOptionError, match="several columns"):
+        prplugin.estimate(frame, ["src", "w"], ["dst", "w"])
 
 
 # --- what it says -------------------------------------------------------------------------------------------------

@@ -120,14 +120,15 @@ def test_the_record_is_pickled():
 def test_the_figure():
     ranking = prplugin.Graph(EDGES).rank(tol=1e-9)
     figure = ranking.plot()
-    convergence, distribution = figure.axes
+    convergence, distribution, bars = figure.axes
     line, tol = convergence.lines
     assert [tuple(point) for point in line.get_xydata()] == list(ranking._history.bounds)
     assert tol.get_ydata()[0] == 1e-9
-    ranks, fractions = distribution.lines[0].get_data()
-    assert all(
-        math.isclose(fraction, (ranking.ranks >= rank).mean()) for rank, fraction in zip(ranks, fractions, strict=True)
-    )
+    ranks, shares = distribution.lines[0].get_data()
+    assert all(math.isclose(share, (ranking.ranks >= rank).mean()) for rank, share in zip(ranks, shares, strict=True))
+    frame = ranking.frame.nlargest(10, "pagerank")
+    assert [label.get_text() for label in bars.get_yticklabels()] == frame["vertex"].astype(str).tolist()
+    assert [bar.get_width() for bar in bars.patches] == frame["pagerank"].tolist()
     figure.savefig(io.BytesIO(), format="png")
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
@@ -140,6 +141,70 @@ def test_figures_of_what_has_no_curve():
 
 
 def test_without_matplotlib(monkeypatch):
+    monkeypatch.delitem(sys.modules, "prplugin.result.plot", raising=False)
+    monkeypatch.delattr("prplugin.result.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(prplugin.MissingLibraryError, match=r"prplugin\[plot\]"):
         prplugin.Graph(EDGES).rank().plot()
+
+
+def drawn_labels(figure):
+    """The tick labels of each axis of each panel that are inside it, as (text, box on the canvas)."""
+    figure.canvas.draw()
+    for axes in figure.axes:
+        for axis, (low, high) in ((axes.xaxis, sorted(axes.get_xlim())), (axes.yaxis, sorted(axes.get_ylim()))):
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            labels = [tick.label1 for tick in ticks if low <= tick.get_loc() <= high and tick.label1.get_text()]
+            yield [(label.get_text(), label.get_window_extent()) for label in labels]
+
+
+@pytest.mark.parametrize(
+    ("edges", "options"),
+    [
+        (EDGES, {}),
+        (EDGES, {"tol": 1e-12}),
+        (EDGES, {"tol": 1.5, "alpha": 0.1}),
+        (EDGES, {"scale": "n"}),
+        (EDGES.assign(dst=EDGES.dst // 60), {}),  # ranks of several decades
+        (EDGES.astype(str).map("a vertex with a very long name, number {}".format), {}),
+        (pd.DataFrame({"src": ["$a", "b", "c$"], "dst": ["b", "c$", "$a"]}), {}),  # all ranks equal
+        (EDGES, {"seeds": list(range(40))}),
+        (EDGES, {"seeds": [1, 2], "top": 3}),
+    ],
+)
+def test_labels_of_figures_do_not_collide_and_counts_are_whole(edges, options):
+    figure = prplugin.Graph(edges).rank(**options).plot()
+    for labels in drawn_labels(figure):
+        for nth, (text, box) in enumerate(labels):
+            for other, other_box in labels[nth + 1 :]:
+                assert not box.overlaps(other_box), (text, other)
+    for axes in figure.axes:
+        if axes.get_xlabel() == "passes over the edges":
+            assert all(tick == int(tick) for tick in axes.get_xticks())
+
+
+def test_a_figure_of_seeds():
+    ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
+    passes, errors, bars = ranking.plot().axes
+    assert sum(bar.get_height() for bar in passes.patches) == 3
+    assert errors.lines[0].get_ydata().tolist() == sorted(ranking.each_error_bound)
+    means = ranking.frame.groupby("vertex")["pagerank"].mean().nlargest(10)
+    assert [label.get_text() for label in bars.get_yticklabels()] == means.index.astype(str).tolist()
+    assert [bar.get_width() for bar in bars.patches] == pytest.approx(means.tolist(), rel=1e-12)
+
+
+def test_the_highest_of_the_highest_of_seeds():
+    graph = prplugin.Graph(EDGES)
+    few = graph.rank(seeds=[1, 2], top=4)
+    known = few.frame.groupby("vertex")["pagerank"].sum().div(2).nlargest(10)
+    assert few._highest() == [(str(vertex), pytest.approx(mean)) for vertex, mean in known.items()]
+
+
+def test_seeds_are_explained():
+    ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
+    text = explained(ranking)
+    assert str(ranking) in text
+    counts = ranking.each_iterations
+    assert f"passes over the edges: {counts.min()} to {counts.max()} per seed" in text
+    assert "the least estimate for 3 seeds" in text
+    assert "asked for by name" in explained(prplugin.Graph(EDGES).rank(seeds=[1], method="numpy"))

@@ -17,7 +17,8 @@ LINES = [
     {"__init__"},
     {"accessor"},
     {"api"},
-    {"prepared"},
+    {"constructors", "sizing"},
+    {"prepared", "calls"},
     {"local", "distributed", "io"},
     {"frames", "solver", "result"},
     {"methods"},
@@ -25,8 +26,8 @@ LINES = [
     {"cpu", "gpu"},
     {"numerics"},
     {"types"},
-    {"options", "progress", "machine"},
-    {"errors"},
+    {"options", "progress", "machine", "tables"},
+    {"errors", "suggestions"},
 ]
 LINE = {name: line for line, names in enumerate(LINES) for name in names}
 

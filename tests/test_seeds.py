@@ -380,14 +380,10 @@ def test_a_method_of_one_seed_says_so(monkeypatch):
     assert graph.rank(seeds=["ann"]).method == "numba"
 
 
-def test_many_rankings_have_no_certified_order_and_no_record():
+def test_many_rankings_have_no_certified_order():
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="certified=True proves the order of one ranking"):
         graph.rank(seeds=["ann", "bob"], top=2, certified=True)
-    many = graph.rank(seeds=["ann", "bob"])
-    for ask in (many.explain, many.plot):
-        with pytest.raises(prplugin.PageRankError, match="keeps no record"):
-            ask()
 
 
 def test_memory_that_runs_out_is_told_with_what_takes_less(monkeypatch):

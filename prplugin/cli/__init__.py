@@ -16,11 +16,11 @@ import click
 
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.figures import upward
 from prplugin.cli.options import graph_options, method_options, rank_options
 from prplugin.errors import InvalidOptionError
 from prplugin.options import Options
 from prplugin.progress import watching
+from prplugin.tables import upward
 
 if TYPE_CHECKING:
     from prplugin.io import EdgeFile
@@ -60,7 +60,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         if output is not None:
             check_output(output)
 
-    _, graph, began = _load(edges, given, quiet=quiet)
+    file, graph, began = _load(edges, given, quiet=quiet)
     shown = SHOWN if output is not None else top or SHOWN
     ranking = graph.rank(**options, **own, top=top if output is not None else shown, progress=not quiet)
     seconds = time.perf_counter() - began
@@ -70,11 +70,12 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
         write_frame(frame, output)
     if quiet:
         return
+    line = summary(graph, ranking, seconds, file.unused_weight)
     if output is not None and is_standard_output(output):
-        click.echo(summary(graph, ranking, seconds), err=True)
+        click.echo(line, err=True)
         return
     print_ranks(frame.iloc[highest(frame["pagerank"].to_numpy(), shown)])
-    print_line(summary(graph, ranking, seconds))
+    print_line(line)
     if output is not None:
         print_line(f"{len(frame):,} ranks written to {output}")
 

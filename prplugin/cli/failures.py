@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from prplugin.cli.figures import upward
 from prplugin.errors import NotConvergedError, PageRankError
 from prplugin.io.formats import STANDARD_OUTPUT, errors_named
+from prplugin.tables import upward
 
 __all__ = ["Failure", "OneLineErrors"]
 

@@ -1,18 +1,8 @@
-"""Format bounds and rates."""
+"""Format rates."""
 
 from __future__ import annotations
 
-import math
-from decimal import ROUND_CEILING, Context
-
-__all__ = ["per_second", "upward"]
-
-
-def upward(bound: float) -> str:
-    """Return a proved bound in two digits, rounded up."""
-    if not math.isfinite(bound) or bound == 0:
-        return f"{bound:g}"
-    return f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(bound):.1e}"
+__all__ = ["per_second"]
 
 
 def per_second(count: int, seconds: float) -> str:

@@ -43,7 +43,7 @@ graph_options = _together(
         "--destination",
         multiple=True,
         metavar="COLUMN",
-        help="Where edges arrive. Neither given: src/dst, source/destination, source/target or from/to.",
+        help="Where edges arrive. Neither given: src/dst, source/destination, source/target or from/to, in any case.",
     ),
     click.option(
         "-w",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from prplugin.cli.figures import per_second, upward
+from prplugin.cli.figures import per_second
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
-from prplugin.result.explain import console, table
+from prplugin.tables import console, table, upward
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,13 +41,14 @@ def print_line(line: str) -> None:
     _print(Text(line))
 
 
-def summary(graph: Graph, ranking: Ranking, seconds: float) -> str:
-    """Return one line on the graph, the method, the error bound and the time."""
+def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
+    """Return one line on the graph, the method, the error bound, a column of weights that is not used, and the time."""
+    unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
     n, m = graph.number_of_vertices, graph.number_of_edges
     return (
         f"{n:,} vertices, {m:,} edges; {ranking.method}, {ranking.iterations} iterations; "
         f"error at most {upward(ranking.error_bound)} (proved); "
-        f"{seconds:.3g} s, {per_second(m, seconds)} edges/s"
+        f"{unused}{seconds:.3g} s, {per_second(m, seconds)} edges/s"
     )
 
 

@@ -18,7 +18,7 @@ from prplugin.result.ranking import highest
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.stopping import step_budget
-from prplugin.types.arrays import to_host
+from prplugin.types.arrays import MemorySpace, to_host
 
 __all__ = ["Report", "rank"]
 
@@ -31,6 +31,7 @@ class Report:
     `like` (frame): Of the type of the result, without rows.
     `stages`: Seconds of each stage, of the slowest rank; "communication" is a part of the others.
     `sent`: Bytes that each rank has sent to others, while it ranked.
+    `bounds`: Iterations and error bound after each of them.
     """
 
     converged: bool
@@ -43,6 +44,9 @@ class Report:
     like: Any
     stages: Mapping[str, float]
     sent: list[int]
+    weighted: bool
+    memory_space: MemorySpace
+    bounds: list[tuple[int, float]]
 
 
 def rank(
@@ -62,6 +66,12 @@ def rank(
     `watch`: Called after each iteration with their count and the error bound.
     """
     stages, sent, waited = Stages(), communicator.sent, communicator.seconds
+    bounds: list[tuple[int, float]] = []
+
+    def watched(iterations: int, bound: float) -> None:
+        bounds.append((iterations, float(bound)))
+        watch(iterations, bound)
+
     v, w, start = (
         vector(communicator, shard, what, given.get(what)) for what in ("personalization", "dangling", "nstart")
     )
@@ -73,7 +83,7 @@ def rank(
         stages.done("plan")
         certificate = Certificate(options.alpha, shard.n, shard.m, step.rounding, options.dtype, options.scale)
         budget = step_budget(certificate, options)
-        outcome = Loop(certificate, options, budget, watch).run(step, 1.0 / shard.n if start is None else start)
+        outcome = Loop(certificate, options, budget, watched).run(step, 1.0 / shard.n if start is None else start)
         ranks = step.ranks()
         del step
     stages.done("iterations")
@@ -94,6 +104,9 @@ def rank(
         like=frame.iloc[:0],
         stages={stage: max(each[stage] for _, each, _ in everyone) for stage in seconds},
         sent=[one for _, _, one in everyone],
+        weighted=shard.adjacency.weighted,
+        memory_space=shard.adjacency.memory_space,
+        bounds=bounds,
     )
     return frame, report
 

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from operator import itemgetter
 from typing import Any
@@ -25,16 +25,17 @@ from prplugin.distributed import mailbox, ranks
 from prplugin.distributed.communicator import Communicator
 from prplugin.distributed.ranks import Report
 from prplugin.distributed.shard import Shard, build
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, listed
+from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import cudf, dask
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options
+from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
 from prplugin.types.compressed import Compressed
+from prplugin.types.history import Considered, History
 
 __all__ = ["DistributedGraph"]
 
@@ -61,6 +62,7 @@ class DistributedGraph:
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
         self._client, self._names = client, columns.vertex_names
+        self._unused_weight = columns.unused_weight
         self._parts_of = dask.parts_name(frame)
         if client not in _with_plugin:
             client.register_plugin(mailbox.MessagePlugin())
@@ -112,6 +114,10 @@ class DistributedGraph:
         """Raise: no process holds all edges."""
         raise _not_in_one_memory("can estimate its methods")
 
+    def facts(self) -> dict[str, str]:
+        """Return what is shown of the graph, besides the counts."""
+        return {"edges are on": f"{counted(len(self._addresses), 'worker')} of a Dask cluster"}
+
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
@@ -154,8 +160,18 @@ class DistributedGraph:
             frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,
             n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
+            _history=_history(found, options, self._unused_weight),
         )  # fmt: skip
         return require_converged(ranking, options)
+
+
+def _history(found: Report, options: Options, unused_weight: Hashable) -> History:
+    """Return how a ranking came about."""
+    reason = "asked for by name" if options.method != "auto" else "auto: what pays for the largest part of the graph"
+    return History(
+        found.n, found.m, found.weighted, found.memory_space, options.alpha, options.tol, options.stop,
+        (Considered(found.method, None, reason),), tuple(found.stages.items()), tuple(found.bounds), unused_weight,
+    )  # fmt: skip
 
 
 def _not_in_one_memory(what: str) -> MethodUnavailableError:
@@ -274,17 +290,12 @@ def _check_method(options: Options, parts_name: str) -> None:
     elif options.method == "auto":
         for option in options.method_options:
             if not any(option in options_of(methods()[name]) for name in able):
-                raise InvalidOptionError(
-                    f"{option!r} is neither an argument of pagerank nor an option of {' or '.join(able)}."
-                )
-    elif options.method in methods() or options.method == "measured":
+                raise InvalidOptionError(f"{option!r} is not an option of {' or '.join(able)}.")
+    else:
+        check_choice("method", options.method, ("auto", "measured", *methods()))
         raise MethodUnavailableError(
             f"method {options.method!r} cannot rank frames of Dask on several workers: 'auto', "
             f"{' and '.join(map(repr, able))} can."
-        )
-    else:
-        raise InvalidOptionError(
-            f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {options.method!r}."
         )
 
 

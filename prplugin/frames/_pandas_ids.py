@@ -14,6 +14,7 @@ from pandas.api import types
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_objects import Pooled, factorized, first_rows, looked_up, pooled
+from prplugin.frames.casts import cast_to
 from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -116,7 +117,8 @@ def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str
         raise InvalidOptionError(str(error)) from error
     if "empty" not in (found, kind) and found != kind:
         raise InvalidOptionError(
-            f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them."
+            f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
+            f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
         )
 
 
@@ -208,7 +210,8 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
         if kind != filled[0][0]:
             raise InvalidEdgesError(
                 f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
-                "cast one to the type of the other, so that equal vertices have equal ids."
+                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
+                f"{cast_to('string')}."
             )
     return filled[0][0] if filled else "empty"
 
@@ -292,13 +295,17 @@ def floats_refused(dtype: object, label: str, missing: Integers | None = None) -
             "be why: drop them first."
         )
     return InvalidEdgesError(
-        f"{label} holds {dtype} ids, which do not compare reliably.{hint} Cast it with .astype('int64') or to strings."
+        f"{label} holds {dtype} ids, which do not compare reliably.{hint} Cast it with "
+        f"{cast_to('integer')} or to strings with {cast_to('string')}."
     )
 
 
 def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
     """Return the error of ids without a hash."""
-    return InvalidEdgesError(f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings.")
+    return InvalidEdgesError(
+        f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings, for instance with "
+        f"{cast_to('string')}."
+    )
 
 
 def _refuse_nulls(column: pd.Series, label: str) -> None:
@@ -324,7 +331,7 @@ def _mixed(label: str, mixed: RefusedRows) -> str:
     other = next(place for place, kind in enumerate(mixed.held) if kind != first)
     return (
         f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.held[other]} in row "
-        f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with .astype(str)."
+        f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with {cast_to('string')}."
     )
 
 
@@ -355,7 +362,7 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
         else:
             raise InvalidEdgesError(
                 f"{' and '.join(labels)} hold negative ids and ids past 2**63, "
-                "which no one integer type holds. Cast them to strings."
+                f"which no one integer type holds. Cast them to strings, for instance with {cast_to('string')}."
             )
     return [array.astype(dtype, copy=False) for array in arrays]
 
@@ -383,7 +390,10 @@ def integers(column: pd.Series | Pooled, label: str) -> Integers:
                 return np.array(column.tolist(), wide)
             except OverflowError:
                 continue
-        raise InvalidEdgesError(f"{label} holds integers that no 64-bit type holds. Cast it to strings.")
+        raise InvalidEdgesError(
+            f"{label} holds integers that no 64-bit type holds. Cast it to strings, for instance with "
+            f"{cast_to('string')}."
+        )
     native = dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype
     array: Integers = column.to_numpy(native)
     swapped: Integers = array.astype(array.dtype.newbyteorder("="), copy=False)

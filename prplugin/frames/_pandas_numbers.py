@@ -14,6 +14,7 @@ from pandas.api import types
 
 from prplugin.errors import PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.frames._pandas_ids import plain_value, stored_plainly
+from prplugin.frames.casts import cast_to
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
@@ -38,7 +39,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
     elif types.is_complex_dtype(dtype) or not (
         types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
     ):
-        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with .astype('float64').")
+        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
     else:
         missing = np.flatnonzero(column.isna())
         if missing.size:

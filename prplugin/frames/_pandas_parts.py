@@ -12,8 +12,8 @@ from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
-from prplugin.frames.base import described
 from prplugin.frames.columns import Columns
+from prplugin.frames.ids import described
 from prplugin.frames.parts import Facts, Shared, Typed
 from prplugin.types.edges import Floats, Integers
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
+from prplugin.frames.ids import described
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
@@ -24,8 +24,6 @@ __all__ = [
     "Labels",
     "SeedValues",
     "Vertices",
-    "WrappedVertices",
-    "described",
     "full_name",
     "is_a",
     "opened",
@@ -113,6 +111,9 @@ class Vertices(Protocol):
     def described(self, rows: Integers) -> list[str]:
         """Return the ids of some vertices as text, for messages."""
 
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        """Return the ids of a few vertices as Python objects; of vertices of several columns, tuples."""
+
     def read_values(self, given: Any, what: str) -> Floats:
         """Return a distribution given by vertex as an array over all vertices."""
 
@@ -130,56 +131,6 @@ class Vertices(Protocol):
 
     def write_ids(self) -> Any:
         """Return the vertices: a column, or a frame where they have several columns."""
-
-
-class WrappedVertices:
-    """Vertices of another adapter: arguments are converted for it, and its frames wrapped.
-
-    Attributes
-    ----------
-    inner : Vertices
-    """
-
-    inner: Any
-
-    def convert(self, given: Any, what: str) -> Any:
-        """Return what is given by vertex as the other adapter takes it."""
-        return given
-
-    def wrap(self, frame: Any) -> Any:
-        """Return a frame or a column of the other adapter as one of this."""
-        return frame
-
-    def active(self) -> AbstractContextManager[Any]:
-        """Return the context in which the other adapter works."""
-        return nullcontext()
-
-    def __len__(self) -> int:
-        return len(self.inner)
-
-    def described(self, rows: Integers) -> list[str]:
-        return list(self._call("described", rows))
-
-    def read_values(self, given: Any, what: str) -> Any:
-        return self._call("read_values", self.convert(given, what), what)
-
-    def read_seeds(self, given: Any, what: str) -> Any:
-        several = type(given) in (list, tuple)
-        given = type(given)(self.convert(one, what) for one in given) if several else self.convert(given, what)
-        return self._call("read_seeds", given, what)
-
-    def read_positions(self, given: Any, what: str) -> Any:
-        return self._call("read_positions", self.convert(given, what), what)
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        return self.wrap(self._call("write", ranks, rows, labels))
-
-    def write_ids(self) -> Any:
-        return self.wrap(self._call("write_ids"))
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        with self.active():
-            return getattr(self.inner, method)(*arguments)
 
 
 class GivenTypes(NamedTuple):
@@ -450,16 +401,6 @@ def rows_of_seeds(ranks: Any, rows: Any) -> tuple[Any, Any]:
     xp = namespace(ranks)
     count, width = ranks.shape
     return xp.repeat(xp.arange(count), width), xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
-
-
-def described(columns: list[Any], rows: Integers) -> list[str]:
-    """Return the ids in some rows as text: the first few, as a message shows no more, and "" for the rest."""
-    from prplugin.frames._pandas_ids import plain_value  # imports pandas, whose or cuDF's the columns are
-
-    columns = [getattr(column, "iloc", column) for column in columns]
-    ids = [tuple(plain_value(column[row]) for column in columns) for row in rows[:6].tolist()]
-    shown = [repr(parts[0]) if len(parts) == 1 else repr(parts) for parts in ids]
-    return shown + [""] * (rows.size - len(shown))
 
 
 def opened(frame: Any) -> tuple[Any, list[Hashable]]:

@@ -3,15 +3,64 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
+from prplugin.suggestions import close_name, plain
 
 __all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Pairs of columns that are looked for in this order if none are named."""
+
+SOURCES = frozenset(
+    [
+        "src",
+        "source",
+        "from",
+        "u",
+        "origin",
+        "start",
+        "tail",
+        "sender",
+        "follower",
+        "citing",
+        "parent",
+        "i",
+        "a",
+        "node1",
+        "id1",
+        "nodea",
+    ]
+)
+DESTINATIONS = frozenset(
+    [
+        "dst",
+        "dest",
+        "destination",
+        "target",
+        "to",
+        "v",
+        "end",
+        "head",
+        "receiver",
+        "followee",
+        "cited",
+        "child",
+        "j",
+        "b",
+        "node2",
+        "id2",
+        "nodeb",
+    ]
+)
+"""Plain names of columns that may be the endpoints: they are proposed, not taken."""
+
+WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edgeweight", "edgeweights"])
+"""Plain names of columns that may be weights: they are mentioned where they are not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +73,8 @@ class Columns:
     source_names: list[Hashable]
     destination_names: list[Hashable]
     weight_name: Hashable
+    unused_weight: Hashable = None
+    """A column that seems to hold weights, where none is named."""
 
     @property
     def vertex_names(self) -> list[Hashable]:
@@ -52,9 +103,9 @@ class Columns:
         """
         return replace(
             self,
-            source=[_position(labels, name, where) for name in self.source_names],
-            destination=[_position(labels, name, where) for name in self.destination_names],
-            weight=None if self.weight_name is None else _position(labels, self.weight_name, where),
+            source=[_position(labels, name, where, "source") for name in self.source_names],
+            destination=[_position(labels, name, where, "destination") for name in self.destination_names],
+            weight=None if self.weight_name is None else _position(labels, self.weight_name, where, "weight"),
         )
 
 
@@ -72,6 +123,8 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
     """
     if source is None and destination is None:
         source, destination = _known_pair(labels)
+    for role, given in (("source", source), ("destination", destination), ("weight", weight)):
+        _check_name(labels, role, given)
     if source is None or destination is None:
         absent = "source" if source is None else "destination"
         raise InvalidOptionError(f"{absent} is not given: name both ends of the edges, or neither.")
@@ -89,27 +142,95 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    return Columns([], [], None, sources, destinations, weight).within(labels, "the frame")
+    columns = Columns([], [], None, sources, destinations, weight).within(labels, "the frame")
+    if weight is not None:
+        return columns
+    rest = [label for at, label in enumerate(labels) if at not in {*columns.source, *columns.destination}]
+    weights = (label for label in rest if isinstance(label, str) and plain(label) in WEIGHTS)
+    return replace(columns, unused_weight=next(weights, None))
 
 
 def _known_pair(labels: Sequence[Hashable]) -> tuple[str, str]:
+    """Return the first known pair that is present, or the only one without regard to case."""
     for pair in KNOWN_PAIRS:
         if all(positions(labels, name) for name in pair):
             return pair
+    alike = [[_in_any_case(labels, name) for name in pair] for pair in KNOWN_PAIRS]
+    present = [pair for pair in alike if all(pair)]
+    if len(present) == 1 and [len(names) for names in present[0]] == [1, 1]:
+        (source,), (destination,) = present[0]
+        return source, destination
+    if present:
+        names = dict.fromkeys(name for pair in present for end in pair for name in end)
+        raise ColumnNotFoundError(
+            f"several columns may be the ends of the edges: {_quoted(list(names))}. "
+            "Name the two that are: pagerank(edges, source, destination)."
+        )
     pairs = ", ".join("/".join(pair) for pair in KNOWN_PAIRS)
     raise ColumnNotFoundError(
         f"none of the pairs of columns {pairs} is in the frame. {_present(labels)} "
-        "Name the two columns: pagerank(edges, source, destination)."
+        f"Name the two columns: pagerank(edges, source, destination).{_proposed(labels)}"
     )
+
+
+def _in_any_case(labels: Sequence[Hashable], name: str) -> list[str]:
+    """Return the columns of a name: the one that is spelled so, or those that differ in case alone."""
+    if name in labels:
+        return [name]
+    return [label for label in labels if isinstance(label, str) and label.casefold() == name]
+
+
+def _proposed(labels: Sequence[Hashable]) -> str:
+    """Return the end of a message on a frame without known columns: the two that may be meant."""
+    sources, destinations = ([label for label in labels if _may_be(label, names)] for names in (SOURCES, DESTINATIONS))
+    if len(labels) == 2 and not (len(sources) == len(destinations) == 1):
+        sources, destinations = [labels[0]], [labels[1]]
+    if len(sources) == len(destinations) == 1 and sources != destinations:
+        return f" Did you mean source={sources[0]!r}, destination={destinations[0]!r}?"
+    return ""
+
+
+def _may_be(label: Hashable, names: frozenset[str]) -> bool:
+    """Return whether a column may be one of those names, by itself or with "node" or "id" added: ``FromNodeId``."""
+    if not isinstance(label, str):
+        return False
+    name = plain(label)
+    return name in names or re.sub("^(node|vertex)|(node|vertex)?(id|name)?$", "", name) in names
+
+
+def _check_name(labels: Sequence[Hashable], role: str, given: object) -> None:
+    """Raise for what names no column: values in place of a name, and a number that is meant for alpha."""
+    if isinstance(given, float) and role == "source" and 0 <= given < 1 and not positions(labels, given):
+        raise InvalidOptionError(
+            f"source is {given!r}, which is no column. Did you mean alpha={given!r}? All arguments but the first four "
+            "are passed by name."
+        )
+    for name in given if isinstance(given, list) else [given]:
+        if any(label is name for label in labels):
+            continue
+        try:
+            hash(name)
+            bool(name == name)  # noqa: PLR0124  # neither an expression nor a column answers
+        except (TypeError, ValueError):
+            raise InvalidOptionError(
+                f"{role} must be a column name{'' if role == 'weight' else ' or a list of them'}, not "
+                f"{type(name).__module__.split('.')[0]}.{type(name).__qualname__}. {_as_name(labels, role, name)}"
+            ) from None
+
+
+def _as_name(labels: Sequence[Hashable], role: str, given: Any) -> str:
+    """Return the call to use where values are given in place of a column."""
+    meta: Any = getattr(given, "meta", None)  # of an expression of polars
+    name = meta.output_name() if hasattr(meta, "output_name") else getattr(given, "name", None)
+    if isinstance(name, Hashable) and name is not None and positions(labels, name):
+        return f"Did you mean {role}={name!r}? Values that are no column yet go into the frame first."
+    return f"Add the values to the frame as a column, and pass its name: {role}='name'."
 
 
 def _names(role: str, names: object) -> list[Hashable]:
     several = list(names) if isinstance(names, list) else [names]
     if not several:
         raise InvalidOptionError(f"{role} is an empty list: name at least one column.")
-    for name in several:
-        if not isinstance(name, Hashable):
-            raise InvalidOptionError(f"{role} must be a column name or a list of them, not {names!r}.")
     if len(set(several)) < len(several):
         raise InvalidOptionError(f"{role} names a column twice: {_quoted(several)}.")
     return several
@@ -131,10 +252,16 @@ def _same(label: Hashable, name: Hashable) -> bool:
         return False
 
 
-def _position(labels: Sequence[Hashable], name: Hashable, where: str) -> int:
+def _position(labels: Sequence[Hashable], name: Hashable, where: str, role: str) -> int:
     found = positions(labels, name)
     if not found:
-        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}")
+        close = (
+            close_name(name, [label for label in labels if isinstance(label, str)]) if isinstance(name, str) else None
+        )
+        meant = f" Did you mean {role}={close!r}?" if close else ""
+        if isinstance(name, tuple) and name and all(positions(labels, part) for part in name):
+            meant = f" Did you mean the list {role}={list(name)!r}?"
+        raise ColumnNotFoundError(f"there is no column {name!r} in {where}. {_present(labels)}{meant}")
     if len(found) > 1:
         raise InvalidEdgesError(
             f"column {name!r} is in {where} {len(found)} times, at positions {listed(found)}. "

@@ -14,6 +14,8 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames.columns import Columns
+from prplugin.frames.ids import described, plain_ids
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace, copied, namespace, to_device, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
@@ -84,7 +86,11 @@ class Vertices(base.ColumnVertices):
 
     @on_cudf_stream()
     def described(self, rows: Integers) -> list[str]:
-        return base.described(self.columns, rows)
+        return described(self.columns, rows)
+
+    @on_cudf_stream()
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return plain_ids(self.columns, rows)
 
     @on_cudf_stream()
     def read_values(self, given: Any, what: str) -> Floats:
@@ -177,7 +183,7 @@ class Vertices(base.ColumnVertices):
 
 
 @dataclass(frozen=True)
-class SpilledVertices(base.WrappedVertices):
+class SpilledVertices(WrappedVertices):
     """Vertices of a cuDF frame whose edges do not fit in the memory of the GPU."""
 
     inner: narwhals.Vertices

@@ -16,9 +16,10 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import WrappedVertices, full_name, is_a, opened
+from prplugin.frames.base import full_name, is_a, opened
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import endpoints_of_partitions, facts_of_partitions, joined_endpoints, weights_of_partitions
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import Labels, WrappedVertices, full_name
+from prplugin.frames.base import Labels, full_name
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.compressed import adjacency_of
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory
@@ -81,6 +82,9 @@ class Vertices(WrappedVertices):
     def described(self, rows: Integers) -> list[str]:
         return [str(row) for row in rows.tolist()]
 
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return list(rows.tolist())
+
     @cached_property
     def inner(self) -> Any:
         names: list[Hashable] = ["vertex"]
@@ -114,6 +118,11 @@ class Vertices(WrappedVertices):
         return "device" if self.in_cudf else "host"
 
 
+def is_sparse(matrix: object) -> bool:
+    """Return whether this is a sparse matrix of a library that is loaded."""
+    return any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES)
+
+
 def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
     """Return a sparse matrix, given as one or as three arrays.
 
@@ -128,7 +137,7 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
             raise InvalidEdgesError("offsets, indices and weights lie partly on the GPU: bring all to one side.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
-    if not any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES):
+    if not is_sparse(matrix):
         raise InvalidEdgesError(
             "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, "
             f"not {full_name(matrix)} alone."

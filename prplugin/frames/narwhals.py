@@ -8,6 +8,7 @@ narwhals collects it into: a `polars.LazyFrame` into a `polars.DataFrame`, a rel
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,10 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
-from prplugin.frames.base import Labels, WrappedVertices, full_name
+from prplugin.frames.base import Labels, full_name
+from prplugin.frames.casts import casts_of
 from prplugin.frames.columns import Columns
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
@@ -50,11 +53,17 @@ class Vertices(WrappedVertices):
         How the result holds each column: as all endpoints do, or, where these differ, as their common type in pandas.
     backend : narwhals.Implementation
         The library of the result.
+    library : str
+        The library of the edges, in which messages spell casts.
     """
 
     inner: pandas.Vertices
     fields: list[pa.Field | None]
     backend: Any
+    library: str
+
+    def active(self) -> AbstractContextManager[Any]:
+        return casts_of(self.library)
 
     def convert(self, given: Any, what: str) -> Any:
         import pandas as pd
@@ -69,7 +78,8 @@ class Vertices(WrappedVertices):
         return converted
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        return self.inner.read_positions(as_pandas(given, what), what)
+        rows: Integers = self._call("read_positions", as_pandas(given, what), what)
+        return rows
 
     def write(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
         import pyarrow as pa
@@ -144,8 +154,14 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     used, columns = columns.alone()
     table, backend = _table(frame, used)
     vertices = as_pandas(vertices, "vertices")
-    edges, known = pandas.read(as_frame(table), columns, vertices, **how)
-    return edges, Vertices(known, fields_of_vertices(table.schema, columns, vertices), backend)
+    with casts_of(_library_of(frame)):
+        edges, known = pandas.read(as_frame(table), columns, vertices, **how)
+    return edges, Vertices(known, fields_of_vertices(table.schema, columns, vertices), backend, _library_of(frame))
+
+
+def _library_of(frame: Any) -> str:
+    """Return the name of the library of a frame from `opened`: that of the user, not of what it is collected into."""
+    return "pyarrow" if not hasattr(frame, "implementation") else str(frame.implementation.value)
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
@@ -159,8 +175,8 @@ def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
     names = [schema.names()[position] for position in positions]
     if objects := [name for name in names if schema[name] == nw.Object]:
         raise InvalidEdgesError(
-            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Cast it, to strings "
-            "for instance."
+            f"column {objects[0]!r} is of type {schema[objects[0]]}, which Arrow does not have. Convert it, for "
+            "instance with .map_elements(str, return_dtype=polars.String)."
         )
     frame = frame.select(*names)
     if isinstance(frame, nw.LazyFrame):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, described, is_a, opened, rows_of_seeds
+from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
+from prplugin.frames.ids import described, plain_ids
 from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -75,6 +76,9 @@ class Vertices(ColumnVertices):
 
     def described(self, rows: Integers) -> list[str]:
         return described(self.columns, rows)
+
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return plain_ids(self.columns, rows)
 
     def one_column(self, columns: list[Any], what: str) -> Any:
         return _ids().one_column(columns)

@@ -20,6 +20,7 @@ import numpy as np
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
 from prplugin.frames.base import is_a
+from prplugin.frames.casts import casts_of
 from prplugin.frames.columns import Columns
 from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
@@ -64,7 +65,10 @@ def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
         except FileNotFoundError as error:
             raise InvalidEdgesError(f"edges are the path {path!r}, where there is no file.") from error
         except (OSError, pa.ArrowException) as error:
-            raise InvalidEdgesError(f"edges are the path {path!r}, where no Parquet can be read: {error}") from error
+            raise InvalidEdgesError(
+                f"edges are the path {path!r}, where no Parquet can be read: {error}. "
+                "prplugin.Graph.from_file(path, format='csv') reads text whatever its name."
+            ) from error
         if not frame.files:
             raise InvalidEdgesError(f"edges are the path {path!r}, a folder in which there is no Parquet file.")
     if not isinstance(getattr(frame, "format", None), ds.ParquetFileFormat):
@@ -106,8 +110,9 @@ def read(
     fields = narwhals.fields_of_vertices(common, columns, vertices)
     given = narwhals.as_pandas(vertices, "vertices")
     if (table := _table(files, common)) is not None:
-        read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
-        return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW)
+        with casts_of("pyarrow"):
+            read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
+        return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW, "pyarrow")
 
     def groups() -> Iterator[_Group]:
         row = 0
@@ -130,7 +135,7 @@ def read(
     put = _as_edge_list if edge_list or found.m < COMPILED_FROM else _by_target
     edges = put(groups(), found, weighted=columns.weight is not None)
     known = pandas.Vertices(more.vertices.names, found.columns(), more.vertices.kinds)
-    return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW)
+    return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW, "pyarrow")
 
 
 def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
@@ -152,7 +157,8 @@ def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
     """Read a row group whose first row is `first_row` of the dataset."""
     try:
-        return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, edge_list=True))
+        with casts_of("pyarrow"):
+            return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, edge_list=True))
     except PageRankError as error:
         if not first_row:
             raise

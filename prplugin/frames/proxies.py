@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from prplugin.frames import cudf, pandas
-from prplugin.frames.base import WrappedVertices, opened
+from prplugin.frames.base import opened
 from prplugin.frames.columns import Columns
+from prplugin.frames.wrapped import WrappedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 

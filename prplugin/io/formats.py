@@ -20,6 +20,7 @@ __all__ = [
     "errors_named",
     "input_format",
     "is_standard_output",
+    "is_text",
     "output_format",
 ]
 
@@ -81,6 +82,11 @@ def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
         f"{path}: its name does not say what it holds. Known endings are {_known(INPUT_FORMATS)}, "
         f"each with {' or '.join(COMPRESSIONS)} after it or not; --format says it for any other name."
     )
+
+
+def is_text(path: str) -> bool:
+    """Return whether the name of a file says that it holds edges as text or Matrix Market."""
+    return _by_suffix(path, INPUT_FORMATS)[0] not in (None, "parquet")
 
 
 def output_format(path: str) -> tuple[str, str | None]:

@@ -35,7 +35,8 @@ def _read(selection: Selection, file: object) -> EdgeFile:
         needed.append(columns.weight_name)
     with _damage_named(selection.path):
         frame = parquet.read(columns=needed).to_pandas(ignore_metadata=True)
-    return EdgeFile(frame, columns.source_names, columns.destination_names, columns.weight_name)
+    names = columns.source_names, columns.destination_names, columns.weight_name
+    return EdgeFile(frame, *names, unused_weight=columns.unused_weight)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ class EdgeFile:
     """Edges from a file, and the arguments of `prplugin.Graph` for them.
 
     The frame has the columns of the endpoints and of the weight alone. `vertices` and `directed` are what the file says
-    of them: all vertices, and False if each row is an edge both ways.
+    of them: all vertices, and False if each row is an edge both ways. `unused_weight` is a column that seems to hold
+    weights, where none was named.
     """
 
     frame: pd.DataFrame
@@ -35,6 +36,7 @@ class EdgeFile:
     weight: Hashable = None
     vertices: NDArray[np.int64] | None = None
     directed: bool = True
+    unused_weight: Hashable = None
 
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""

@@ -37,7 +37,9 @@ def read(selection: Selection, compression: str | None, delimiter: str | None) -
     first = next((block for block in body if any(block.records())), first.part(len(first.text)))
     sample = first.table(len(names), sorted({*found.source, *found.destination})).slice(0, SAMPLE)
     frame = read_columns(chain([first], body), len(names), _columns(found, sample, selection))
-    return EdgeFile(frame, found.source_names, found.destination_names, found.weight_name)
+    return EdgeFile(
+        frame, found.source_names, found.destination_names, found.weight_name, unused_weight=found.unused_weight
+    )
 
 
 def _is_header(labels: list[str], selection: Selection) -> bool:

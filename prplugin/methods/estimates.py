@@ -15,16 +15,18 @@ from prplugin.machine import COMPILED_FROM, Machine, bytes_available, this_machi
 from prplugin.methods.base import Method
 from prplugin.methods.registry import contenders, methods
 from prplugin.options import check_choice, validate_int
+from prplugin.tables import Display, Displayed
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import index_dtype
 
 __all__ = [
     "Estimate",
+    "Ids",
     "MethodEstimate",
-    "estimate",
     "explain_oom",
     "of_a_plan",
     "of_an_ingest",
+    "of_counts",
     "of_graph",
     "of_many_seeds",
 ]
@@ -65,8 +67,8 @@ class MethodEstimate(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Displayed):
     """What a graph takes, and each method on it; printed, a table.
 
     Attributes
@@ -95,20 +97,23 @@ class Estimate:
     def __getitem__(self, name: str) -> MethodEstimate:
         return next(method for method in self.methods if method.method == name)
 
-    def __str__(self) -> str:
+    def _display(self) -> Display:
         title = (
             f"{counted(self.vertices, 'vertex', 'vertices')}, {counted(self.edges, 'edge')}, on the {self.memory_space}"
         )
         if self.ingest is not None:
             made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
             title += f"; at most {spelt(made.peak)} of the {space} to make the graph, which holds {spelt(made.held)}"
-        lines = [title, f"{'method':<10}{'GPU':>9}{'at most':>9}{'host':>9}{'at most':>9}{'seconds':>9}"]
+        rows = []
+        first: dict[str, str] = {}  # method of each reason
         for one in self.methods:
-            note = "auto takes it" if one.chosen else "" if one.reason is None else f"cannot run: {one.reason}"
             sizes = (one.device, one.device_at_most, one.host, one.host_at_most)
-            cells = "".join(f"{spelt(size):>9}" for size in sizes)
-            lines.append(f"{one.method:<10}{cells}{one.seconds:>9.2g}  {note}".rstrip())
-        return "\n".join(lines)
+            note = "auto takes it" if one.chosen else ""
+            if one.reason is not None:
+                alike = first.setdefault(one.reason, one.method)
+                note = f"cannot run: {one.reason if alike == one.method else f'as {alike}'}"
+            rows.append([one.method, *map(spelt, sizes), f"{one.seconds:.2g}", note])
+        return Display(title, ["method", "GPU", "at most", "host", "at most", "seconds", ""], rows, left=(0, 6))
 
 
 def spelt(size: int) -> str:
@@ -143,56 +148,16 @@ def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None
 # --- from counts alone --------------------------------------------------------------------------------------------
 
 
-def estimate(
-    *,
-    edges: int,
-    vertices: int | None = None,
-    weighted: bool = False,
-    ids: Ids = "int64",
-    id_bytes: int = 16,
-    place: MemorySpace = "host",
+def of_counts(
+    edges: Any, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
-    """Bound what a graph and its rankings take from counts alone, before there is a frame.
-
-    It is for directed edges in two columns with ``duplicates="sum"``. What is counted is as for `Graph.estimate`.
-
-    Parameters
-    ----------
-    edges : int
-        Rows of the frame.
-    vertices : int, optional
-        Distinct ids. Not given: as many as there can be, two an edge.
-    weighted : bool, default False
-    ids : {"int64", "int32", "string"}
-    id_bytes : int, default 16
-        Of a string in UTF-8, on average.
-    place : {"host", "device"}
-        "host" for frames of pandas, polars and Arrow; "device" for those of cuDF.
-
-    Returns
-    -------
-    Estimate
-        `ingest` and the bytes of every method are upper bounds, whether the graph holds its edges by row or by target.
-        Seconds are those of a graph whose vertices have equally many in-edges.
-
-    Raises
-    ------
-    InvalidOptionError
-        If an argument has no meaning.
-
-    Examples
-    --------
-    >>> import prplugin
-    >>> bound = prplugin.estimate(edges=1_000_000_000, vertices=50_000_000, place="device")
-    >>> bound.ingest.device.peak // 10**9, bound["streamed"].device < bound["persistent"].device
-    (41, True)
-    """
+    """Bound what a graph and its rankings take from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
     most = 2 * edges
     vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
-    counts = Counts(vertices, edges, bool(weighted), place)
+    counts = Counts(vertices, edges, weighted, place)
     edge_list, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
     larger = tuple(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})

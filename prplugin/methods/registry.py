@@ -18,6 +18,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
+from prplugin.options import check_choice
 
 __all__ = [
     "candidates",
@@ -66,7 +67,7 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in known:
             takes = f"takes {', '.join(known)}" if known else "takes no options of its own"
-            raise InvalidOptionError(f"{name!r} is not an argument of pagerank, and method {method.name!r} {takes}.")
+            raise InvalidOptionError(f"{name!r} is an option of other methods: method {method.name!r} {takes}.")
 
 
 def options_of(method: Method) -> tuple[str, ...]:
@@ -88,9 +89,7 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
     """
     if name != "auto":
         if name not in methods():
-            raise InvalidOptionError(
-                f"method must be 'auto', 'measured' or one of {', '.join(map(repr, methods()))}, not {name!r}."
-            )
+            check_choice("method", name, ("auto", "measured", *methods()))
         method: Method = methods()[name]
         if reason := method.unavailable_reason(adjacency, machine):
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
@@ -113,9 +112,6 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
     Raises InvalidOptionError: if none takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
-    for option in options:
-        if not any(option in options_of(method) for method in methods().values()):
-            raise InvalidOptionError(f"{option!r} is neither an argument of pagerank nor an option of any method.")
     able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
     if not able:
         raise InvalidOptionError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from time import perf_counter
 from typing import IO, Any
@@ -14,31 +14,25 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.gpu import runtime
 from prplugin.machine import this_machine
+from prplugin.tables import console, table
 from prplugin.types.arrays import MemorySpace, synchronize
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["console", "explain", "table"]
-
-UNLIMITED = 1 << 16
-"""Columns of what is no terminal: nothing is cut or wrapped."""
+__all__ = ["explain", "of_order", "of_passes"]
 
 NUMBERS = ("seconds", "passes", "error bound")
-"""Columns that are set to the right."""
+"""Columns that are aligned to the right."""
 
 COPIED = 1 << 27
 """Bytes of the array whose copy measures the bandwidth: more than caches hold."""
 
 
-def explain(
-    summary: str, passes: int, history: History, order: Order | None, writing: float | None, file: IO[str] | None
-) -> None:
-    """Print `summary`, what was done and what it cost; `writing`: seconds that the frame took, if it was made."""
+def explain(summary: str, lines: Iterable[str], history: History, writing: float | None, file: IO[str] | None) -> None:
+    """Print `summary`, `lines`, what was done and what it cost; `writing`: seconds that the frame took, if made."""
+    from rich.console import Group
     from rich.text import Text
 
-    out = console(sys.stdout if file is None else file)
-    for line in [summary, *_lines(passes, history, order)]:
-        out.print(Text(line))
     stages = [*history.stages, *([] if writing is None else [("frame of ranks written", writing)])]
     tables = [
         (["stage", "seconds"], [[name, f"{seconds:.3g}"] for name, seconds in stages]),
@@ -47,36 +41,24 @@ def explain(
     if history.bounds:
         milestones = [[str(count), f"{bound:.2e}"] for count, bound in _milestones(history)]
         tables.append((["passes", "error bound"], milestones))
+    parts = [Text(line) for line in [summary, *_of_graph(history), *lines]]
     for head, rows in tables:
-        out.print()
-        out.print(table(head, rows, left=[place for place, name in enumerate(head) if name not in NUMBERS]))
+        parts += [Text(""), table(head, rows, left=[place for place, name in enumerate(head) if name not in NUMBERS])]
+    # All at once: a notebook shows each call of `print` as a block of its own.
+    notebook = file is None and console(None).is_jupyter
+    console(None if notebook else file or sys.stdout).print(Group(*parts))
 
 
-def console(file: IO[str] | None) -> Any:
-    """Return a rich console on a file, wide enough for any line where that is no terminal."""
-    from rich.console import Console
-
-    terminal = file is not None and file.isatty()
-    return Console(file=file, width=None if terminal else UNLIMITED, highlight=False)
-
-
-def table(head: list[str], rows: list[list[str]], left: Container[int]) -> Any:
-    """Return a rich table; the columns at the positions in `left` are set to the left, the others to the right."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for position, name in enumerate(head):
-        made.add_column(Text(name), justify="left" if position in left else "right", overflow="fold")
-    for row in rows:
-        made.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
-    return made
-
-
-def _lines(passes: int, history: History, order: Order | None) -> Iterator[str]:
+def _of_graph(history: History) -> Iterator[str]:
     yield f"graph: {history.n:,} vertices, {history.m:,} {'weighted edges' if history.weighted else 'edges'}"
+    if history.unused_weight is not None:
+        weight = history.unused_weight
+        yield f"column {weight!r} is not used: every edge counts 1. weight={weight!r} makes it the weight of the edges."
     yield f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
+
+
+def of_passes(passes: int, history: History) -> Iterator[str]:
+    """Return lines on the speed of so many passes over the edges."""
     _, seconds = history.stages[-1]
     if passes and seconds:
         rate, peak = history.bytes_a_pass * passes / seconds, _bandwidth(history.memory_space)
@@ -84,11 +66,14 @@ def _lines(passes: int, history: History, order: Order | None) -> Iterator[str]:
         yield f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}"
         part = f", {rate / peak:.0%} of the {peak / 1e9:.3g} GB/s that copying here reaches now" if peak else ""
         yield f"bandwidth, by that model: {rate / 1e9:.3g} GB/s{part}"
-    if order is not None:
-        equal = sum(tie.equal for tie in order.ties)
-        yield f"order of the {order.rows.size:,} highest: {'proved' if order.proved else 'not proved'}"
-        yield f"ties: {equal} of vertices proved equal, {len(order.ties) - equal} of others that cannot be told apart"
-        yield f"no rank is off by more than {order.margin:.2g}"
+
+
+def of_order(order: Order) -> Iterator[str]:
+    """Return lines on an order that was to be certified."""
+    equal = sum(tie.equal for tie in order.ties)
+    yield f"order of the {order.rows.size:,} highest: {'proved' if order.proved else 'not proved'}"
+    yield f"ties: {equal} of vertices proved equal, {len(order.ties) - equal} of others that cannot be told apart"
+    yield f"no rank is off by more than {order.margin:.2g}"
 
 
 def _methods(history: History) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import IO, Any, NamedTuple
@@ -11,11 +11,11 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.errors import InvalidOptionError, NotConvergedError, PageRankError
+from prplugin.errors import InvalidOptionError, MissingLibraryError, NotConvergedError, PageRankError, counted
 from prplugin.gpu import runtime
 from prplugin.options import Options
-from prplugin.result.explain import explain
-from prplugin.result.plot import plot
+from prplugin.result.explain import explain, of_order, of_passes
+from prplugin.tables import Display, Displayed, upward
 from prplugin.types.arrays import gpu_of, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Integers
 from prplugin.types.history import History
@@ -42,8 +42,15 @@ class Tie(NamedTuple):
     frame: Any
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+SHOWN = 10
+"""How many of the highest ranks, or of the seeds, a ranking shows of itself."""
+
+SHOWN_OF_A_SEED = 3
+"""How many of its highest ranks are shown of each seed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Displayed):
     """The ranks of a graph's vertices, with a proved bound on their error.
 
     Attributes
@@ -76,6 +83,7 @@ class Ranking:
     _order: Order | None = field(default=None, repr=False)
     _history: History | None = field(default=None, repr=False)
     _among: Integers | None = field(default=None, repr=False)
+    _ids: Callable[[Integers], list[Any]] | None = field(default=None, repr=False)
 
     @cached_property
     def frame(self) -> Any:
@@ -129,27 +137,67 @@ class Ranking:
     def explain(self, file: IO[str] | None = None) -> None:
         """Print what was done and what it cost: stages, methods and reasons, passes, bytes, bounds.
 
+        Of many seeds, the passes and bounds of all are summed up; of a Dask frame on several workers, the stages are
+        those of the slowest worker, and no bandwidth is measured.
+
         Parameters
         ----------
         file : file, optional
-            Where to; standard output if not given. What is no terminal gets plain text.
+            Where to; standard output if not given, in a notebook the cell. What is no terminal gets plain text.
         """
-        explain(str(self), self.iterations, self._record, self._order, self.__dict__.get("_writing"), file)
+        explain(str(self), self._details(), self._record, self.__dict__.get("_writing"), file)
+
+    def _details(self) -> Iterator[str]:
+        """Return lines for `explain` that only this kind of ranking has."""
+        yield from of_passes(self.iterations, self._record)
+        if self._order is not None:
+            yield from of_order(self._order)
 
     def plot(self) -> Any:
-        """Draw the error bound against passes over the edges, and the distribution of ranks.
+        """Draw the error bound against passes over the edges, the distribution of ranks, and the ten highest vertices.
+
+        Of many seeds: the passes and the error bound of each, and the vertices of the highest mean rank. Of a Dask
+        frame on several workers the distribution is left out, since no process has all ranks.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Shown by a notebook; ``figure.savefig(path)`` writes it.
+            A notebook shows it; ``figure.savefig(path)`` writes it.
 
         Raises
         ------
         MissingLibraryError
             If matplotlib is not installed.
         """
-        return plot(to_host(self.ranks), self._record)
+        try:
+            from prplugin.result import plot  # imports matplotlib, which is optional
+        except ModuleNotFoundError as error:
+            raise MissingLibraryError("plot() draws with matplotlib: pip install 'prplugin[plot]'") from error
+        return self._figure(plot)
+
+    def _figure(self, plot: Any) -> Any:
+        return plot.plot_ranking(to_host(self.ranks), self._record, self._highest())
+
+    def _highest(self) -> list[tuple[str, float]]:
+        """Return the names and the ranks of the ten highest vertices of the frame."""
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            rows = self._rows()
+            if rows is None:
+                rows = highest(self.ranks, SHOWN)
+            elif self._top is None:
+                rows = rows[highest(self.ranks[rows], SHOWN)]
+            rows = to_memory(rows[:SHOWN], memory_space_of(self.ranks))
+            ranks = to_host(self.ranks[rows]).tolist()
+        return list(zip(self._names(rows), ranks, strict=True))
+
+    def _names(self, rows: Integers) -> list[str]:
+        """Return the ids of some vertices as people write them; their positions where no ids are known."""
+        return [_name(one) for one in (rows.tolist() if self._ids is None else self._ids(rows))]
+
+    def _display(self) -> Display:
+        shown = self._highest()
+        rows = [[name, f"{rank:#.6g}"] for name, rank in shown]
+        return Display(str(self), ["vertex", "pagerank"], rows, left=[0])
 
     @property
     def _record(self) -> History:
@@ -168,11 +216,11 @@ class Ranking:
         how = "converged" if self.converged else "not converged"
         return (
             f"PageRank of {n:,} vertices: {how} after {self.iterations} iterations of "
-            f"{self.method}, error at most {self.error_bound:.2g}, {self.seconds:.3g} s"
+            f"{self.method}, error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistributedRanking(Ranking):
     """A ranking whose ranks lie on the workers of a Dask cluster.
 
@@ -204,8 +252,23 @@ class DistributedRanking(Ranking):
     def __str__(self) -> str:
         return self._described(self.n) + f" on {self.workers} workers"
 
+    def _details(self) -> Iterator[str]:
+        yield f"bytes sent by each worker while it ranked, about: {', '.join(f'{one:,}' for one in self.bytes_sent)}"
 
-@dataclass(frozen=True, eq=False)
+    def _figure(self, plot: Any) -> Any:
+        return plot.plot_ranking(None, self._record, self._highest())
+
+    def _highest(self) -> list[tuple[str, float]]:
+        found = self.frame.nlargest(SHOWN, "pagerank").compute()
+        found = found.to_pandas() if hasattr(found, "to_pandas") else found
+        return [(_name(ids[0] if len(ids) == 1 else ids), rank) for *ids, rank in found.itertuples(index=False)]
+
+    def _display(self) -> Display:
+        remark = f"ranking.frame.nlargest({SHOWN}, 'pagerank').compute() fetches the highest ranks from the workers."
+        return Display(str(self), [], [], remark=remark)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Rankings(Ranking):
     """The rankings of a graph from several seeds, that is with as many personalizations.
 
@@ -225,6 +288,7 @@ class Rankings(Ranking):
     each_iterations: NDArray[np.int64] = field(kw_only=True)
     each_error_bound: NDArray[np.float64] = field(kw_only=True)
     rows: Integers | None = field(kw_only=True, default=None)
+    _seeds: Callable[[int], list[Any]] = field(kw_only=True)
 
     @cached_property
     def frame(self) -> Any:
@@ -240,8 +304,55 @@ class Rankings(Ranking):
         how = "converged" if self.converged else f"{int((~self.each_converged).sum()):,} not converged"
         return (
             f"PageRank from {len(self.ranks):,} seeds: {how} after at most {self.iterations} iterations of "
-            f"{self.method}, each error at most {self.error_bound:.2g}, {self.seconds:.3g} s"
+            f"{self.method}, each error at most {upward(self.error_bound)}, {self.seconds:.3g} s"
         )
+
+    def _details(self) -> Iterator[str]:
+        counts, bounds = self.each_iterations, self.each_error_bound
+        yield f"passes over the edges: {counts.min()} to {counts.max()} per seed, {np.median(counts):g} in the median"
+        yield f"error bounds: {upward(bounds.min())} to {upward(bounds.max())}"
+
+    def _figure(self, plot: Any) -> Any:
+        return plot.plot_seeds(self.each_iterations, self.each_error_bound, self._record, self._highest())
+
+    def _highest(self) -> list[tuple[str, float]]:
+        """Return the names and the mean ranks of the ten vertices that are highest on average over the seeds."""
+        xp: Any = namespace(self.ranks)
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            if self.rows is None:
+                known, sums = None, self.ranks.sum(axis=0)
+            else:  # ranks below the highest of a seed are not known, and count as 0
+                known, places = xp.unique(self.rows, return_inverse=True)
+                sums = xp.bincount(places.reshape(-1), weights=self.ranks.reshape(-1))
+            found = highest(sums, SHOWN)
+            means = to_host(sums[found]) / len(self.ranks)
+            return list(zip(self._names(found if known is None else known[found]), means.tolist(), strict=True))
+
+    def _display(self) -> Display:
+        xp: Any = namespace(self.ranks)
+        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            first = self.ranks[:SHOWN]
+            found = highest_of_each(first, SHOWN_OF_A_SEED)
+            ranks = to_host(xp.take_along_axis(first, found, axis=1))
+            found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
+            names = [self._names(row) for row in found]
+        rows = [
+            [
+                _name(seed),
+                ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed.tolist(), strict=True)),
+                str(self.each_iterations[place]),
+                upward(self.each_error_bound[place]),
+            ]
+            for place, (seed, named, of_seed) in enumerate(zip(self._seeds(SHOWN), names, ranks, strict=True))
+        ]
+        more = len(self.ranks) - len(rows)
+        head = ["seed", "highest (pagerank)", "iterations", "error at most"]
+        return Display(str(self), head, rows, left=[0, 1], remark=f"and {counted(more, 'more seed')}" if more else "")
+
+
+def _name(one: object) -> str:
+    """Return an id as people write it; an id of several columns joined by commas."""
+    return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
 
 
 MOST_IN_A_BLOCK = 64

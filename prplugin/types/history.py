@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ class History:
 
     `considered` has the method chosen first, then others by their seconds, then those that could not be. `stages` are
     what was done, with the seconds that it took. `bounds` are passes over the edges, with the error bound proved then.
+    `unused_weight` is a column of the frame that seems to hold weights, where none was named.
     """
 
     n: int
@@ -36,6 +38,7 @@ class History:
     considered: tuple[Considered, ...]
     stages: tuple[tuple[str, float], ...]
     bounds: tuple[tuple[int, float], ...]
+    unused_weight: Hashable = None
 
     @property
     def bytes_a_pass(self) -> int:

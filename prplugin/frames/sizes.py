@@ -1,0 +1,66 @@
+"""What a frame tells of its graph before it is read: rows, the type of the ids, and the memory that they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Literal, NamedTuple
+
+from prplugin.errors import InvalidOptionError
+from prplugin.frames import adapter_for
+from prplugin.frames.columns import resolve
+from prplugin.types.arrays import MemorySpace
+
+__all__ = ["Sizes", "sizes_of"]
+
+
+class Sizes(NamedTuple):
+    """Rows of a frame, the type of its ids, and the memory that its columns are in."""
+
+    rows: int
+    ids: Literal["int32", "int64", "string"]
+    memory_space: MemorySpace
+
+
+def sizes_of(
+    edges: Any,
+    source: Hashable | list[Hashable],
+    destination: Hashable | list[Hashable],
+    weight: Hashable,
+) -> Sizes:
+    """Return the sizes of a frame; a lazy one counts its rows, and nothing else is computed."""
+    adapter = adapter_for(edges)
+    frame, labels = adapter.opened(edges)
+    columns = resolve(labels, source, destination, weight)
+    if len(columns.source) > 1:
+        raise InvalidOptionError(
+            "what vertices of several columns take is not estimated before the graph is made: see Graph.estimate()."
+        )
+    rows, types = _rows_and_types(frame)
+    bytes_of_ids = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
+    widths = [width for width in bytes_of_ids if width is not None]
+    if len(widths) < len(bytes_of_ids):
+        return Sizes(rows, "string", adapter.memory_space)
+    return Sizes(rows, "int32" if max(widths) <= 4 else "int64", adapter.memory_space)
+
+
+def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
+    """Return the rows of a frame from `FrameAdapter.opened`, and the type of each column."""
+    if hasattr(frame, "count_rows"):  # a dataset of pyarrow
+        return frame.count_rows(), frame.schema.types
+    if hasattr(frame, "dtypes"):  # pandas, cuDF and Dask
+        return len(frame), list(frame.dtypes)
+    if hasattr(frame, "num_rows"):  # a table of pyarrow
+        return frame.num_rows, frame.schema.types
+    import narwhals as nw  # has opened the frame
+
+    rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
+    return rows, list(frame.collect_schema().values())
+
+
+def _bytes_of_integer(dtype: Any) -> int | None:
+    """Return the bytes of an integer of a type of NumPy, pandas, pyarrow or narwhals; None for what is no integer."""
+    if hasattr(dtype, "kind"):
+        return int(dtype.itemsize) if dtype.kind in "iu" else None
+    name = str(dtype).lower()  # int64, UInt32
+    bits = name.removeprefix("u").removeprefix("int")
+    return int(bits) // 8 if bits.isdecimal() else None

@@ -1,0 +1,64 @@
+"""Vertices of an adapter around another one's."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from prplugin.frames.base import Labels
+from prplugin.types.edges import Integers
+
+__all__ = ["WrappedVertices"]
+
+
+class WrappedVertices:
+    """Vertices of another adapter: arguments are converted for it, and its frames wrapped.
+
+    Attributes
+    ----------
+    inner : Vertices
+    """
+
+    inner: Any
+
+    def convert(self, given: Any, what: str) -> Any:
+        """Return what is given by vertex as the other adapter takes it."""
+        return given
+
+    def wrap(self, frame: Any) -> Any:
+        """Return a frame or a column of the other adapter as one of this."""
+        return frame
+
+    def active(self) -> AbstractContextManager[Any]:
+        """Return the context in which the other adapter works."""
+        return nullcontext()
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+    def described(self, rows: Integers) -> list[str]:
+        return list(self._call("described", rows))
+
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return list(self._call("plain_ids", rows))
+
+    def read_values(self, given: Any, what: str) -> Any:
+        return self._call("read_values", self.convert(given, what), what)
+
+    def read_seeds(self, given: Any, what: str) -> Any:
+        several = type(given) in (list, tuple)
+        given = type(given)(self.convert(one, what) for one in given) if several else self.convert(given, what)
+        return self._call("read_seeds", given, what)
+
+    def read_positions(self, given: Any, what: str) -> Any:
+        return self._call("read_positions", self.convert(given, what), what)
+
+    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+        return self.wrap(self._call("write", ranks, rows, labels))
+
+    def write_ids(self) -> Any:
+        return self.wrap(self._call("write_ids"))
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        with self.active():
+            return getattr(self.inner, method)(*arguments)

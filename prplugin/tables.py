@@ -1,0 +1,112 @@
+"""Tables for people: on a console, as the text of a `repr`, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Container
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from html import escape
+from typing import IO, Any
+
+__all__ = ["Display", "Displayed", "console", "table", "upward"]
+
+UNLIMITED = 1 << 16
+"""Columns of what is no terminal: nothing is cut or wrapped."""
+
+
+@dataclass(frozen=True)
+class Display:
+    """What an object shows of itself: a line, a table, and a remark below it.
+
+    Attributes
+    ----------
+    head : list of str
+        Empty: the table has none.
+    left : container of int
+        Positions of the columns of text, which are aligned to the left; numbers are aligned to the right.
+    """
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    left: Container[int] = ()
+    remark: str = ""
+
+    def text(self) -> str:
+        """Return it as plain text."""
+        lines = [self.title]
+        if self.rows:
+            file = io.StringIO()
+            console(file).print(table(self.head, self.rows, self.left, ruled=False))
+            lines += [line.rstrip() for line in file.getvalue().splitlines()]
+        return "\n".join([*lines, self.remark] if self.remark else lines)
+
+    def html(self) -> str:
+        """Return it as HTML."""
+
+        def row(cells: list[str], tag: str) -> str:
+            sides = ("left" if position in self.left else "right" for position in range(len(cells)))
+            pairs = zip(cells, sides, strict=True)
+            return "".join(f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for cell, side in pairs)
+
+        made = f"<p>{escape(self.title)}</p>"
+        if self.rows:
+            body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in self.rows)
+            head = f"<thead><tr>{row(self.head, 'th')}</tr></thead>" if self.head else ""
+            made += f"<table>{head}<tbody>{body}</tbody></table>"
+        return f"<div>{made}<p>{escape(self.remark)}</p></div>" if self.remark else f"<div>{made}</div>"
+
+
+class Displayed:
+    """An object that shows what `_display` returns: as text, and in a notebook as HTML."""
+
+    def _display(self) -> Display:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return self._display().text()
+
+    def _repr_html_(self) -> str:
+        return self._display().html()
+
+
+def console(file: IO[str] | None) -> Any:
+    """Return a rich console, wide enough for any line where it is no terminal; None: standard output, or the cell."""
+    from rich.console import Console
+
+    terminal = file is not None and file.isatty()
+    # Where there is a notebook, rich would show in it what is meant for a file.
+    return Console(
+        file=file,
+        width=None if terminal else UNLIMITED,
+        highlight=False,
+        force_jupyter=None if file is None else False,
+    )
+
+
+def table(head: list[str], rows: list[list[str]], left: Container[int], *, ruled: bool = True) -> Any:
+    """Return a rich table; the columns at the positions in `left` are aligned to the left, the others to the right.
+
+    An empty `head` leaves out the line of names.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(
+        box=box.SIMPLE_HEAD if ruled else None, show_header=bool(head), show_edge=False, pad_edge=False, padding=(0, 1)
+    )
+    for position, name in enumerate(head or [""] * len(rows[0])):
+        made.add_column(Text(name), justify="left" if position in left else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*map(Text, row))  # as Text, a name such as [red] is no markup
+    return made
+
+
+def upward(bound: float) -> str:
+    """Return a proved bound in two digits, rounded up."""
+    if not math.isfinite(bound) or bound == 0:
+        return f"{bound:g}"
+    return f"{Context(prec=2, rounding=ROUND_CEILING).create_decimal(bound):.1e}"

@@ -1,0 +1,79 @@
+"""What type checkers and editors see: the type of the result, misspelled arguments, signatures, names."""
+
+from __future__ import annotations
+
+import inspect
+import pydoc
+import re
+
+import pytest
+
+import prplugin
+
+CODE = """
+import duckdb
+import polars as pl
+import prplugin
+
+frame = pl.DataFrame({"src": [1], "dst": [2]})
+graph = prplugin.Graph(frame, "src", "dst")
+reveal_type(prplugin.pagerank(frame, alpha=0.9, threads=2))  # polars.dataframe.frame.DataFrame
+reveal_type(prplugin.pagerank(frame.lazy(), "src", "dst"))  # polars.dataframe.frame.DataFrame
+reveal_type(prplugin.pagerank(edges=frame))  # polars.dataframe.frame.DataFrame
+reveal_type(frame.pipe(prplugin.pagerank))  # polars.dataframe.frame.DataFrame
+reveal_type(prplugin.pagerank("edges.parquet"))  # Any
+reveal_type(graph.rank(top=3))  # prplugin.result.ranking.Ranking
+reveal_type(prplugin.Graph.from_csr([0, 1], [0]))  # prplugin.api.Graph
+prplugin.pagerank(frame, aplha=0.9)  # error: aplha
+prplugin.pagerank(frame, alpha="0.9")  # error: "str"
+graph.rank(aplha=0.9)  # error: aplha
+graph.rank(thread=2)  # error: thread
+prplugin.Graph(frame, alpha=0.9)  # error: alpha
+"""
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """What mypy says of each line of the code."""
+    api = pytest.importorskip("mypy.api")
+    pytest.importorskip("polars")
+    folder = tmp_path_factory.mktemp("typed")
+    path = folder / "code.py"
+    path.write_text(CODE)
+    flags = ["--strict", "--config-file=", f"--cache-dir={folder / 'cache'}", "--hide-error-context"]
+    output, errors, _ = api.run([*flags, "--ignore-missing-imports", str(path)])
+    assert not errors
+    said = {}
+    for number, text in re.findall(r"code\.py:(\d+): (?:note|error): (.*)", output):
+        said.setdefault(int(number), []).append(text)
+    return said
+
+
+LINES = [(number, line) for number, line in enumerate(CODE.splitlines(), 1) if "#" in line]
+
+
+@pytest.mark.parametrize(("number", "line"), LINES, ids=[line.split("  #")[0] for _, line in LINES])
+def test_types(checked, number, line):
+    expected = line.split("  # ")[1]
+    if expected.startswith("error: "):
+        assert expected.removeprefix("error: ") in checked[number][0]
+    else:
+        assert checked[number] == [f'Revealed type is "{expected}"']
+
+
+def test_other_lines_are_right(checked):
+    assert not set(checked) - {number for number, _ in LINES}
+
+
+@pytest.mark.parametrize("function", [prplugin.pagerank, prplugin.Graph.rank, prplugin.estimate])
+def test_help_lists_each_parameter(function):
+    shown = pydoc.plain(pydoc.render_doc(function))
+    parameters = re.search("Parameters\n *-+\n(.*?)(Returns|Raises)\n *-+\n", shown, re.DOTALL)[1]
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name != "self":
+            assert parameter.name in shown.split("\n")[2]
+            assert re.search(rf"^ *[\w, *]*\b{parameter.name}\b.*$", parameters, re.MULTILINE), parameter
+
+
+def test_dir_has_the_public_names():
+    assert dir(prplugin) == sorted(prplugin.__all__)
