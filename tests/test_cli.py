@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import prplugin
 import prplugin.methods.numpy
 from prplugin.cli import imports, main, verification
 from prplugin.machine import this_machine
+from prplugin.methods.registry import methods
 from prplugin.tables import upward
 
 EDGES = "src,dst,w\na,b,1\nb,a,2\nc,a,3\nc,a,5\nc,d,0.5\n"
@@ -91,6 +93,11 @@ def test_top_is_how_many_are_printed(tmp_path):
         (["--scale", "n", "--dtype", "float32"], {"scale": "n", "dtype": "float32"}),
         (["--method", "numba", "--option", "threads=1"], {"method": "numba", "threads": 1}),
         (["--top", "2"], {"top": 2}),
+        (["--top", "2", "--certified"], {"top": 2, "certified": True}),
+        (["--personalization", "b=1", "--personalization", "c=3"], {"personalization": {"b": 1, "c": 3}}),
+        (["--dangling", "a=1"], {"dangling": {"a": 1}}),
+        (["--seeds", "a", "--seeds", "d"], {"seeds": ["a", "d"]}),
+        (["--seeds", "a", "--seeds", "d", "--top", "2"], {"seeds": ["a", "d"], "top": 2}),
     ],
 )
 def test_output_has_what_pagerank_returns(edges, tmp_path, options, arguments):
@@ -100,6 +107,113 @@ def test_output_has_what_pagerank_returns(edges, tmp_path, options, arguments):
     expected = prplugin.pagerank(frame(), **arguments)
     pd.testing.assert_frame_equal(pd.read_parquet(path), expected, check_exact=True)
     assert f"{len(expected)} ranks written to {path}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "content", "argument"),
+    [
+        ("personalization", "p.csv", "vertex,values\n2,0.5\n3,1.5\n", {2: 0.5, 3: 1.5}),
+        ("personalization", "p.tsv", "2\t0.5\n3\t1.5\n", {2: 0.5, 3: 1.5}),
+        ("personalization", "p.csv", "values;vertex;note\n0.5;2;x\n", {2: 0.5}),
+        ("personalization", "p.txt", "3\n2\n", [3, 2]),
+        ("dangling", "p.csv", "vertex,values\n1,1\n", {1: 1}),
+        ("seeds", "s.csv", "vertex\n3\n1\n", [3, 1]),
+        (
+            "seeds",
+            "s.csv",
+            "seed,vertex,values\nx,3,1\nx,1,2\ny,2,1\n",
+            pd.DataFrame({"seed": ["x", "x", "y"], "vertex": [3, 1, 2], "values": [1.0, 2.0, 1.0]}),
+        ),
+    ],
+)
+def test_files_of_values_by_vertex(tmp_path, option, name, content, argument):
+    (tmp_path / "edges.csv").write_text("src,dst\n1,2\n2,3\n3,1\n3,2\n4,5\n")
+    (tmp_path / name).write_text(content)
+    result = run("rank", tmp_path / "edges.csv", f"--{option}", tmp_path / name, "-o", tmp_path / "r.parquet")
+    assert result.exit_code == 0, result.stderr
+    edges = pd.DataFrame({"src": [1, 2, 3, 3, 4], "dst": [2, 3, 1, 2, 5]})
+    expected = edges.pagerank(**{option: argument})
+    found = pd.read_parquet(tmp_path / "r.parquet")
+    assert found.to_numpy().tolist() == expected.to_numpy().tolist()
+
+
+def test_a_personalization_of_vertices_of_several_columns_is_a_file(tmp_path):
+    (tmp_path / "edges.csv").write_text("k,i,l,j\na,1,b,1\nb,1,a,2\n")
+    pd.DataFrame({"k": ["b"], "i": [1], "values": [1.0]}).to_parquet(tmp_path / "p.parquet")
+    ends = ["-s", "k", "-s", "i", "-d", "l", "-d", "j"]
+    result = run("rank", tmp_path / "edges.csv", *ends, "--personalization", tmp_path / "p.parquet")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[2].split()[1:3] == ["b", "1"]
+    assert run("rank", tmp_path / "edges.csv", *ends, "--seeds", "b").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["--personalization", "b"], 2, "takes VERTEX=VALUE or a file such as values.csv, not 'b'"),
+        (["--personalization", "b=x"], 2, "not 'b=x'"),
+        (["--personalization", "b=1", "--personalization", "b=2"], 2, "names vertex 'b' twice"),
+        (["--personalization", "p.csv", "--personalization", "b=2"], 2, "takes one file"),
+        (["--personalization", "b=1", "--seeds", "b"], 2, "pass one of the two"),
+        (["--personalization", "x=1"], 1, "'x'"),
+        (["--personalization", "b=-1"], 1, "personalization"),
+        (["--personalization", "absent.csv"], 1, "absent.csv: No such file"),
+        (["--seeds", "x"], 1, "'x'"),
+        (["--delimiter", "||"], 1, "must be one ASCII character"),
+    ],
+)
+def test_what_is_given_by_vertex_and_wrong_is_named(edges, arguments, status, says):
+    result = run("rank", edges, *arguments)
+    assert (result.exit_code, says in result.stderr) == (status, True), result.stderr
+
+
+def test_ids_that_are_integers_are_exact(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("src,dst\n7,8\n8,9\n")
+    assert "'007' is none" in run("rank", path, "--seeds", "007").stderr
+    (tmp_path / "p.csv").write_text("vertex,values\n7,1\n007,1\n")
+    refused(run("rank", path, "--personalization", tmp_path / "p.csv"), "p.csv, line 3: column 'vertex' has '007'")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("src;dst;w\na;b;1\nb;a;2\n", []),
+        ("src|dst|w\na|b|1\nb|a|2\n", ["--delimiter", "|"]),
+        ("src\tdst\tw\na\tb\t1\nb\ta\t2\n", ["--delimiter", r"\t"]),
+        ("src;dst;w\na;b;1\nb;a;2\n", ["--delimiter", ";"]),
+        ('src;dst;w\n"a";b;1\nb;"a";2\n', []),
+    ],
+)
+def test_delimiters(tmp_path, text, options):
+    (tmp_path / "edges.csv").write_text(text)
+    result = run("rank", tmp_path / "edges.csv", "-w", "w", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "2 vertices, 2 edges" in result.stdout
+
+
+def test_explain_and_certified_say_how_ranks_came_about(edges):
+    shown = run("rank", edges, "--explain", "--certified", "--top", 3).stdout
+    assert "order of the 3 highest: proved" in shown
+    assert "the least estimate" in shown
+    assert len(run("rank", edges, "--certified").stdout.splitlines()) == 2 + 4 + 1 + 1
+
+
+def test_equal_ranks_are_named(tmp_path):
+    (tmp_path / "edges.csv").write_text("src,dst\na,b\na,c\n")
+    assert "places 1 to 2: proved equal" in run("rank", tmp_path / "edges.csv", "--certified").stdout
+
+
+def test_seeds_are_printed_one_after_the_other(edges):
+    lines = run("rank", edges, "--seeds", "c", "--seeds", "a", "--top", 2).stdout.splitlines()
+    assert [line.split()[:3] for line in lines[2:6]] == [
+        ["1", "c", "a"], ["2", "c", "b"], ["1", "a", "a"], ["2", "a", "b"]
+    ]  # fmt: skip
+
+
+def test_one_is_singular(edges):
+    shown = run("rank", edges, "--tol", "0", "--max-iter", "1").stdout
+    assert ", 1 iteration;" in shown
 
 
 def test_vertices_of_several_columns(tmp_path):
@@ -303,11 +417,7 @@ def test_an_interrupt_is_one_line(tmp_path):
 def test_verify_compares_every_way_to_rank(edges):
     result = run("verify", edges, "--weight", "w")
     assert result.exit_code == 0
-    can = [
-        name
-        for name, method in prplugin.methods.registry.methods().items()
-        if method.unavailable_reason(None, this_machine()) is None
-    ]
+    can = [name for name, method in methods().items() if method.unavailable_reason(None, this_machine()) is None]
     for name in ("reference", *can, "plain sums over the rows", "networkx"):
         assert any(line.startswith(name) and line.endswith("yes") for line in result.stdout.splitlines()), name
 
@@ -368,12 +478,28 @@ def test_methods_of_a_graph_says_what_auto_takes_and_why(tmp_path):
 
 def test_methods_lists_all(monkeypatch):
     listed = json.loads(run("methods", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(prplugin.methods.registry.methods())
+    assert [entry["name"] for entry in listed] == list(methods())
     assert all(entry["runs"] == (entry["reason"] is None) and entry["summary"] for entry in listed)
     monkeypatch.setattr(prplugin.methods.numpy, "unavailable_reason", lambda adjacency, machine: "it is resting")
-    lines = [line for line in run("methods").stdout.splitlines() if line.startswith("numpy ")]
-    assert len(lines) == 1
-    assert "cannot run: it is resting" in lines[0]
+    shown = run("methods").stdout
+    assert re.search(r"^numpy +no ", shown, re.MULTILINE)
+    assert "\nnumpy: it is resting\n" in shown
+
+
+def test_methods_and_verify_fit_80_columns_and_give_a_reason_once(edges, monkeypatch):
+    for name in ("numpy", "numba"):
+        monkeypatch.setattr(methods()[name], "unavailable_reason", lambda adjacency, machine: "it is resting")
+    for command in (["methods"], ["methods", edges]):
+        shown = run(*command).stdout
+        assert max(map(len, shown.splitlines())) <= 80
+        assert shown.count("it is resting") == 1
+        assert "numba, numpy: it is resting" in shown
+    monkeypatch.undo()
+    shown = run("verify", edges).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    reasons = [method.unavailable_reason(None, this_machine()) for method in methods().values()]
+    for reason in filter(None, reasons):
+        assert " ".join(shown.split()).count(reason) == 1
 
 
 def test_demo_ranks_the_imports_of_this_python(tmp_path):
@@ -389,7 +515,7 @@ def test_demo_ranks_the_imports_of_this_python(tmp_path):
 
 
 def test_demo_without_any_source(monkeypatch, tmp_path):
-    monkeypatch.setattr(imports, "_installed", lambda: [str(tmp_path)])
+    monkeypatch.setattr(imports.sysconfig, "get_path", lambda name: str(tmp_path))
     assert run("demo").exit_code == 0
 
 

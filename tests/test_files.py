@@ -402,7 +402,7 @@ def test_a_graph_of_a_file(written, tmp_path):
 
 
 def test_a_column_is_an_end_or_the_weight(written):
-    with pytest.raises(InvalidOptionError, match="'dst' is named as an end and as the weight"):
+    with pytest.raises(InvalidOptionError, match="'dst' is named as an endpoint and as the weight"):
         read_edges(written("edges.csv", "src,dst\n1,2\n"), weight="dst")
 
 

@@ -16,9 +16,9 @@ import click
 
 import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
-from prplugin.cli.options import graph_options, method_options, rank_options
+from prplugin.cli.options import SHOWN, graph_options, method_options, rank_options
 from prplugin.errors import InvalidOptionError
-from prplugin.options import Options
+from prplugin.options import GivenByVertex, Options
 from prplugin.progress import watching
 from prplugin.tables import upward
 
@@ -27,57 +27,62 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-SHOWN = 10
-"""How many of the highest ranks are printed."""
-
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(prplugin.__version__, prog_name="prplugin")
 def main() -> None:
     """Rank the vertices of a graph by PageRank, with a proved error bound."""
     if hasattr(sys.stdout, "reconfigure"):
-        # A vertex may have a name that the terminal has no letters for.
-        sys.stdout.reconfigure(errors="backslashreplace")
+        sys.stdout.reconfigure(errors="backslashreplace")  # for ids that the terminal's encoding does not have
 
 
 @main.command()
 @graph_options
 @rank_options
-def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: Any) -> None:
+def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: bool, **given: Any) -> None:
     """Rank the vertices of the graph in EDGES, a file, or - for standard input.
 
-    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), with .gz or .zst after it or not.
+    EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
     """
-    from prplugin.cli.tables import print_line, print_ranks, summary
+    from prplugin.cli.tables import print_explanation, print_line, print_ranks, summary
     from prplugin.io import check_output, is_standard_output, write_frame
-    from prplugin.result.ranking import highest
 
-    options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method")}
+    given_by = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
+    options = {name: given.pop(name) for name in ("alpha", "tol", "max_iter", "stop", "dtype", "method", "certified")}
     options["scale"] = 1 if given.pop("scale") == "1" else "n"
     own = method_options(given.pop("given_to_method"))
+    options["top"] = top or (SHOWN if output is None or options["certified"] else None)
     with _usage_errors():
         _check(Options(**options, method_options=own))
+        GivenByVertex(**{name: items or None for name, items in given_by.items()})
         if output is not None:
             check_output(output)
 
     file, graph, began = _load(edges, given, quiet=quiet)
-    shown = SHOWN if output is not None else top or SHOWN
-    ranking = graph.rank(**options, **own, top=top if output is not None else shown, progress=not quiet)
+    if any(given_by.values()):
+        from prplugin.cli.by_vertex import given_by_vertex
+
+        own |= {name: given_by_vertex(f"--{name}", items, graph) for name, items in given_by.items()}
+    ranking = graph.rank(**options, **own, progress=not quiet)
     seconds = time.perf_counter() - began
 
-    frame = ranking.frame
     if output is not None:
-        write_frame(frame, output)
+        write_frame(ranking.frame, output)
     if quiet:
         return
     line = summary(graph, ranking, seconds, file.unused_weight)
     if output is not None and is_standard_output(output):
         click.echo(line, err=True)
+        if explain:
+            ranking.explain(sys.stderr)
         return
-    print_ranks(frame.iloc[highest(frame["pagerank"].to_numpy(), shown)])
+    print_ranks(ranking, SHOWN if output is not None else options["top"])
     print_line(line)
     if output is not None:
-        print_line(f"{len(frame):,} ranks written to {output}")
+        print_line(f"{len(ranking.frame):,} ranks written to {output}")
+    if explain:
+        print_line("")
+        print_explanation(ranking)
 
 
 @main.command()
@@ -85,9 +90,9 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, **given: 
 def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> None:
     """Compare every method, NetworkX and cuGraph on the graph in EDGES.
 
-    Each must be as near to a reference as the proved errors of both allow: exit status 1 if one is not.
+    The L1 distance of each to a reference must be at most the sum of both error bounds: else the exit status is 1.
     """
-    from prplugin.cli.tables import print_line, print_table
+    from prplugin.cli.tables import print_reasons, print_table
     from prplugin.cli.verification import checks_of
 
     with _usage_errors():
@@ -101,10 +106,8 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
                 iterations = "" if found.iterations is None else str(found.iterations)
                 figures = [f"{found.seconds:.3g}", upward(found.error_bound), f"{check.distance:.1e}"]
                 rows.append([check.name, iterations, *figures, "yes" if check.agrees else "NO"])
-        print_table(["", "iterations", "seconds", "error at most", "distance to reference", "agrees"], rows, text=1)
-        for check in checks:
-            if check.note:
-                print_line(f"{check.name}: {check.note}")
+        print_table(["", "iterations", "seconds", "bound", "distance", "agrees"], rows, text=1)
+        print_reasons({check.name: check.note for check in checks if check.note})
     if wrong := [check.name for check in checks if check.agrees is False]:
         raise Failure(f"{edges}: further from the reference than the proved errors allow: {', '.join(wrong)}.")
 
@@ -115,82 +118,70 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 def methods(edges: str | None, as_json: bool) -> None:
     """List every method, with whether it can run here and why not.
 
-    With EDGES, a file of edges that needs no options: whether it can run on that graph, the estimate by which
-    --method auto chooses among those that it may, and its choice.
+    With EDGES, a file of edges that needs no options: whether it can run on that graph, its estimated seconds, and the
+    choice of --method auto.
     """
-    from prplugin.cli.tables import print_line, print_table
-    from prplugin.graph.adjacency import Adjacency
-    from prplugin.io import read_edges
+    from prplugin.cli.tables import print_line, print_reasons, print_table
     from prplugin.io.formats import check_standard_output
-    from prplugin.local import LocalGraph
     from prplugin.machine import this_machine
-    from prplugin.methods.registry import candidates, choose
     from prplugin.methods.registry import methods as known
-    from prplugin.options import EdgeOptions
 
     machine = this_machine()
-    adjacency: Adjacency | None = None
-    chosen = None
-    if edges is not None:
-        file = read_edges(edges)
-        how = EdgeOptions(**file.graph_arguments())
-        adjacency = LocalGraph.read(file.frame, how, lasting=True).adjacency
-        chosen = choose("auto", adjacency, machine, {}).name
+    estimate = None if edges is None else prplugin.Graph.from_file(edges).estimate()
     found = []
     for name, module in known().items():
-        reason = module.unavailable_reason(adjacency, machine)
-        entry = {"name": name, "runs": reason is None, "reason": reason, "summary": str(module.__doc__).split("\n")[0]}
-        if adjacency is not None:
-            entry["seconds"] = module.cost(adjacency, machine) if name in candidates(adjacency) else None
-            entry["chosen"] = name == chosen
+        reason = module.unavailable_reason(None, machine) if estimate is None else estimate[name].reason
+        summary = str(module.__doc__).split("\n")[0]
+        entry: dict[str, Any] = {"name": name, "runs": reason is None, "reason": reason, "summary": summary}
+        if estimate is not None:
+            entry["seconds"] = estimate[name].seconds if reason is None else None
+            entry["chosen"] = estimate[name].chosen
         found.append(entry)
     if as_json:
         check_standard_output()
         click.echo(json.dumps(found, indent=2))
         return
-    head = ["method", "here", "what it is"]
-    rows = [[e["name"], "runs" if e["runs"] else f"cannot run: {e['reason']}", e["summary"]] for e in found]
-    if adjacency is not None:
+    head = ["method", "here", "summary"]
+    rows = [[entry["name"], "yes" if entry["runs"] else "no", entry["summary"]] for entry in found]
+    if estimate is not None:
         head.insert(2, "estimate s")
         for row, entry in zip(rows, found, strict=True):
             row.insert(2, "" if entry["seconds"] is None else f"{entry['seconds']:.2g}")
-    print_table(head, rows, text=len(head))
-    if chosen is not None:
-        print_line(f"auto takes {chosen}: the least estimate")
+    print_table(head, rows, text=len(head), wrapped=True)
+    print_reasons({entry["name"]: entry["reason"] for entry in found if not entry["runs"]})
+    if estimate is not None and estimate.chosen is not None:
+        print_line(f"auto takes {estimate.chosen.method}: the least estimate")
 
 
 @main.command()
-@click.option("--top", type=click.IntRange(min=1), default=SHOWN, help="How many to print.")
+@click.option("--top", type=click.IntRange(min=1), default=SHOWN, help="Number of ranks to print.")
 @click.option("--edges", metavar="FILE", help="Also write the edges, as `prplugin rank` reads them.")
 def demo(top: int, edges: str | None) -> None:
-    """Rank the installed Python modules by who imports them.
+    """Rank the modules of Python's standard library by who imports them.
 
-    Every Python has this graph: its standard library and packages, without their tests. An edge is a name that one
-    module imports from another.
+    An edge is a name that one module imports from another.
     """
-    from prplugin.cli.imports import installed_imports
+    from prplugin.cli.imports import imports
     from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, write_frame
 
     if edges is not None:
         check_output(edges)
-    with watching(True):
-        imports = installed_imports()
+    frame, files, unreadable = imports()
     if edges is not None:
-        write_frame(imports.frame, edges)
+        write_frame(frame, edges)
     began = time.perf_counter()
-    graph = prplugin.Graph(imports.frame)
-    ranking = graph.rank(top=top, progress=True)
+    graph = prplugin.Graph(frame)
+    ranking = graph.rank(top=top)
     seconds = time.perf_counter() - began
-    print_ranks(ranking.frame)
+    print_ranks(ranking, top)
     print_line(summary(graph, ranking, seconds))
-    unresolved = f"; {imports.unresolved:,} relative imports lead out of their package" if imports.unresolved else ""
-    print_line(f"the imports of {imports.files:,} files; {imports.unreadable:,} more could not be parsed{unresolved}")
+    print_line(f"the imports of {files:,} files; {unreadable:,} more could not be parsed")
 
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """Report options that are invalid whatever the file as wrong usage: exit status 2."""
+    """Report options that are invalid for any file as wrong usage: exit status 2."""
     try:
         yield
     except InvalidOptionError as error:
@@ -215,14 +206,15 @@ def _load(path: str, given: dict[str, Any], *, quiet: bool) -> tuple[EdgeFile, p
     from prplugin.io import read_edges
     from prplugin.io.formats import described
 
-    how = {name: given[name] for name in ("weight", "format", "header", "ids", "unweighted")}
+    undirected, duplicates = given["undirected"], given["duplicates"]
+    how = {name: value for name, value in given.items() if name not in ("undirected", "duplicates")}
+    how |= {name: list(how[name]) or None for name in ("source", "destination")}
     with watching(not quiet) as watch:
-        file = read_edges(path, list(given["source"]) or None, list(given["destination"]) or None, **how)
+        file = read_edges(path, **how)
         watch.stage("vertices")
         began = time.perf_counter()
-        arguments = file.graph_arguments() | {"duplicates": given["duplicates"]}
-        if given["undirected"]:
-            arguments["directed"] = False
+        arguments = file.graph_arguments() | {"duplicates": duplicates}
+        arguments["directed"] &= not undirected
         try:
             return file, prplugin.Graph(file.frame, **arguments), began
         except prplugin.PageRankError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from prplugin.errors import NotConvergedError, PageRankError
+from prplugin.errors import NotConvergedError, PageRankError, counted
 from prplugin.io.formats import STANDARD_OUTPUT, errors_named
 from prplugin.tables import upward
 
@@ -66,7 +66,7 @@ def _in_one_line() -> Iterator[None]:
 def _explained(error: BaseException) -> str:
     if isinstance(error, NotConvergedError):
         return (
-            f"not converged: after {error.ranking.iterations} iterations the error is at most "
+            f"not converged: after {counted(error.ranking.iterations, 'iteration')} the error is at most "
             f"{upward(error.ranking.error_bound)}. Allow more with --max-iter, or a larger --tol."
         )
     if isinstance(error, PageRankError):

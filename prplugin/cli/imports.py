@@ -1,126 +1,64 @@
-"""A real graph that every machine has: which module of the installed Python packages imports which.
-
-Parsing all source takes a minute. So strings and comments, which may hold what only looks like an import, are cut out,
-and the lines that then begin like one are parsed; if those make no sense on their own, the whole file is.
-"""
+"""A real graph that every machine has: which module of Python's standard library imports which."""
 
 from __future__ import annotations
 
 import ast
-import os
-import re
-import site
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterable
-from itertools import accumulate
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Imports", "installed_imports"]
+__all__ = ["imports"]
 
-STRING_OR_COMMENT = re.compile(
-    rb'"""(?:\\.|[^\\])*?"""'
-    rb"|'''(?:\\.|[^\\])*?'''"
-    rb'|"(?:\\.|[^"\\\n])*"'
-    rb"|'(?:\\.|[^'\\\n])*'"
-    rb"|#[^\n]*",
-    re.DOTALL,
-)
-IMPORT = re.compile(rb"(?:^|[:;])[ \t]*((?:from|import)\b(?:\([^)]*\)|\\\r?\n|[^\r\n;(\\])*)", re.MULTILINE)
-TESTS = {"test", "tests", "idle_test"}
-"""Folders that are left out: a package's tests import it, but nobody uses them."""
+LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idle_test", "lib2to3"}
+"""Folders other than of the library itself: its tests import it, but nobody uses them."""
 
 
-class Imports(NamedTuple):
-    """The import graph.
+def imports(root: str | None = None) -> tuple[pd.DataFrame, int, int]:
+    """Return a row for each name that an import statement imports, the number of files, and that of unreadable ones.
 
-    `frame` has a row for each name that an import statement imports: `source`, the importing module, and `destination`.
-    `unreadable` files cannot be opened or parsed; `unresolved` relative imports reach above their package.
+    The frame's columns are `source`, the importing module, and `destination`.
     """
-
-    frame: pd.DataFrame
-    files: int
-    unreadable: int
-    unresolved: int
-
-
-def installed_imports(roots: Iterable[str] | None = None) -> Imports:
-    """Read the import statements of the packages in `roots`, or of the standard library and of site-packages."""
     import pandas as pd
 
-    files, known = _modules(_installed() if roots is None else list(roots))
+    files = dict(_modules(Path(root or sysconfig.get_path("stdlib"))))
+    known = {*files, *sys.builtin_module_names, *sys.stdlib_module_names}
     rows: list[tuple[str, str]] = []
-    unreadable = unresolved = 0
-    for module, path in files:
-        try:
-            statements = _import_statements(path.read_bytes())
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            unreadable += 1
-            continue
-        package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        for statement in statements:
-            targets = _targets(statement, package, known)
-            unresolved += targets is None
-            rows += [(module, target) for target in targets or ()]
-    frame = pd.DataFrame(rows, columns=["source", "destination"], dtype="str")
-    return Imports(frame, len(files) - unreadable, unreadable, unresolved)
-
-
-def _installed() -> list[str]:
-    paths = sysconfig.get_paths()
-    folders = [paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")] + site.getsitepackages()
-    folders += [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    return list(dict.fromkeys(map(os.path.realpath, folders)))
-
-
-def _modules(roots: list[str]) -> tuple[list[tuple[str, Path]], set[str]]:
-    """Find the source files by module, sorted so that the graph is the same each time, and the names of all modules."""
-    files: dict[str, Path] = {}
-    known = set(sys.builtin_module_names)
-    for root in roots:
-        for folder, folders, names in os.walk(root):
-            here = Path(folder)
-            folders[:] = sorted(
-                name
-                for name in folders
-                if name.isidentifier() and name not in TESTS | {"__pycache__"} and str(here / name) not in roots
-            )
-            for name in sorted(names):
-                stem, _, suffix = name.partition(".")
-                parts = here.relative_to(root).parts + (() if stem == "__init__" else (stem,))
-                if not (parts and stem.isidentifier() and suffix.endswith(("py", "so", "pyd"))):
-                    continue
-                known.update(accumulate(parts, "{}.{}".format))
-                if suffix == "py":
-                    files.setdefault(".".join(parts), here / name)
-    return list(files.items()), known
-
-
-def _import_statements(source: bytes) -> list[ast.Import | ast.ImportFrom]:
-    code = b"\n".join(IMPORT.findall(STRING_OR_COMMENT.sub(b"", source)))
+    unreadable = 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escape sequences in other people's strings
-        try:
-            nodes: Iterable[ast.AST] = ast.parse(code).body
-        except (SyntaxError, ValueError):
-            nodes = ast.walk(ast.parse(source))
-    return [node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom))]
+        warnings.simplefilter("ignore")  # about escape sequences
+        for module, path in files.items():
+            try:
+                nodes = list(ast.walk(ast.parse(path.read_bytes())))
+            except (OSError, SyntaxError, ValueError, RecursionError):
+                unreadable += 1
+                continue
+            package = module if path.stem == "__init__" else module.rpartition(".")[0]
+            rows += [(module, target) for node in nodes for target in _targets(node, package, known)]
+    return pd.DataFrame(rows, columns=["source", "destination"], dtype="str"), len(files) - unreadable, unreadable
 
 
-def _targets(statement: ast.Import | ast.ImportFrom, package: str, known: set[str]) -> list[str] | None:
-    """Return what a statement imports, a module for each name; None if it reaches above its package."""
-    if isinstance(statement, ast.Import):
-        return [alias.name for alias in statement.names]
-    base = statement.module or ""
-    if statement.level:
-        parts = package.split(".") if package else []
-        if statement.level > len(parts):
-            return None
-        base = ".".join([*parts[: len(parts) - statement.level + 1], *([base] if base else [])])
-    within = [f"{base}.{alias.name}" for alias in statement.names]
-    return [name if name in known else base for name in within]
+def _modules(root: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the source files by the name of the module, sorted."""
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        if not LEFT_OUT.intersection(parts) and all(map(str.isidentifier, parts)) and parts != ("__init__",):
+            yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
+
+
+def _targets(node: ast.AST, package: str, known: set[str]) -> list[str]:
+    """Return the module of each name that a statement imports; of a relative import above its package, none."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    parts = package.split(".") if package and node.level else []
+    if node.level > len(parts):
+        return []
+    base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
+    return [name if (name := f"{base}.{alias.name}") in known else base for alias in node.names]

@@ -9,13 +9,16 @@ from typing import Any, get_args
 import click
 
 from prplugin.io.formats import INPUT_FORMATS
-from prplugin.options import Duplicates, Options, Stop
+from prplugin.options import Duplicates, GivenByVertex, Options, Stop
 
-__all__ = ["graph_options", "method_options", "rank_options"]
+__all__ = ["SHOWN", "graph_options", "method_options", "rank_options"]
+
+SHOWN = 10
+"""Number of the highest ranks that are printed."""
 
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Join click options into one decorator; they show in this order."""
+    """Join click options into one decorator; `--help` lists them in this order."""
 
     def decorate(command: Any) -> Any:
         for option in reversed(options):
@@ -29,60 +32,59 @@ def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str
     return click.option(name, type=click.Choice(choices), default=default, help=meaning)
 
 
+def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
+    return click.option(short, name, multiple=True, metavar="COLUMN", help=f"{meaning} May be repeated.")
+
+
+def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
+    return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated; or a file.")
+
+
+def _delimiter(context: Any, option: Any, value: str | None) -> str | None:
+    return "\t" if value == r"\t" else value
+
+
 graph_options = _together(
     click.argument("edges"),
-    click.option(
-        "-s",
-        "--source",
-        multiple=True,
-        metavar="COLUMN",
-        help="Where edges leave. Several times, if a vertex has several columns.",
-    ),
-    click.option(
+    _columns("-s", "--source", "Column of the sources, or several columns of a vertex."),
+    _columns(
         "-d",
         "--destination",
-        multiple=True,
-        metavar="COLUMN",
-        help="Where edges arrive. Neither given: src/dst, source/destination, source/target or from/to, in any case.",
+        "As --source. Default: src/dst, source/destination, source/target or from/to, in any case.",
     ),
     click.option(
         "-w",
         "--weight",
         metavar="COLUMN",
-        help="Weights of at least 0. Not given: each edge counts 1, but values in a Matrix Market file are weights.",
+        help="Weights of at least 0. Default: every edge counts 1; values in a Matrix Market file are weights.",
     ),
-    click.option("--unweighted", is_flag=True, help="Leave the values of a Matrix Market file aside."),
+    click.option("--unweighted", is_flag=True, help="Ignore the values of a Matrix Market file."),
+    click.option("--undirected", is_flag=True, help="Each row is an edge both ways."),
+    _choice("--duplicates", get_args(Duplicates), "sum", "Rows with the same endpoints: count all, keep one, refuse."),
+    _choice("--format", list(INPUT_FORMATS), None, "Format of EDGES. Default: by suffix; standard input is TSV."),
     click.option(
-        "--undirected",
-        is_flag=True,
-        help="Each row is an edge both ways; those of a symmetric Matrix Market file always are.",
-    ),
-    _choice("--duplicates", get_args(Duplicates), "sum", "What becomes of rows with the same two ends."),
-    _choice(
-        "--format",
-        list(INPUT_FORMATS),
-        None,
-        "What EDGES holds. Not given: by the end of its name; standard input is TSV.",
+        "--delimiter",
+        metavar="CHAR",
+        callback=_delimiter,
+        help=r"Character between fields of text. Default: in CSV a comma, or a semicolon if the first line has more of "
+        r"those; in TSV a tab (\t); in SNAP text spaces and tabs.",
     ),
     click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first line of text names the columns. Not given: it does unless it is all numbers. "
+        help="Whether the first line of text names the columns. Default: unless it is all numbers. "
         "Without, they are source, destination and, if it is a number, weight.",
     ),
     _choice(
         "--ids",
         ["auto", "integer", "string"],
         "auto",
-        "What the ids in text are. auto: integers, if most of the first hundred lines have such. "
-        "Integers know no leading zeros: 007 is 7.",
+        "Type of the ids in text. auto: integers if most of the first hundred lines have such. "
+        "integer: leading zeros are dropped.",
     ),
-    click.option("--alpha", type=float, default=0.85, help="Damping."),
+    click.option("--alpha", type=float, default=0.85, help="Damping factor."),
     click.option(
-        "--tol",
-        type=float,
-        default=1e-6,
-        help="The error to prove, summed over all vertices; or what --stop compares with.",
+        "--tol", type=float, default=1e-6, help="L1 error to prove; with --stop, the threshold of another rule."
     ),
     click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors."),
 )
@@ -91,37 +93,46 @@ rank_options = _together(
     click.option(
         "--top",
         type=click.IntRange(min=1),
-        help="How many of the highest ranks to print, or with --output to write. Not given: print 10, write all.",
+        help=f"Number of the highest ranks to print, or with --output to write. Default: print {SHOWN}, write all.",
     ),
+    click.option(
+        "--certified",
+        is_flag=True,
+        help=f"Prove the order of the --top highest (default {SHOWN}), and stop as soon as it is.",
+    ),
+    _by_vertex("--personalization", "VERTEX=VALUE", "Teleport distribution. Default: uniform."),
+    _by_vertex("--seeds", "VERTEX", "One ranking per seed, which teleports to it alone."),
+    _by_vertex("--dangling", "VERTEX=VALUE", "Where dangling vertices lead. Default: as --personalization."),
     click.option(
         "-o",
         "--output",
         metavar="FILE",
-        help="Also write the ranks: .parquet, .csv, .tsv or .jsonl, with .gz or .zst after it or not. "
-        "-: TSV on standard output, in place of the table.",
+        help="Also write the ranks: .parquet, .csv, .tsv or .jsonl, or compressed (.gz, .zst). "
+        "-: TSV on standard output instead of the table.",
     ),
+    click.option("--explain", is_flag=True, help="Print the stages, methods, reasons and error bounds."),
     click.option(
         "--method",
         default="auto",
-        help="By name: see `prplugin methods`. auto: the least estimate; measured: the fastest as timed on this graph.",
+        help="Name in `prplugin methods`; auto: the least estimated cost; measured: the fastest on this graph.",
     ),
     click.option(
         "--option",
         "given_to_method",
         multiple=True,
         metavar="NAME=VALUE",
-        help="An option of the method, such as threads=2. May be repeated.",
+        help="Option of the method, such as threads=2. May be repeated.",
     ),
-    click.option("--max-iter", type=int, help="Budget of iterations. Not given: as many as --tol needs."),
+    click.option("--max-iter", type=int, help="Budget of iterations. Default: as many as --tol needs."),
     _choice(
         "--stop",
         get_args(Stop),
         "error",
-        "What --tol is for: the proved error; the change in a step; the change of each vertex; "
-        "the change in a step over the number of vertices.",
+        "What --tol bounds: the proved L1 error; the L1 change per iteration; each vertex's change; "
+        "the L1 change over the number of vertices.",
     ),
-    _choice("--scale", ["1", "n"], "1", "What ranks sum to."),
-    _choice("--dtype", ["float64", "float32"], "float64", "Of the ranks."),
+    _choice("--scale", ["1", "n"], "1", "Sum of the ranks."),
+    _choice("--dtype", ["float64", "float32"], "float64", "Type of the ranks."),
 )
 
 
@@ -135,7 +146,7 @@ def method_options(given: Collection[str]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not (name and equals):
             raise click.UsageError(f"--option takes NAME=VALUE, not {pair!r}.")
-        if name in (*Options.__slots__, "progress", "personalization", "dangling", "nstart"):
+        if name in (*Options.__slots__, *GivenByVertex.__slots__, "progress"):
             raise click.UsageError(f"{name} is no option of a method: see --help.")
         try:
             options[name] = json.loads(value)

@@ -1,44 +1,72 @@
-"""Print tables on standard output; nothing is cut where it is no terminal."""
+"""Print tables on standard output; ids are never cut."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from prplugin.cli.figures import per_second
+from prplugin.errors import counted
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
+from prplugin.result.ranking import Rankings, highest
 from prplugin.tables import console, table, upward
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.console import RenderableType
 
     from prplugin import Graph, Ranking
 
-__all__ = ["print_line", "print_ranks", "print_table", "summary"]
+__all__ = ["print_explanation", "print_line", "print_ranks", "print_reasons", "print_table", "summary"]
+
+WIDTH = 80
+"""Columns to which text is wrapped where standard output is no terminal."""
 
 
-def print_ranks(frame: pd.DataFrame) -> None:
-    """Print ranks in their order."""
+def print_ranks(ranking: Ranking, shown: int) -> None:
+    """Print the highest ranks, of each seed if there are several, and what is proved of their order."""
+    frame = ranking.frame
+    ranks = frame["pagerank"].to_numpy().reshape(len(ranking.ranks) if isinstance(ranking, Rankings) else 1, -1)
+    rows = []
+    for seed, of_seed in enumerate(ranks):
+        chosen = frame.iloc[seed * ranks.shape[1] + highest(of_seed, shown)]
+        for place, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
+            rows.append([str(place), *map(_name, ids), f"{rank:.6g}"])
     names = [str(name) for name in frame.columns]
-    rows = [
-        [str(place), *(_name(value) for value in row[:-1]), f"{row[-1]:.6g}"]
-        for place, row in enumerate(frame.itertuples(index=False, name=None), 1)
-    ]
     print_table(["", *names], rows, text=len(names) - 1, numbered=True)
+    if ranking._order is not None:
+        print_line(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
+        for tie in ranking.ties:
+            how = "proved equal" if tie.equal else "not told apart"
+            print_line(f"places {tie.places.start + 1:,} to {tie.places.stop:,}: {how}")
 
 
-def print_table(head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False) -> None:
+def print_table(
+    head: list[str], rows: list[list[str]], *, text: int, numbered: bool = False, wrapped: bool = False
+) -> None:
     """Print a table; align the first `text` columns to the left, after that of the row number if there is one."""
-    _print(table(head, rows, left=range(numbered, text + numbered)))
+    _print(table(head, rows, left=range(numbered, text + numbered)), wrapped=wrapped)
 
 
-def print_line(line: str) -> None:
+def print_line(line: str, *, wrapped: bool = False) -> None:
     """Print one line."""
     from rich.text import Text
 
-    _print(Text(line))
+    _print(Text(line), wrapped=wrapped)
+
+
+def print_reasons(reasons: Mapping[str, str]) -> None:
+    """Print why some methods cannot run: each reason once, after the names that share it."""
+    for reason in dict.fromkeys(reasons.values()):
+        names = [name for name, other in reasons.items() if other == reason]
+        print_line(f"{', '.join(names)}: {reason}", wrapped=True)
+
+
+def print_explanation(ranking: Ranking) -> None:
+    """Print how a ranking came about."""
+    with errors_named(STANDARD_OUTPUT):
+        check_standard_output()
+        ranking.explain(sys.stdout)
 
 
 def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
@@ -46,8 +74,8 @@ def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hasha
     unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
     n, m = graph.number_of_vertices, graph.number_of_edges
     return (
-        f"{n:,} vertices, {m:,} edges; {ranking.method}, {ranking.iterations} iterations; "
-        f"error at most {upward(ranking.error_bound)} (proved); "
+        f"{counted(n, 'vertex', 'vertices')}, {counted(m, 'edge')}; {ranking.method}, "
+        f"{counted(ranking.iterations, 'iteration')}; error at most {upward(ranking.error_bound)} (proved); "
         f"{unused}{seconds:.3g} s, {per_second(m, seconds)} edges/s"
     )
 
@@ -58,7 +86,7 @@ def _name(value: object) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _print(what: RenderableType) -> None:
+def _print(what: RenderableType, *, wrapped: bool = False) -> None:
     with errors_named(STANDARD_OUTPUT):
         check_standard_output()
-        console(sys.stdout).print(what)
+        console(sys.stdout).print(what, width=WIDTH if wrapped and not sys.stdout.isatty() else None)

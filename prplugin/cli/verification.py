@@ -1,7 +1,7 @@
-"""Every method against the others, against a plain computation from the rows, and against NetworkX and cuGraph.
+"""Compare every method with the others, with a plain computation from the rows, and with NetworkX and cuGraph.
 
-What a ranking claims is checked by proved bounds: two vectors within b1 and b2 of the exact PageRank are within b1 + b2
-of each other. For ranks that claim nothing, the bound comes from their residual: `prplugin.solver.certificate`, (3).
+Two vectors within b1 and b2 of the exact PageRank are within b1 + b2 of each other. For ranks without a bound, it comes
+from their residual: `prplugin.solver.certificate`, (3).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 __all__ = ["NETWORKX_EDGES", "Check", "checks_of"]
 
 NETWORKX_EDGES = 5_000_000
-"""NetworkX takes a minute and several gigabytes for as many."""
+"""Edges above which NetworkX is left out: it takes a minute and several gigabytes for as many."""
 
 ROUNDING = 1e-12
-"""Relative, far above what the sum of a measured distance can be off by."""
+"""Relative; far above the rounding error of a measured distance."""
 
 
 class _Ranks(NamedTuple):
-    """Ranks from anywhere, in the order of the result; None: iterations that are not told."""
+    """Ranks by any library, in the order of the result; iterations are None if it does not tell them."""
 
     ranks: Floats
     iterations: int | None
@@ -47,10 +47,10 @@ class _Ranks(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One way to rank the graph, and how its ranks compare.
+    """One implementation, and how its ranks compare with the reference.
 
-    `distance` is the L1 distance to the reference, and `agrees` whether that is at most the sum of the two bounds. A
-    way that did not run has neither ranks nor `agrees`, and a `note` that says why.
+    `distance` is the L1 distance to the reference, and `agrees` whether that is at most the sum of the two bounds. What
+    did not run has a `note` that says why instead.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Check(NamedTuple):
 
 
 class _CannotRunError(Exception):
-    """Why a way to rank does not run here."""
+    """Why a library is left out."""
 
 
 def checks_of(
@@ -74,27 +74,27 @@ def checks_of(
     *,
     progress: bool = False,
 ) -> list[Check]:
-    """Rank a graph made of `edges` in every way there is here, each compared with the ranking of the tightest bound."""
+    """Rank a graph made of `edges` by every method and library here; the reference has the smallest bound."""
     if graph.number_of_vertices == 0:
         return []
-    tightest = _tightest(graph, alpha, progress)
-    rows = _Rows(edges, tightest.frame.drop(columns="pagerank"), directed and edges.directed, duplicates, alpha)
-    ways: dict[str, Callable[[], _Ranks]] = {
-        name: lambda name=name: _of(graph.rank(alpha=alpha, tol=tol, method=name, progress=progress))  # type: ignore[misc]
-        for name in methods()
-    }
-    reference = _of(tightest)
-    ways |= {
+    smallest = _of_smallest_bound(graph, alpha, progress)
+    reference = _of(smallest)
+    rows = _Rows(edges, smallest.frame.drop(columns="pagerank"), directed and edges.directed, duplicates, alpha)
+
+    def by(method: str) -> _Ranks:
+        return _of(graph.rank(alpha=alpha, tol=tol, method=method, progress=progress))
+
+    implementations: dict[str, Callable[[], _Ranks]] = {name: partial(by, name) for name in methods()} | {
         "plain sums over the rows": partial(rows.ranked, tol),
         "networkx": partial(_by_networkx, rows, alpha, tol),
         "cugraph": partial(_by_cugraph, rows, alpha, tol),
     }
     checks = [Check("reference", reference, 0.0, True)]
-    for name, ranked in ways.items():
+    for name, ranked in implementations.items():
         try:
             found = ranked()
         except (_CannotRunError, MethodUnavailableError) as reason:
-            checks.append(Check(name, note=str(reason)))
+            checks.append(Check(name, note=str(reason).removeprefix(f"method {name!r} cannot run here: ")))
         except InvalidOptionError as reason:  # plain sums prove less than compensated ones
             if not getattr(methods().get(name), "nondeterministic", False):
                 raise
@@ -110,8 +110,8 @@ def _of(ranking: Ranking) -> _Ranks:
     return _Ranks(ranking.ranks.astype(np.float64), ranking.iterations, ranking.seconds, ranking.error_bound)
 
 
-def _tightest(graph: prplugin.Graph, alpha: float, progress: bool) -> Ranking:
-    """Rank to the least power of ten that can be proved."""
+def _of_smallest_bound(graph: prplugin.Graph, alpha: float, progress: bool) -> Ranking:
+    """Rank to the smallest power of ten that can be proved."""
     for exponent in range(14, 1, -1):
         try:
             return graph.rank(alpha=alpha, tol=10.0**-exponent, progress=progress)
@@ -121,7 +121,7 @@ def _tightest(graph: prplugin.Graph, alpha: float, progress: bool) -> Ranking:
 
 
 class _Rows:
-    """The rows of the file once more, without prplugin's factorization, graph and kernels: by pandas and `bincount`."""
+    """The graph from the rows by pandas and `bincount`, without prplugin's factorization, graph and kernels."""
 
     def __init__(
         self, edges: EdgeFile, vertices: pd.DataFrame, directed: bool, duplicates: Duplicates, alpha: float
@@ -179,7 +179,7 @@ class _Rows:
         return _Ranks(x, None, seconds, self.certificate.of_start(total(np.abs(self.step(x) - x))))
 
     def summed(self) -> pd.DataFrame:
-        """Return one row per pair, with the weights added: what a graph without parallel edges can hold."""
+        """Return one row per pair, with the weights added, for graphs without parallel edges."""
         return self.rows.groupby(["source", "target"], as_index=False, sort=False)["weight"].sum()
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
-from prplugin.io.formats import input_format, is_standard_output
+from prplugin.errors import InvalidOptionError
+from prplugin.io.formats import described, input_format, is_standard_output
 from prplugin.io.selection import EdgeFile, Ids, Selection
 from prplugin.io.write import check_output, write_frame
 
-__all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "write_frame"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["EdgeFile", "check_output", "is_standard_output", "read_edges", "read_values", "write_frame"]
 
 
 def read_edges(
@@ -21,30 +26,29 @@ def read_edges(
     header: bool | None = None,
     ids: Ids = "auto",
     unweighted: bool = False,
+    delimiter: str | None = None,
 ) -> EdgeFile:
-    """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, with .gz or .zst after it or not.
+    """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
 
     Parameters
     ----------
     path : str
-        "-" is standard input, as TSV unless `format` says otherwise.
+        "-" is standard input, as TSV by default.
     source, destination : lists of column names, optional
         As for `prplugin.pagerank`. A text file without a header has the columns source, destination and weight.
     weight : column name, optional
-        Not given: no weights, save for those of a Matrix Market file.
+        Default: no weights, except those of a Matrix Market file.
     format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
-        Not given: by the end of the name.
+        Default: by the suffix.
     header : bool, optional
-        Whether the first line of CSV, TSV or SNAP text names the columns. Not given: it does unless it is all numbers.
+        Whether the first line of text names the columns. Default: unless it is all numbers.
     ids : {"auto", "integer", "string"}
-        What the ids in CSV, TSV or SNAP text are. "auto": integers where most of the first lines have integers.
+        Type of the ids in text. "auto": integers where most of the first lines have integers.
     unweighted : bool, default False
-        Leave the values of a Matrix Market file aside.
-
-    Returns
-    -------
-    EdgeFile
-        The columns that were asked for, and how to rank them.
+        Ignore the values of a Matrix Market file.
+    delimiter : str, optional
+        One character between the fields of text. Default: a tab in TSV; in CSV a comma, or a semicolon if the first
+        line has more of those; in SNAP text spaces and tabs.
 
     Raises
     ------
@@ -54,7 +58,12 @@ def read_edges(
         If it cannot be opened.
     """
     name, compression = input_format(path, format)
-    selection = Selection(path, source, destination, weight, header, ids, unweighted)
+    if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or name in ("parquet", "mtx")):
+        raise InvalidOptionError(
+            f"{described(path)}: delimiter {delimiter!r} must be one ASCII character other than a quote or a line end, "
+            "for CSV, TSV or SNAP text."
+        )
+    selection = Selection(path, source, destination, weight, header, ids, unweighted, delimiter)
     # Each reader imports pyarrow, so only the one that is needed.
     if name == "parquet":
         from prplugin.io import parquet
@@ -66,4 +75,26 @@ def read_edges(
         return matrix_market.read(selection, compression)
     from prplugin.io import text
 
-    return text.read(selection, compression, {"csv": ",", "tsv": "\t"}.get(name))
+    return text.read(selection, compression, name)
+
+
+def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
+    """Read what is given by vertex from Parquet, CSV, TSV or SNAP text: those of the named columns that the file has.
+
+    Parameters
+    ----------
+    kinds : dict
+        The kind of each column in text: "integer", "string", or "weight" for a number of at least 0. Text without a
+        header has these columns in this order.
+    """
+    name, compression = input_format(path)
+    selection = Selection(path)
+    if name == "mtx":
+        raise InvalidOptionError(f"{path}: a matrix has no values by vertex. Pass CSV, TSV, SNAP text or Parquet.")
+    if name == "parquet":
+        from prplugin.io import parquet
+
+        return parquet.read_values(selection, compression, list(kinds))
+    from prplugin.io import text
+
+    return text.read_values(selection, compression, name, kinds)

@@ -1,4 +1,4 @@
-"""Columns of ids and weights out of blocks of text: nothing is cast but what is spelled as an integer or a number."""
+"""Convert blocks of text to columns of ids and weights; only what is spelled as a number becomes one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
-from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -24,12 +23,12 @@ LEAST, MOST_SIGNED, MOST = -(2**63), 2**63 - 1, 2**64 - 1
 TINY = np.finfo(np.float64).tiny
 
 GRAPH_BYTES = 24
-"""Per edge, of what making the graph takes at least, beside the frame: see `prplugin.methods.estimates`."""
+"""Bytes per edge that building the graph takes at least, beside the frame: see `prplugin.methods.estimates`."""
 
 
 @dataclass
 class Column:
-    """A column that is read, and its values so far.
+    """A column to read, and its values so far.
 
     `position`: among the fields of a record, from 0.
     `kind`: "integer", "string" or "weight".
@@ -46,7 +45,7 @@ class Column:
     parts: list[pa.Array] = field(default_factory=list)
 
     def append(self, text: pa.Array) -> None:
-        """Convert and keep values; raise pyarrow.ArrowInvalid if one is not as it should be, which `wrong` explains."""
+        """Convert and keep values; raise pyarrow.ArrowInvalid for an invalid one, which `wrong` describes."""
         text = text.cast(pa.string())  # raises for what is not UTF-8
         if self.kind == "string":
             values, odd = text, pc.equal(pc.utf8_trim_whitespace(text), "")
@@ -97,7 +96,7 @@ class Column:
                 return f"{what}, which is no finite number."
             value, nonzero = float(text), re.search("[1-9]", re.split("[eE]", text)[0])
             if text[0] == "-" and nonzero:
-                return f"{what}, which is below 0: PageRank needs weights of at least 0."
+                return f"{what}, which is below 0. Values must be at least 0."
             if value == np.inf:
                 return f"{what}, which is past the range of float64. Scale the column."
             # Below the normal range float64 may lose any part of a value, and the bound allows for a relative 2**-53.
@@ -111,52 +110,44 @@ def read_columns(
 ) -> pd.DataFrame:
     """Read some of the `width` fields of every record.
 
-    `check` is called after each block, and raises for a record that is not as it should be. Integers are int64, or
-    uint64 if they need it; weights are float64.
+    `check` is called after each block, and raises for an invalid record. Integers are int64, or uint64 if they need it;
+    weights are float64.
 
-    Raises InvalidEdgesError: for the first record of a block that is not as it should be, by its line.
-    Raises OutOfMemoryError: before the edges take more memory than is free.
+    Raises InvalidEdgesError: for the first invalid record of a block, by its line.
+    Raises OutOfMemoryError: before the edges take more memory than is available.
     """
-    rows, negative, past_signed = 0, False, False
+    rows, least, most = 0, 0, 0
     for block in blocks:
         table = block.table(width, [column.position for column in columns])
-        signs = negative, past_signed
         try:
+            low, high = least, most
             for column in columns:
                 column.append(table[str(column.position)].combine_chunks())
-                if column.kind == "integer":
-                    past_signed |= column.parts[-1].type == pa.uint64()
-                    negative |= bool(pc.any(pc.less(column.parts[-1], pa.scalar(0, column.parts[-1].type))).as_py())
-            if negative and past_signed:
+                if column.kind == "integer" and len(column.parts[-1]):
+                    ends = pc.min_max(column.parts[-1]).as_py()
+                    low, high = min(low, ends["min"]), max(high, ends["max"])
+            if low < 0 and high > MOST_SIGNED:
                 raise pa.ArrowInvalid("no integer type holds all ids")
         except pa.ArrowInvalid as error:
-            _refuse(block, table, columns, *signs, error)
+            for row, values in enumerate(zip(*(table[str(c.position)].to_pylist() for c in columns), strict=True)):
+                for column, value in zip(columns, values, strict=True):
+                    if what := column.wrong(value):
+                        block.fault_of(row, what)
+                    if column.kind == "integer":
+                        least, most = min(least, int(value)), max(most, int(value))
+                if least < 0 and most > MOST_SIGNED:
+                    block.fault_of(row, "no integer type holds negative ids and those past 2**63: pass --ids string.")
+            block.fault(0, f"the text from here on cannot be converted: {error}.")
+        least, most = low, high
         if check is not None:
             check(block)
         rows += len(table)
-        # What is still to come: the copy of a column, and the graph.
+        # Still to come: the copy of a column, and the graph.
         largest = max(sum(int(part.nbytes) for part in column.parts) for column in columns)
         check_memory(
             WORKING_BYTES + max(largest, GRAPH_BYTES * rows),
             f"{block.name}, line {block.line:,}: {rows:,} edges have been read",
             "Convert the file to Parquet: prplugin.pagerank(path) reads that one row group at a time.",
         )
-    integer = pa.uint64() if past_signed else pa.int64()
+    integer = pa.uint64() if most > MOST_SIGNED else pa.int64()
     return pd.DataFrame({column.name: column.taken(integer) for column in columns}, copy=False)
-
-
-def _refuse(
-    block: Block, table: pa.Table, columns: list[Column], negative: bool, past_signed: bool, error: pa.ArrowInvalid
-) -> NoReturn:
-    """Raise InvalidEdgesError for the first record at fault; `negative`, `past_signed`: ids of earlier blocks are."""
-    texts = [table[str(column.position)].to_pylist() for column in columns]
-    for row, values in enumerate(zip(*texts, strict=True)):
-        for column, value in zip(columns, values, strict=True):
-            if what := column.wrong(value):
-                block.fault_of(row, what)
-            if column.kind == "integer":
-                negative |= int(value) < 0
-                past_signed |= int(value) > MOST_SIGNED
-                if negative and past_signed:
-                    block.fault_of(row, "no integer type holds negative ids and those past 2**63: pass --ids string.")
-    block.fault(0, f"the text from here on cannot be converted: {error}.")

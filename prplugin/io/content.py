@@ -18,10 +18,10 @@ from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 __all__ = ["check_memory", "content", "pieces"]
 
 FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
-"""Of the first piece, in which the header and the kinds of the ids are looked for, and of the others."""
+"""Bytes of the first piece, which decides on the header and the kinds of the ids, and of the others."""
 
 WORKING_BYTES = 16 * PIECE_BYTES
-"""What a piece takes at most while it is parsed: its text several times, and its columns as text and as numbers."""
+"""Memory for parsing a piece: its text several times, and its columns as text and as numbers."""
 
 
 def pieces(path: str, compression: str | None) -> Iterator[bytes]:
@@ -30,23 +30,23 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     Raises InvalidEdgesError: if it is empty, or the compressed data damaged or cut short.
     Raises OSError: if it cannot be opened or read.
     """
-    name = described(path)
+    name, size = described(path), min(FIRST_BYTES, PIECE_BYTES)
     with errors_named(name):
         if path == STANDARD_STREAM and sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        empty = True
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
             stream: Any = pa.CompressedInputStream(file, compression) if compression else file
             try:
-                while piece := stream.read(min(FIRST_BYTES, PIECE_BYTES) if empty else PIECE_BYTES):
-                    empty = False
+                piece = stream.read(size)
+                if not piece:
+                    raise InvalidEdgesError(f"{name} is empty.")
+                while piece:
                     yield piece
+                    piece = stream.read(PIECE_BYTES)
             except OSError as error:
                 if error.errno is None:  # of pyarrow
                     raise InvalidEdgesError(f"{name}: damaged or cut short {compression} data ({error}).") from error
                 raise
-        if empty:
-            raise InvalidEdgesError(f"{name} is empty.")
 
 
 def content(path: str, compression: str | None) -> bytes:
@@ -55,7 +55,7 @@ def content(path: str, compression: str | None) -> bytes:
     for piece in pieces(path, compression):
         read.append(piece)
         size += len(piece)
-        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # as many once more, to join them
+        check_memory(size, f"{described(path)}: {size:,} bytes have been read")  # joining copies them
     return b"".join(read)
 
 

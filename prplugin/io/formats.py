@@ -1,18 +1,17 @@
-"""The formats of files by the ends of their names, and what messages call files."""
+"""File formats by suffix, and the names of files in messages."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 
 __all__ = [
-    "STANDARD_INPUT",
     "STANDARD_OUTPUT",
     "STANDARD_STREAM",
     "check_standard_output",
@@ -26,27 +25,16 @@ __all__ = [
 
 STANDARD_STREAM = "-"
 STANDARD_INPUT, STANDARD_OUTPUT = "standard input", "standard output"
-"""What messages call it."""
 
-INPUT_FORMATS = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "snap": (".txt", ".snap", ".edges", ".edgelist", ".el"),
-    "mtx": (".mtx",),
-}
-OUTPUT_FORMATS = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv",),
-    "tsv": (".tsv", ".tab"),
-    "jsonl": (".jsonl", ".ndjson"),
-}
+TABLES = {"parquet": (".parquet", ".pq"), "csv": (".csv",), "tsv": (".tsv", ".tab")}
+INPUT_FORMATS = TABLES | {"snap": (".txt", ".snap", ".edges", ".edgelist", ".el"), "mtx": (".mtx",)}
+OUTPUT_FORMATS = TABLES | {"jsonl": (".jsonl", ".ndjson")}
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
-"""The names that pyarrow has for them."""
+"""Names in pyarrow by suffix."""
 
 
 def described(path: str) -> str:
-    """Return what messages call a file of edges."""
+    """Return the name of a file of edges in messages."""
     return STANDARD_INPUT if path == STANDARD_STREAM else path
 
 
@@ -73,49 +61,45 @@ def check_standard_output() -> None:
 
 
 def input_format(path: str, given: str | None = None) -> tuple[str, str | None]:
-    """Return the format and the compression of a file of edges; raise InvalidEdgesError if nothing tells them."""
-    found, compression = _by_suffix(path, INPUT_FORMATS)
+    """Return the format and the compression of a file of edges; raise InvalidEdgesError if they are unknown."""
+    found, compression = by_suffix(path, INPUT_FORMATS)
     found = given or ("tsv" if path == STANDARD_STREAM else found)
     if found:
         return found, compression
     raise InvalidEdgesError(
-        f"{path}: its name does not say what it holds. Known endings are {_known(INPUT_FORMATS)}, "
-        f"each with {' or '.join(COMPRESSIONS)} after it or not; --format says it for any other name."
+        f"{path}: its name does not say what it holds. {_known(INPUT_FORMATS)} For any other name pass --format."
     )
 
 
 def is_text(path: str) -> bool:
     """Return whether the name of a file says that it holds edges as text or Matrix Market."""
-    return _by_suffix(path, INPUT_FORMATS)[0] not in (None, "parquet")
+    return by_suffix(path, INPUT_FORMATS)[0] not in (None, "parquet")
 
 
 def output_format(path: str) -> tuple[str, str | None]:
-    """Return the format and the compression of a file of ranks; raise InvalidOptionError if nothing tells them.
+    """Return the format and the compression of a file of ranks; raise InvalidOptionError if they are unknown.
 
-    Standard output is TSV, as is what is no regular file and has no ending.
+    Standard output is TSV, as are pipes and devices without a suffix.
     """
     if is_standard_output(path):
         return "tsv", None
-    found, compression = _by_suffix(path, OUTPUT_FORMATS)
-    if found:
-        return found, compression
-    place = Path(path)
-    if not place.suffix and place.exists() and not place.is_file():
-        return "tsv", None
-    raise InvalidOptionError(
-        f"{path}: its name does not say how to write it. Known endings are {_known(OUTPUT_FORMATS)}, "
-        f"each with {' or '.join(COMPRESSIONS)} after it or not."
-    )
+    found, compression = by_suffix(path, OUTPUT_FORMATS)
+    target = Path(path)
+    if not found and not target.suffix and target.exists() and not target.is_file():
+        found = "tsv"
+    if not found:
+        raise InvalidOptionError(f"{path}: its name does not say how to write it. {_known(OUTPUT_FORMATS)}")
+    return found, compression
 
 
-def _by_suffix(path: str, formats: dict[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
+def by_suffix(path: str, formats: Mapping[str, tuple[str, ...]]) -> tuple[str | None, str | None]:
+    """Return the format and the compression that the name of a file says."""
     name = Path(path)
     compression = COMPRESSIONS.get(name.suffix.lower())
-    if compression:
-        name = name.with_suffix("")
-    suffix = name.suffix.lower()
+    suffix = (name.with_suffix("") if compression else name).suffix.lower()
     return next((known for known, suffixes in formats.items() if suffix in suffixes), None), compression
 
 
-def _known(formats: dict[str, tuple[str, ...]]) -> str:
-    return ", ".join(suffix for suffixes in formats.values() for suffix in suffixes)
+def _known(formats: Mapping[str, tuple[str, ...]]) -> str:
+    suffixes = ", ".join(suffix for suffixes in formats.values() for suffix in suffixes)
+    return f"Known endings are {suffixes}, each with or without {' or '.join(COMPRESSIONS)} after it."

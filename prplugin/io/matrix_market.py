@@ -18,18 +18,18 @@ from prplugin.io.selection import EdgeFile, Selection
 
 __all__ = ["read"]
 
-WITH_VALUES = ("real", "double", "integer")
-"""What the banner calls entries of three fields; those of a pattern have two."""
+FIELDS = {"pattern": 2, "real": 3, "double": 3, "integer": 3}
+"""Number of fields of an entry, by the banner's name of the values."""
 
 VERTEX_BYTES = 24
-"""Per vertex: its id, its rank and its out-weight at least."""
+"""Bytes per vertex: its id, its rank and its out-weight at least."""
 
 
 def read(selection: Selection, compression: str | None) -> EdgeFile:
     """Read a square matrix; see `prplugin.io.read_edges`."""
     text = blocks(selection.path, compression, None)
     block = next(text)
-    field, symmetric = _banner(block)
+    values, symmetric = _banner(block)
     block, start, line = next(
         ((each, *record) for each in chain([block], text) for record in each.records()), (block, 0, b"")
     )
@@ -37,9 +37,8 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
         raise InvalidEdgesError(f"{block.name} has no size line: it is cut short.")
     n, entries = _size(block, start, line.strip())
 
-    names = ["source", "destination", "weight"] if field in WITH_VALUES else ["source", "destination"]
-    weight = "weight" if field in WITH_VALUES and not selection.unweighted else None
-    found = selection.resolved(names, weight)
+    names = ["source", "destination", "weight"][: FIELDS[values]]
+    found = selection.resolved(names, "weight" if len(names) == 3 and not selection.unweighted else None)
     columns = [Column(position, names[position], "integer", zeros=True, largest=n) for position in (0, 1)]
     if found.weight is not None:
         columns.append(Column(2, "weight", "weight"))
@@ -47,16 +46,12 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     def check(block: Block) -> None:
         rows, targets, *weights = (column.parts[-1].to_numpy() for column in columns)
         if symmetric and (upper := np.flatnonzero(rows < targets)).size:
-            row, column = rows[upper[0]], targets[upper[0]]
-            block.fault_of(
-                upper[0],
-                f"entry ({row}, {column}) is above the diagonal. A symmetric matrix lists its lower triangle alone, of "
-                "which each entry stands for its mirror image, too. Drop it, or write 'general' in the banner.",
-            )
-        if field == "integer" and weights and (broken := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
-            value = weights[0][broken[0]]
-            what = f"column 'weight' has {value}, and the banner announces integers. Write 'real' in it."
-            block.fault_of(broken[0], what)
+            entry = f"entry ({rows[upper[0]]}, {targets[upper[0]]}) is above the diagonal."
+            what = "A symmetric matrix lists only its lower triangle. Drop it, or write 'general' in the banner."
+            block.fault_of(upper[0], f"{entry} {what}")
+        if values == "integer" and weights and (broken := np.flatnonzero(weights[0] != np.floor(weights[0]))).size:
+            what = f"column 'weight' has {weights[0][broken[0]]}, and the banner announces integers."
+            block.fault_of(broken[0], f"{what} Write 'real' in it.")
 
     frame = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
     if len(frame) != entries:
@@ -68,24 +63,22 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
 
 
 def _banner(block: Block) -> tuple[str, bool]:
-    """Return the kind of the values, and whether the matrix is symmetric."""
+    """Return the name of the values, and whether the matrix is symmetric."""
     banner = block.text[: block.text.find(b"\n")][:1024].decode("latin-1").lower().split()
     if len(banner) != 5 or banner[0] != "%%matrixmarket":
         block.fault(0, "it is not the banner of a Matrix Market file, %%MatrixMarket matrix coordinate ...")
-    kind, layout, field, symmetry = banner[1:]
+    kind, layout, values, symmetry = banner[1:]
     if kind != "matrix" or layout != "coordinate":
         block.fault(0, f"a {kind} in {layout} format cannot be ranked: only 'matrix coordinate' is read.")
-    if field != "pattern" and field not in WITH_VALUES:
-        block.fault(0, f"a matrix of {field} values cannot be ranked: they must be pattern, real or integer.")
+    if values not in FIELDS:
+        block.fault(0, f"a matrix of {values} values cannot be ranked: they must be pattern, real or integer.")
     if symmetry not in ("general", "symmetric"):
-        block.fault(
-            0, f"a {symmetry} matrix cannot be ranked: it must be general or symmetric, of weights of at least 0."
-        )
-    return field, symmetry == "symmetric"
+        block.fault(0, f"a {symmetry} matrix cannot be ranked: it must be general or symmetric.")
+    return values, symmetry == "symmetric"
 
 
 def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
-    """Return the number of vertices and that of entries."""
+    """Return the numbers of vertices and of entries."""
     shown = repr(line[:60].decode("latin-1"))
     if not re.fullmatch(rb"\d+\s+\d+\s+\d+", line):
         block.fault(start, f"it is not a size line, rows columns entries: {shown}.")
@@ -93,6 +86,6 @@ def _size(block: Block, start: int, line: bytes) -> tuple[int, int]:
         block.fault(start, f"{shown} is more than 64 bits count.")
     rows, columns, entries = map(int, line.split())
     if rows != columns:
-        block.fault(start, f"the matrix is {rows:,} x {columns:,}; that of a graph is square.")
+        block.fault(start, f"the matrix is {rows:,} x {columns:,}; an adjacency matrix is square.")
     check_memory(VERTEX_BYTES * rows, f"{block.name}, line {block.line_at(start):,}: it announces {rows:,} vertices")
     return rows, entries

@@ -25,9 +25,9 @@ Ids: TypeAlias = Literal["auto", "integer", "string"]
 class EdgeFile:
     """Edges from a file, and the arguments of `prplugin.Graph` for them.
 
-    The frame has the columns of the endpoints and of the weight alone. `vertices` and `directed` are what the file says
-    of them: all vertices, and False if each row is an edge both ways. `unused_weight` is a column that seems to hold
-    weights, where none was named.
+    The frame has the columns of the endpoints and the weight alone. A Matrix Market file has `vertices`, and not
+    `directed` if each row is an edge both ways. `unused_weight` is a column that seems to hold weights, where none was
+    named.
     """
 
     frame: pd.DataFrame
@@ -51,25 +51,21 @@ class EdgeFile:
 
 @dataclass(frozen=True)
 class Selection:
-    """A file, the columns that were named and how to take its text: the arguments of `read_edges`."""
+    """A file, the columns to read and how to parse its text: the arguments of `read_edges`."""
 
     path: str
-    source: list[Hashable] | None
-    destination: list[Hashable] | None
-    weight: Hashable
-    header: bool | None
-    ids: Ids
-    unweighted: bool
+    source: list[Hashable] | None = None
+    destination: list[Hashable] | None = None
+    weight: Hashable = None
+    header: bool | None = None
+    ids: Ids = "auto"
+    unweighted: bool = False
+    delimiter: str | None = None
 
     @property
     def name(self) -> str:
-        """What messages call the file."""
+        """The file in messages."""
         return described(self.path)
-
-    @property
-    def named(self) -> set[Hashable]:
-        """Every column that was named."""
-        return {*(self.source or ()), *(self.destination or ()), self.weight} - {None}
 
     def resolved(self, labels: Sequence[Hashable], weight: Hashable = None, *, hint: str = "") -> Columns:
         """Find the columns among those of the file; `weight` if none was named.
@@ -83,5 +79,5 @@ class Selection:
                 hint = f" On the command line: --source and --destination.{hint}"
             raise type(error)(f"{self.name}: {error}{hint}") from error
         if columns.weight in (*columns.source, *columns.destination):
-            raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an end and as the weight.")
+            raise InvalidOptionError(f"{self.name}: column {self.weight!r} is named as an endpoint and as the weight.")
         return columns

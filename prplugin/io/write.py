@@ -1,4 +1,4 @@
-"""Write ranks to a file, wholly or not at all."""
+"""Write ranks to a file atomically."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ ROWS_AT_A_TIME = 1 << 16
 
 
 def check_output(path: str) -> None:
-    """Raise, before the work, if a file of that name cannot be written.
+    """Raise, before any computation, if a file of that name cannot be written.
 
     Raises InvalidOptionError: if the name does not tell the format.
     Raises OSError: if it is a directory, or its folder does not exist or may not be written.
@@ -53,9 +54,9 @@ def check_output(path: str) -> None:
 
 
 def write_frame(frame: pd.DataFrame, path: str) -> None:
-    """Write a frame as Parquet, CSV, TSV or JSON lines, by the end of the name.
+    """Write a frame as Parquet, CSV, TSV or JSON lines, by suffix.
 
-    A file of that name is replaced once all is on the disk, and stays as it was if anything fails before.
+    An existing file is replaced once all is on the disk, and stays unchanged if anything fails before.
 
     Raises InvalidOptionError: if the name does not tell the format, or the format cannot hold a column.
     Raises OSError: if it cannot be written.
@@ -74,7 +75,7 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
                 with pa.CompressedOutputStream(sink, compression) as stream:
                     WRITERS[name](table, stream)
                 file.write(sink.getvalue())
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, AttributeError) as error:
             raise InvalidOptionError(f"{path}: a column cannot be written as {name}: {error}.") from error
 
 
@@ -87,7 +88,7 @@ def _write_parquet(table: pa.Table, file: Any) -> None:
 def _write_csv(table: pa.Table, file: Any, delimiter: str = ",") -> None:
     from pyarrow import csv as arrow_csv
 
-    # The header by hand: pyarrow quotes every name in it.
+    # pyarrow quotes every name of a header.
     header = io.StringIO()
     csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
     file.write(header.getvalue().encode())
@@ -96,15 +97,9 @@ def _write_csv(table: pa.Table, file: Any, delimiter: str = ",") -> None:
 
 def _write_json_lines(table: pa.Table, file: Any) -> None:
     for batch in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-        lines = [json.dumps(row, ensure_ascii=False, default=_plain) for row in batch.to_pylist()]
+        # Dates and times in ISO format; AttributeError for other types that JSON does not have.
+        lines = [json.dumps(row, ensure_ascii=False, default=methodcaller("isoformat")) for row in batch.to_pylist()]
         file.write(("\n".join(lines) + "\n").encode())
-
-
-def _plain(value: Any) -> str:
-    """Return the text of a date or a time; raise TypeError for other types."""
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
@@ -117,7 +112,7 @@ WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces the target at the end; write what is no regular file in place."""
+    """Open a temporary file that replaces the target at the end; write pipes and devices in place."""
     if is_standard_output(path):
         check_standard_output()
         yield sys.stdout.buffer
