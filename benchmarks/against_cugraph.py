@@ -356,24 +356,36 @@ def _real(data: Path, name: str) -> Any:
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the ratio of cuGraph's time to prplugin's in each case."""
+    """Draw the ratio of cuGraph's time to prplugin's, calls above iterations; a line leads from 1 to each."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
-    shown = [row for row in results if row["ratio"] != ""][::-1]
-    drawing = Figure(figsize=(9, 1 + 0.25 * len(shown)), layout="constrained")
-    panel = drawing.subplots()
-    colours = {"frame to frame": "tab:blue", "iteration": "tab:orange"}
-    for what in dict.fromkeys(row["what"] for row in shown):
-        of_it = [(place, row["ratio"]) for place, row in enumerate(shown) if row["what"] == what]
-        panel.barh(*zip(*of_it, strict=True), label=what, color=colours.get(what, "tab:gray"))
-    panel.set_yticks(
-        range(len(shown)), [", ".join(filter(None, [row["graph"], row["method"]])) for row in shown], fontsize="small"
-    )
-    panel.axvline(1, color="black", linewidth=0.8)
-    panel.set(xlabel="cuGraph / prplugin", xscale="log")
-    panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
-    panel.xaxis.set_major_formatter("{x:g}")
-    panel.xaxis.set_minor_formatter("")
-    panel.legend(fontsize="small")
+    shown = [row for row in results if row["ratio"] != ""]
+    names = list(dict.fromkeys(row["what"] for row in shown))
+    drawing = Figure(figsize=(9, 1.2 + 0.23 * (len(shown) + 2 * len(names))), layout="constrained")
+    if not names:
+        return drawing
+    sizes = [sum(row["what"] == name for row in shown) + 1 for name in names]
+    panels = drawing.subplots(len(names), 1, sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
+    for panel, name in zip(panels, names, strict=True):
+        rows = [row for row in shown if row["what"] == name][::-1]
+        ratios = [row["ratio"] for row in rows]
+        panel.hlines(range(len(rows)), 1, ratios, color="tab:blue")
+        panel.plot(ratios, range(len(rows)), "o", color="tab:blue", markersize=4)
+        for place, ratio in enumerate(ratios):
+            left = ratio < 1
+            panel.annotate(
+                f"{ratio:.3g}", (ratio, place), (-6 if left else 6, 0), textcoords="offset points",
+                ha="right" if left else "left", va="center", fontsize="x-small",
+            )  # fmt: skip
+        labels = [", ".join(filter(None, [row["graph"], row["method"]])) for row in rows]
+        panel.set_yticks(range(len(rows)), labels, fontsize="small")
+        panel.axvline(1, color="black", linewidth=0.8)
+        panel.set_title(name, fontsize="medium")
+        panel.set(xscale="log", ylim=(-0.7, len(rows) - 0.3))
+    least, most = min(row["ratio"] for row in shown), max(row["ratio"] for row in shown)
+    panels[-1].set(xlim=(0.75 * min(least, 1), 1.3 * most), xlabel="cuGraph / prplugin")
+    panels[-1].xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    panels[-1].xaxis.set_major_formatter("{x:g}")
+    panels[-1].xaxis.set_minor_formatter("")
     return drawing

@@ -141,16 +141,22 @@ def _draw_timeline(panel: Any, row: dict[str, Any]) -> None:
     lanes = ("host", "copy", "GPU")
     shown = [span for span in row["spans"] if span["iteration"] in {1, 2}]
     zero = min(span["begin"] for span in shown)
+    # A span of less than a few pixels would not be seen: it is drawn that wide, with its time beside it.
+    least = (max(span["end"] for span in shown) - zero) / 150
     for what, colour in COLOURS.items():
         of_it = [span for span in shown if span["what"] == what]
         panel.barh(
             [lanes.index(span["lane"]) for span in of_it],
-            [(span["end"] - span["begin"]) * 1e3 for span in of_it],
+            [max(span["end"] - span["begin"], least) * 1e3 for span in of_it],
             left=[(span["begin"] - zero) * 1e3 for span in of_it],
             height=0.6, color=colour, label=what,
         )  # fmt: skip
+        for span in of_it:
+            if (seconds := span["end"] - span["begin"]) < 6 * least:
+                place = (span["begin"] - zero) * 1e3, lanes.index(span["lane"]) + 0.34
+                panel.annotate(f"{seconds * 1e6:.3g} us", place, fontsize="x-small", color=colour, rotation=30)
     panel.set_yticks(range(len(lanes)), lanes)
-    panel.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations")
+    panel.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations", ylim=(-0.5, len(lanes)))
     panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 

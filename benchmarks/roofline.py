@@ -199,7 +199,7 @@ def figure(results: list[dict[str, Any]]) -> Figure:
 
     shown = [row for row in results if row["required, % of memory"] != "" and row["required MB"] >= SHOWN]
     names = list(dict.fromkeys(row["graph"] for row in shown))
-    drawing = Figure(figsize=(9, 1 + 0.2 * len(shown) + 0.6 * len(names)), layout="constrained")
+    drawing = Figure(figsize=(9, 1 + 0.28 * len(shown) + 0.8 * len(names)), layout="constrained")
     if not names:
         return drawing
     sizes = [sum(row["graph"] == name for row in shown) + 2 for name in names]
@@ -217,8 +217,9 @@ def figure(results: list[dict[str, Any]]) -> Figure:
             if points:
                 panel.plot(*zip(*points, strict=True), mark, markersize=7, label=label)
         panel.axvline(100, color="black", linewidth=0.8)
-        panel.set_yticks(range(len(of_it)), [f"{row['case']}: {row['kernel']}" for row in of_it], fontsize="x-small")
+        panel.set_yticks(range(len(of_it)), [f"{row['case']}: {row['kernel']}" for row in of_it], fontsize="small")
         panel.set_title(name, fontsize="medium")
-    panels[0, 0].legend(fontsize="small")
-    panels[-1, 0].set_xlabel("bytes a second, % of a copy's")
+        panel.tick_params(labelbottom=True)
+    drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3, fontsize="small")
+    panels[-1, 0].set_xlabel("bytes per second, % of a copy's")
     return drawing

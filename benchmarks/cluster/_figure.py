@@ -13,8 +13,9 @@ __all__ = ["figure"]
 def figure(results: list[dict[str, Any]]) -> Figure:
     """Draw seconds from frame to ranks, milliseconds per iteration, and the share of communication."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
-    drawing = Figure(figsize=(12, 4), layout="constrained")
+    drawing = Figure(figsize=(11, 4.6), layout="constrained")
     panels = (
         ("Frame to ranks", "s", "seconds from frame to ranks"),
         ("Time per iteration", "ms", "milliseconds per iteration"),
@@ -32,8 +33,11 @@ def figure(results: list[dict[str, Any]]) -> Figure:
         panel.minorticks_off()
         if unit:
             panel.set_yscale("log")
+            panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            panel.yaxis.set_major_formatter("{x:g}")
+            panel.yaxis.set_minor_formatter("")
         else:
             panel.set_ylim(0, 1)
         if panel.lines:
-            panel.legend(fontsize="small")
+            panel.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16))
     return drawing

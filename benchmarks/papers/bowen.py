@@ -399,7 +399,13 @@ def _gteps(results: list[Row]) -> Figure:
     for line in results:
         if line["table"] == FULL and line["GTEPS"] != "":
             groups.setdefault(line["graph"], []).append((line["what"], line["GTEPS"]))
-    return sideways(groups, "GTEPS, 1e9 edges times iterations per second", "Bowen 2022: full runs")
+    return sideways(groups, "GTEPS, 1e9 edges times iterations per second", "Bowen 2022: full runs", _kind)
+
+
+def _kind(what: str) -> str:
+    if what in (sides.ONE.label, *PAPER):
+        return "the paper's methods"
+    return "prplugin's" if what in METHODS else "other libraries"
 
 
 def _sweep(swept: list[Row]) -> Figure:

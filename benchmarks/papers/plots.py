@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,27 +68,40 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter("")
 
 
-def sideways(groups: dict[str, list[tuple[str, float]]], label: str, title: str) -> Figure:
-    """Draw a bar for each of several things, in groups one below the other, on a logarithmic scale."""
-    from matplotlib.figure import Figure
+def sideways(
+    groups: dict[str, list[tuple[str, float]]],
+    label: str,
+    title: str,
+    kind: Callable[[str], str] = lambda what: "",
+) -> Figure:
+    """Draw bars on a logarithmic scale, a panel per group; the panels share the names of the bars.
 
-    bars = [(group, what, value) for group, values in groups.items() for what, value in values]
-    drawing = Figure(figsize=(9, 1.2 + 0.26 * (len(bars) + len(groups))), layout="constrained")
-    panel = drawing.subplots()
-    colour = colours(what for _, what, _ in bars)
-    place, ticks = 0.0, []
-    for group, values in groups.items():
-        panel.text(
-            0.005, place, group, weight="bold", va="center", fontsize="small", transform=panel.get_yaxis_transform()
-        )
+    `kind` names what bars of one colour have in common; the legend lists these.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    names = list(dict.fromkeys(what for values in groups.values() for what, _ in values))
+    across = min(3, len(groups))
+    down = -(-len(groups) // across)
+    drawing = Figure(figsize=(10, 1 + down * (0.7 + 0.22 * len(names))), layout="constrained")
+    panels = drawing.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
+    colour = colours(map(kind, names))
+    for panel, (group, values) in zip(panels, groups.items(), strict=False):
         for what, value in values:
-            place -= 1
-            panel.barh(place, value, color=colour[what])
-            panel.text(value, place, f" {value:.3g}", va="center", fontsize="x-small")
-            ticks.append((place, what))
-        place -= 1.3
-    panel.set_yticks([at for at, _ in ticks], [what for _, what in ticks], fontsize="small")
-    panel.set(xlabel=label, title=title, xscale="log", ylim=(place + 0.6, 0.8))
-    plain(panel.xaxis)
-    panel.margins(x=0.12)
+            panel.barh(names.index(what), value, color=colour[kind(what)])
+            panel.text(value, names.index(what), f" {value:.3g}", va="center", fontsize="x-small")
+        panel.set_title(textwrap.fill(group, 32), fontsize="small")
+        panel.set(xscale="log")
+        panel.margins(x=0.2)
+        panel.tick_params(labelbottom=True, labelsize="small")
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    plain(panels[0].xaxis)
+    for panel in panels[len(groups) :]:
+        panel.set_axis_off()
+    drawing.suptitle(f"{title}\n{label}", fontsize="medium")
+    if len(colour) > 1:
+        handles = [Patch(color=shade, label=name) for name, shade in colour.items()]
+        drawing.legend(handles=handles, loc="outside lower center", ncols=len(colour), fontsize="small")
     return drawing

@@ -601,6 +601,10 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
 # --- figures ------------------------------------------------------------------------------------------------------
 
 
+def _kind(what: str) -> str:
+    return "printed in the paper" if what.startswith("the paper's") else "prplugin" if what == OURS else "measured here"
+
+
 def figures(results: list[Row]) -> dict[str, Figure]:
     """Draw the paper's Figure 4, and the thresholds."""
     drawn = {}
@@ -612,7 +616,8 @@ def figures(results: list[Row]) -> dict[str, Figure]:
                     groups.setdefault(line["graph"], []).append((what, line[column]))
     if groups:
         title = "Wu and others 2010, Figure 4: SpMV"
-        drawn["gflops"] = sideways(groups, "GFLOP/s, at 2 * non-zeros - rows flops", title)
+        label = "GFLOP/s, at 2 * non-zeros - rows flops"
+        drawn["gflops"] = sideways(groups, label, title, _kind)
     swept = [line for line in results if line["table"] == SWEEP and line["ms"] != ""]
     if swept:
         drawn["thresholds"] = heat(
