@@ -15,6 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+try:
+    import matplotlib  # noqa: F401
+    import networkx  # noqa: F401
+    import scipy  # noqa: F401
+except ModuleNotFoundError as error:
+    raise SystemExit(f"python -m benchmarks: {error}. Install the extra: pip install -e '.[benchmarks]'") from None
+
 from benchmarks import (
     against_cugraph,
     against_networkx,

@@ -9,6 +9,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+try:
+    import matplotlib  # noqa: F401
+    import networkx  # noqa: F401
+    import scipy  # noqa: F401
+except ModuleNotFoundError as error:
+    raise SystemExit(f"python -m conformance: {error}. Install the extra: pip install -e '.[conformance]'") from None
+
 from conformance import published, report
 from conformance.circumstances import circumstances
 from conformance.compare import available

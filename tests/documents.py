@@ -25,14 +25,17 @@ SHELL = {
 """The environment of commands: `prplugin` and `python` are those of the tests."""
 
 LANGUAGES = {"python", "sh", "text"}
-FENCE = re.compile(r'^```(\w*)(?: title="([^"\n]*)")?\n(.*?)^```$', re.DOTALL | re.MULTILINE)
+FENCE = re.compile(
+    r'^(?:<!-- (?P<comment>[^\n]*) -->\n)?```(?P<language>\w*)(?: title="(?P<title>[^"\n]*)")?\n(?P<code>.*?)^```$',
+    re.DOTALL | re.MULTILINE,
+)
 
 NOT_HERE = {"run in CI": ".ci runs it", "takes minutes": "it takes minutes"}
-"""Marks of blocks that no test runs."""
+"""Marks of blocks that no test runs; those for maintainers are comments, the others titles for readers."""
 
 
 class Block(NamedTuple):
-    """A block of code: its page and line there, the language, the mark that its title is, and the code."""
+    """A block of code: its page and line there, the language, its mark (title, or comment above), and the code."""
 
     page: str
     line: int
@@ -49,8 +52,8 @@ def blocks_of(page: str) -> Iterator[Block]:
     assert fences == 2 * len(found), f"{page}: a block is not ```python, ```sh or ```text, alone or with a title"
     for block in found:
         line = text.count("\n", 0, block.start()) + 1
-        assert block[1] in LANGUAGES, f"{page}:{line}: say python, sh, or text for what is no code"
-        yield Block(page, line, block[1], block[2] or "", block[3])
+        assert block["language"] in LANGUAGES, f"{page}:{line}: say python, sh, or text for what is no code"
+        yield Block(page, line, block["language"], block["title"] or block["comment"] or "", block["code"])
 
 
 def why_not(block: Block) -> str | None:

@@ -1,0 +1,103 @@
+"""Extras in pyproject.toml have what their jobs import."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from tests.documents import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+OWN = {"prplugin", "benchmarks", "conformance", "tests", "running", "exact", "documents", "_prplugin_networkx"}
+DISTRIBUTIONS = {
+    "mkdocs": "mkdocs-material",
+    "graphblas": "python-graphblas",
+    "sknetwork": "scikit-network",
+    "IPython": "ipykernel",
+}
+OF_RAPIDS = {"cupy", "cupyx", "cudf", "pylibcudf", "rmm", "cugraph", "dask_cuda", "dask_cudf", "cuda", "pynvml", "nccl"}
+
+
+def requirements(extra):
+    """Return the names of the distributions that an extra asks for, those of the extras that it includes too."""
+    found = set()
+    listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
+    for requirement in listed:
+        name, inner = re.match(r"([\w-]+)(?:\[([\w,-]+)\])?", requirement).groups()
+        if name == "prplugin":
+            found = found.union(*(requirements(one) for one in inner.split(",")))
+        else:
+            found.add(name.lower())
+    return found
+
+
+def imported(sources):
+    """Return the top-level names of the modules that sources import, RAPIDS and this repository aside."""
+    names = set()
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add(node.module.partition(".")[0])
+    return {
+        DISTRIBUTIONS.get(name, name).lower()
+        for name in names - sys.stdlib_module_names - OWN - OF_RAPIDS
+    }  # fmt: skip
+
+
+def sources(*patterns):
+    return [path.read_text() for pattern in patterns for path in ROOT.glob(pattern)]
+
+
+def cells():
+    notebook = json.loads((ROOT / "docs/tutorial.ipynb").read_text())
+    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "needed"),
+    [
+        ("benchmarks", imported(sources("benchmarks/**/*.py"))),
+        ("conformance", imported(sources("conformance/**/*.py"))),
+        ("docs", imported([*cells(), *sources("docs/*.py", "docs/pictures/*.py")])),
+        ("networkx", imported(sources("prplugin/integrations/networkx.py", "prplugin/solver/slow.py"))),
+        ("plot", {"matplotlib"}),
+        ("dask", {"dask", "distributed"}),
+    ],
+)
+def test_an_extra_has_what_its_job_imports(extra, needed):
+    assert needed <= requirements(extra) | requirements(None)
+
+
+def test_every_extra_of_the_readme_exists():
+    named = re.findall(r"'\.\[([\w,]+)\]'", (ROOT / "README.md").read_text())
+    assert len(named) > 6
+    for extra in {extra for names in named for extra in names.split(",")}:
+        assert extra in PROJECT["optional-dependencies"]
+
+
+@pytest.mark.parametrize("command", ["benchmarks", "conformance"])
+def test_a_missing_extra_is_one_line(command):
+    hidden = (
+        "import runpy, sys\n"
+        "class Hide:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('networkx', 'matplotlib', 'scipy'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Hide())\n"
+        f"sys.argv = ['{command}', '--help']\n"
+        f"runpy.run_module('{command}', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert f"pip install -e '.[{command}]'" in done.stderr
