@@ -1,7 +1,7 @@
-"""The kernels of many seeds side by side: single-threaded loops that release the GIL, cached on disk.
+"""Kernels for many seeds: single-threaded loops that release the GIL, cached on disk.
 
-Ranks and the like are matrices with a row per vertex and a column per seed, as vectors. Loops over columns have few
-arrays each, for else they are not made of vector instructions.
+Ranks and contributions are matrices with one row per vertex and one column per seed, passed as flat arrays. Loops over
+columns use few arrays each, since LLVM does not vectorize loops over many.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from prplugin.cpu.mixing_kernels import vectorized
 __all__ = ["BLOCK", "GROUP", "begin", "mix", "products", "step", "transpose"]
 
 GROUP = 32
-"""Rows whose norms are added up in a plain loop before their sum goes up a level."""
+"""Rows whose norms are added in one plain loop; the group sums are then added per block."""
 
 BLOCK = GROUP * GROUP
-"""Rows whose norms are added up in one block."""
+"""Rows per block; each block adds up its norms on its own, so results do not depend on the number of threads."""
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 
@@ -26,7 +26,7 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 @compiled
 def begin(first_block, last_block, inverse_out_weight, norms, ranks, contributions, sums):
-    """Divide the ranks of each column by its `norms`; contributions of the first step, and D in `sums[b]`."""
+    """Divide the ranks of each column by its `norms`; write contributions, and D of block b to ``sums[b, 2]``."""
     width, n = np.uint64(norms.size), inverse_out_weight.size
     group_dangling = np.empty(width)
     for block in range(first_block, last_block):
@@ -49,9 +49,10 @@ def begin(first_block, last_block, inverse_out_weight, norms, ranks, contributio
 
 @compiled
 def _add_edges(contributions, sources, normalized_weights, edge, stop, none, sums):
-    """Add the contributions of some edges' sources to the sums of their columns, four edges at a time.
+    """Add the terms of the in-edges `edge` to `stop` to the sums of all columns, four edges at a time.
 
-    A sum of all columns goes through memory. What is missing to four reads the row of zeros at `none`.
+    Each addition to the sums reads and writes memory, so four terms share one. Edges that are missing to a multiple of
+    four read the row of zeros at `none`.
     """
     width = np.uint64(sums.size)
     while edge < stop:
@@ -83,17 +84,16 @@ def step(
     pour,
     entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
-    """One iteration over the rows of some blocks, of all columns side by side.
+    """Compute one iteration over the rows of some blocks, for all columns.
 
     y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij *
-    inverse_out_weight_i for the next, where inverse_out_weight is 0 on dangling rows. The v are given by entries, by
-    row; those of block b begin at
-    ``entry_blocks[b]``. `target` is w, or a 0 for all: then w is v, and its part is in `pour`. Columns that are not
-    `live` stay what they are. `moves` takes y - x, unless it is None. Block b leaves ||y - x||, max |y - x| and D(y) of
-    its rows in `sums[b]`.
+    inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows. The v are sparse:
+    entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or a single 0 where w = v; the
+    dangling mass is then part of `pour`. Columns that are not `live` keep their ranks. `moves` receives y - x, unless
+    it is None. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
 
-    A row of zeros follows the contributions. Long rows are summed in groups of `fan` terms, a multiple of four, these
-    in groups of `fan` again, and the rest one after the other.
+    A row of zeros follows the contributions. Row sums have three levels: groups of `fan` terms (a multiple of four),
+    groups of `fan` group sums, and the rest in order.
     """
     width, n, target_step = np.uint64(live.size), inverse_out_weight.size, np.uint64(target.size > 1)
     none = np.uint64(n) * width
@@ -157,9 +157,10 @@ def step(
 
 @vectorized
 def products(first, last, moves, rows, width, room, sums):
-    """Add the dot products of some rows of `moves` with one another to `sums`, of each column, where i >= j.
+    """Add the dot products of the moves `rows`, over vertices `first` to `last`, to ``sums[i, j]`` for i >= j.
 
-    A row of `moves` is a matrix of n rows of `width`. `room` holds a line of each row, in float64.
+    Each column has its own products. A row of `moves` is an n x `width` matrix. `room` is a buffer of ``rows.size`` x
+    `width` float64.
     """
     for i in range(np.uint64(first), np.uint64(last)):
         at = i * width
@@ -175,7 +176,7 @@ def products(first, last, moves, rows, width, room, sums):
 
 @vectorized
 def mix(first, last, ranks, moves, weights, jump, room, sums):
-    """Replace ranks y by z = max(y - weights @ moves, 0), of each column, and write z - y to `jump`; add up z."""
+    """Replace ranks y by z = max(y - weights @ moves, 0) per column, write z - y to `jump`, add z to `sums`."""
     width = np.uint64(weights.shape[1])
     for i in range(np.uint64(first), np.uint64(last)):
         at = i * width
@@ -196,7 +197,7 @@ def mix(first, last, ranks, moves, weights, jump, room, sums):
 
 @compiled
 def transpose(first_block, last_block, ranks, width, transposed):
-    """Write the rows of some blocks as columns, a few at a time, which stay in the cache."""
+    """Transpose the rows of some blocks, `GROUP` rows at a time, which stay in the cache."""
     seeds, n = transposed.shape
     for group in range(first_block * BLOCK, min(last_block * BLOCK, n), GROUP):
         for seed in range(seeds):

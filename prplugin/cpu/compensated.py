@@ -1,4 +1,4 @@
-"""Sums by group on the CPU, compiled by Numba."""
+"""Compensated sums by group on the CPU, compiled by Numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of an iteration, of about equal work, and the threads that process them."""
+"""Repeated parallel processing of the same pieces of work, and a partition into pieces of about equal work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from prplugin.types.edges import Integers
 __all__ = ["Crew", "Piece", "equal_work"]
 
 Piece: TypeAlias = tuple[int, int]
-"""First and last + 1 of some rows, blocks or runs."""
+"""First and last + 1 of a range of rows, blocks or pieces."""
 
 
 class Crew:
-    """Threads that process the same pieces of work repeatedly, in this order; `threads` counts the calling one."""
+    """Threads that process the same pieces of work repeatedly, in order; `threads` counts the calling one."""
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
         self._pieces = pieces
@@ -29,7 +29,7 @@ class Crew:
     def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done.
 
-        With `apart`, a piece begins when all are done but the last `apart` - 1 before it.
+        With `apart`, piece k starts only when pieces 0 to k - `apart` are done.
         """
         if apart is None:
             self._threads.for_each(self._pieces, do)
@@ -47,7 +47,7 @@ class Crew:
 
 
 class _Line:
-    """Order of pieces that begin when all are done but the last `apart` - 1 before them."""
+    """Condition on the start of pieces: piece k waits for pieces 0 to k - `apart`."""
 
     def __init__(self, apart: int) -> None:
         self._apart, self._condition = apart, Condition()
@@ -69,9 +69,9 @@ class _Line:
 
 
 def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
-    """Partition blocks of `block` rows into at most `count` pieces of about equal work; a row costs as four edges.
+    """Partition blocks of `block` rows into at most `count` pieces of about equal work.
 
-    `offsets` are those of the rows' edges; the pieces are ranges of blocks.
+    The work of a row is estimated as four edges plus its edges, given by `offsets`. Returns ranges of blocks.
     """
     n = offsets.size - 1
     blocks = -(-n // block)

@@ -1,4 +1,4 @@
-"""Edges grouped by target, from two columns of integer ids, on the CPU."""
+"""Grouping of edges by target, from two columns of integer ids, on the CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     `columns` (list of arrays of ids): sources and destinations, at least one, of one integer type.
     `lasting`: False: a one-shot graph; may alias the columns.
 
-    Returns `edges` (GroupedEdges).
+    `lasting`: whether `edge_list` must return codes after the caller has changed the columns; if False (a one-shot
+    graph), the result may alias the columns.
     Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
     threads = Threads(this_machine().threads)
@@ -35,7 +36,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     del endpoints
     edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
     out_degrees = counted(codes[0], ids.size, threads)
-    # Removed from the list, so that their memory is free before the last pass.
+    # removed from the list, so that their memory is free before the last pass
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
     return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
 
@@ -43,7 +44,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
 def _by_range(
     columns: list[Integers], endpoints: list[Any], low: int, span: int, lasting: bool, threads: Threads
 ) -> tuple[GroupedEdges, Integers]:
-    """Group edges by the distance of the id from the least, and then drop ids of the range without edges."""
+    """Group edges by id - low, then remove ids of the range that have no edges."""
     dtype, least = columns[0].dtype, low
     if lasting:
         endpoints, least = [shifted(end, low, span, threads) for end in endpoints], 0
@@ -59,5 +60,5 @@ def _by_range(
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:
-    """Factorize the ids again, by row."""
+    """Factorize the ids again, and return the codes of both columns."""
     return tuple(factorize_ids(columns, Threads(this_machine().threads))[0])

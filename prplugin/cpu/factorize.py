@@ -1,7 +1,7 @@
 """Factorization of integer ids on the CPU, compiled by Numba and parallel.
 
-All threads enter sparse ids into one hash table. The slot of an id depends on their race, but codes are assigned in
-ascending order of id in the end, and do not.
+All threads insert sparse ids into one hash table. The slot of an id depends on the order of insertions, but codes are
+assigned in ascending order of id afterwards, and do not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _Rows: TypeAlias = tuple[int, int, int]
 """A column, and the first and last + 1 of some of its rows."""
 
 FREE = np.iinfo(np.int64).min
-"""Marks a free slot. As an id it has a slot of its own, after all others."""
+"""Marks a free slot. The id of this value has its own slot, after all others."""
 
 LEAST_BITS = 16
 VALUES_A_SLOT = 32
-"""A table starts with 2**16 slots, or one per so many values if that is more."""
+"""A table starts with 2**16 slots, or one per 32 values if that is more."""
 
 
 def factorize_ids(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
@@ -52,7 +52,7 @@ def plain(column: Integers) -> Any:
 
 
 def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[int, int] | None:
-    """Return the least id and the size of the range of ids, or None where it exceeds half of the number of values.
+    """Return the least id and the size of the range of ids, or None if the size exceeds half the number of values.
 
     `dtype` is the type of the ids before `plain`.
     """
@@ -73,7 +73,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) 
 
 
 def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
-    """Subtract the least id from ids in a range of n."""
+    """Subtract `low` from ids in the range low, ..., low + n - 1."""
     codes = np.empty(column.size, index_dtype(n))
     least = bits_of(low)
 
@@ -85,7 +85,7 @@ def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
 
 
 def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
-    """Return the position of each id of a range among those seen, or None if all are; and which ids are seen."""
+    """Return the position of each id of a range among those seen (None if all are), and the ids that are seen."""
     found = np.flatnonzero(seen)
     if found.size == seen.size:
         return None, found
@@ -95,13 +95,13 @@ def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
 
 
 def ids_from(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
-    """Add the least id, modulo 2**64 and cast to the type of the ids, which is exact since every id fits it."""
+    """Add `low` modulo 2**64 and cast to the type of the ids; exact, since every id fits it."""
     ids: Integers = (found.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
     return ids
 
 
 def placed(columns: list[Any], position: Any, threads: Threads) -> list[Any]:
-    """Replace each code by its position, in place where the type allows; None keeps the codes."""
+    """Replace each code by its position, in place where the type allows; return codes unchanged for None."""
     if position is None:
         return columns
     _place_rows(columns, _rows_of(columns), position, threads)
@@ -115,17 +115,17 @@ def _rows_of(columns: Sequence[Any]) -> list[_Rows]:
 def _place_rows(columns: list[Any], rows: list[_Rows], position: Any, threads: Threads) -> None:
     def put(column: int, first: int, last: int) -> None:
         codes = columns[column][first:last]
-        # All are in bounds; mode="clip" spares NumPy a buffer.
+        # All codes are in bounds; mode="clip" saves NumPy a buffer.
         np.take(position, codes, out=codes, mode="clip")
 
     threads.for_each(rows, put)
 
 
 def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[list[Integers], Integers]:
-    """Enter all ids into a hash table, sort the distinct ones, and map each slot to the position of its id.
+    """Insert all ids into a hash table, sort the distinct ones, and map each slot to the position of its id.
 
-    A table that is half full is replaced by one of twice as many slots. Rows that are done by then keep their slots in
-    the smaller one, which are mapped to those in the larger one in the end.
+    A table that is half full is replaced by one of twice the slots. Rows processed before keep their slots in the
+    smaller table, which are mapped to slots of the larger one at the end.
     """
     bits = max(LEAST_BITS, (sum(column.size for column in columns) // VALUES_A_SLOT).bit_length())
     columns = [read_only(column) for column in columns]
@@ -159,7 +159,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
 
 
 class _Table:
-    """A concurrent hash table of ids with 2**bits slots, indexed by the upper bits of a product."""
+    """A concurrent hash table of ids with 2**bits slots; the slot is the upper bits of a product."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -172,8 +172,8 @@ class _Table:
     ) -> tuple[list[_Rows], list[_Rows]]:
         """Write the slot of each id to `codes` until half of the slots are in use; return the pieces done and left.
 
-        Concurrent pieces get an equal part of the room each, so that together they may pass half of the slots, but
-        never fill them.
+        Each thread may add an equal part of the free slots of that half. The load may exceed one half when threads run
+        concurrently, but the table is never full.
         """
         done: list[_Rows] = []
         left: list[_Rows] = []
@@ -194,7 +194,7 @@ class _Table:
         return done, left
 
     def slots_of(self, keys: Any, threads: Threads) -> Integers:
-        """Enter distinct ids, for which there is room, and return the slot of each."""
+        """Insert distinct ids, which must fit in the table, and return the slot of each."""
         slots, keys = np.empty(keys.size, index_dtype(self.slots.size)), read_only(keys)
         counts: list[int] = []
 
@@ -206,7 +206,7 @@ class _Table:
         return slots
 
     def used(self) -> tuple[Integers, Any]:
-        """Return the slots in use, and their ids."""
+        """Return the slots in use and their ids."""
         used = np.flatnonzero(self.slots != FREE)
         keys = self.slots[used]
         if used.size and used[-1] == self.slots.size - 1:
@@ -216,9 +216,10 @@ class _Table:
 
 @compiled
 def _enter(ids, first, last, slots, shift, codes, room):
-    """Enter ids by open addressing until `room` are new; write their slots to `codes`, return the end row and count.
+    """Insert ids by open addressing until `room` are new; write their slots to `codes`.
 
-    Fibonacci hashing: the factor is 2**64 over the golden ratio. The slot of a later row is prefetched.
+    Returns the end of the rows processed, and the number of new ids. The factor of Fibonacci hashing is 2**64 over the
+    golden ratio. The slot of a later row is prefetched.
     """
     golden = np.uint64(0x9E3779B97F4A7C15)
     mask = slots.size - 2

@@ -21,29 +21,29 @@ PIECE = 1 << 17
 """Rows per piece of work."""
 
 BUCKET_BITS = 8
-"""log2 of the number of buckets: a core writes to 256 streams without thrashing its TLB and caches."""
+"""log2 of the number of buckets: with 256 output streams, a core does not thrash its TLB and caches."""
 
 AHEAD = 64
 """Prefetch distance in rows."""
 
 FETCHED_FROM = 1 << 20
-"""Number of counts from which they are prefetched: more than a core's own cache holds."""
+"""Number of counts above which they are prefetched: they exceed the L2 cache of a core."""
 
 
 def cut(size: int) -> list[tuple[int, int]]:
-    """Partition rows into pieces (first, last + 1)."""
+    """Partition `size` rows into pieces (first, last + 1)."""
     return [(first, min(first + PIECE, size)) for first in range(0, size, PIECE)]
 
 
 def bits_of(low: int) -> Any:
-    """Reinterpret an id as an int64, in which differences of ids are right modulo 2**64."""
+    """Reinterpret an id as int64; differences of ids are exact modulo 2**64."""
     return np.uint64(low % 2**64).astype(np.int64)
 
 
 def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
     ids, least = read_only(ids), bits_of(low)
-    # One vector per thread, but at most a few bytes per edge in all.
+    # One vector per thread, as long as all of them together take only a few bytes per edge.
     most = min(threads.count, max(1, ids.size // max(1, n)))
     ahead = AHEAD if n > FETCHED_FROM else 0
     vectors = [np.zeros(n, index_dtype(ids.size)) for _ in range(most)]
@@ -75,7 +75,7 @@ def grouped(
     bounds, pairs, bucket_weights = _by_bucket(
         read_only(rows), read_only(columns), weights, n, bits_of(low), shift, bits, threads
     )
-    del rows, columns  # their memory may be free from here on
+    del rows, columns  # so that their memory may be freed
     offsets = np.zeros(n + 1, np.int64)
     indices = np.empty(pairs.size, index)
     sorted_weights = None if bucket_weights is None else np.empty_like(bucket_weights)
@@ -91,7 +91,7 @@ def grouped(
 def _by_bucket(
     rows: Any, columns: Any, weights: Any, n: int, low: Any, shift: int, bits: int, threads: Threads
 ) -> tuple[Integers, Any, Any]:
-    """Partition edges into buckets.
+    """Partition edges into buckets of 2**shift rows.
 
     Returns `bounds` (array of int64): offsets of the buckets.
     Returns `pairs` (array of m int64): the row within its bucket in the upper bits, the column in the lower; 64 bits
@@ -115,7 +115,7 @@ def _by_bucket(
     return bounds, pairs, bucket_weights
 
 
-# Indices are cast to unsigned integers: Numba checks the sign of others at each access.
+# Indices are cast to unsigned integers: Numba checks signed ones for negative values at each access.
 
 
 @compiled
@@ -129,7 +129,7 @@ def _count(ids, low, shift, first, last, ahead, counts):
 
 @compiled
 def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, bucket_weights):
-    """Write the endpoints of some edges (and the weight, unless None) to the next place of the row's bucket."""
+    """Write the endpoints of some edges (and their weights, unless None) to the next free entry of the row's bucket."""
     mask = (1 << shift) - 1
     for edge in range(first, last):
         row = np.int64(rows[edge]) - low
@@ -144,7 +144,7 @@ def _fill(rows, columns, weights, low, shift, bits, first, last, places, pairs, 
 
 @compiled
 def _sort(begin, end, bits, pairs, bucket_weights, ends, indices, weights):
-    """Sort the edges of a bucket by row, and write the end of each row to `ends`, which starts as 0."""
+    """Sort the edges of a bucket by row, and write the end of each row to `ends`, which must be zero."""
     for edge in range(begin, end):
         ends[np.uint64(pairs[edge] >> bits)] += 1
     start = begin

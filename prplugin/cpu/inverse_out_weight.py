@@ -1,4 +1,4 @@
-"""Inverse out-weights on the CPU; `prplugin.methods.engines.gpu_pull` has the same for the GPU."""
+"""Inverse out-weights on the CPU; `prplugin.methods.engines.gpu_pull` computes them on the GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["inverse_out_weight"]
 def inverse_out_weight(out_weight: Floats, *, weighted: bool) -> Floats:
     """Return 1 / W of each vertex, 0 for dangling ones.
 
-    With normalized edge weights w / W it is 1 instead, since 1 / W overflows for subnormal weights.
+    For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
+    subnormal W.
     """
     flowing = out_weight > 0
     if weighted:

@@ -1,4 +1,4 @@
-"""Compilation of CPU kernels, and two instructions that Numba does not expose."""
+"""Compiler options of the CPU kernels, and two instructions that Numba does not expose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 __all__ = ["claim", "compiled", "prefetch", "read_only"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-"""Kernels release the GIL, are single-threaded loops over scalars (quick to compile), and are cached on disk."""
+"""Compile a kernel: a single-threaded loop over scalars (quick to compile) that releases the GIL; cached on disk."""
 
 
 def read_only(array: Any) -> Any:
@@ -24,7 +24,7 @@ def read_only(array: Any) -> Any:
 
 @intrinsic
 def claim(context, array, index, free, value):
-    """Compare and swap: write `value` where `free` is; return what was there."""
+    """Write `value` to ``array[index]`` atomically if it holds `free`; return what it held before."""
     signature = types.int64(array, types.int64, types.int64, types.int64)
 
     def generate(context, builder, signature, arguments):

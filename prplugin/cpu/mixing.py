@@ -11,12 +11,12 @@ from prplugin.types.edges import Floats
 __all__ = ["mixed", "products"]
 
 CHUNK = 8192
-"""Entries of a vector at a time: few enough that no BLAS shares a dot product among threads, and that all rows stay in
+"""Entries per chunk of a vector: few enough that no BLAS splits a dot product among threads, and that all rows stay in
 the cache."""
 
 
 def products(moves: Any, rows: list[int]) -> Floats:
-    """Return the dot products of some rows with one another, in float64 and always in the same order.
+    """Return the dot products of all pairs of `rows`, in float64 and always in the same order of additions.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ def products(moves: Any, rows: list[int]) -> Floats:
 
 
 def mixed(ranks: Floats, rows: Any, weights: Floats, jump: Any) -> Floats:
-    """Return max(ranks - weights @ rows, 0); write what that differs from the ranks by to `jump`.
+    """Return z = max(ranks - weights @ rows, 0), and write z - ranks to `jump`.
 
-    The product is a correction of the ranks, so float32 is enough for it. For many seeds, `weights` has a row per seed.
-    An entry of `jump` is written when all of its place were read.
+    The product is a correction of the ranks, so float32 suffices for it. For many seeds, `weights` has one row per
+    seed. `jump` may alias one of `rows`: each chunk is read before it is written.
     """
     mixed = np.empty_like(ranks)
     by_vector = np.moveaxis(weights, -1, 0).astype(np.float32)

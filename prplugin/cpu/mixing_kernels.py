@@ -1,4 +1,4 @@
-"""Anderson mixing compiled by Numba: see `prplugin.cpu.mixing`. The kernels release the GIL, and are cached on disk."""
+"""Anderson mixing compiled by Numba: see `prplugin.cpu.mixing`. The kernels release the GIL and are cached on disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 __all__ = ["ROOM", "combine", "mix", "products"]
 
 ROOM = 128
-"""Columns of all rows that lie in the first cache, with room for others."""
+"""Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
@@ -17,10 +17,10 @@ vectorized = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"
 
 @vectorized
 def products(first, last, rows, after, before, room, sums):
-    """Add the dot products of all residuals with all to `sums`, over columns `first` to `last`, where i >= j.
+    """Add the dot products of all pairs of residuals, over columns `first` to `last`, to ``sums[i, j]`` for i >= j.
 
-    Residual i is row ``after[i]``, less row ``before[i]`` if that is none below 0. `room` holds `ROOM` columns of as
-    many rows of float64 as there are residuals.
+    Residual i is row ``after[i]`` minus row ``before[i]``, or row ``after[i]`` if ``before[i]`` is negative. `room` is
+    a buffer of ``after.size`` x `ROOM` float64.
     """
     count = after.size
     begin, last = np.uint64(first), np.uint64(last)
@@ -45,9 +45,9 @@ def products(first, last, rows, after, before, room, sums):
 
 @vectorized
 def combine(first, last, rows, of, weights, room, combined):
-    """Write the sum of the rows `of`, times their weights, to `combined`, which may be one of the rows.
+    """Write the sum of the rows `of`, times their weights, to `combined`, which may alias one of the rows.
 
-    `room` holds `ROOM` columns of float64.
+    `room` is a buffer of `ROOM` float64.
     """
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
@@ -65,7 +65,7 @@ def combine(first, last, rows, of, weights, room, combined):
 
 @vectorized
 def mix(first, last, ranks, rows, weights, jump, room):
-    """Replace ranks y by z = max(y - weights @ rows, 0), and write z - y to `jump`; return what the z sum to."""
+    """Replace ranks y by z = max(y - weights @ rows, 0), write z - y to `jump`, and return the sum of z."""
     total = 0.0
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:

@@ -1,4 +1,4 @@
-"""Sorting of in-edges by source, and their compression, compiled by Numba: see streamed.cu."""
+"""Sorting of in-edges by source, and their compression, compiled by Numba; streamed.cu documents the format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["pack", "sort_rows", "sort_weighted_rows"]
 
 @compiled
 def sort_rows(offsets, sources, position, rows, sorted_sources):
-    """Write the sources of some rows, each row in ascending order; `position`, unless None, maps sources first."""
+    """Write the sources of `rows`, sorted within each row, mapped through `position` first unless that is None."""
     at = 0
     for row in rows:
         begin = at
@@ -23,7 +23,7 @@ def sort_rows(offsets, sources, position, rows, sorted_sources):
 
 @compiled
 def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources, sorted_weights):
-    """Do as `sort_rows` does with weights; parallel edges keep their order."""
+    """Sort sources as `sort_rows` does, and weights with them; parallel edges keep their order."""
     at = 0
     for row in rows:
         begin, end = offsets[row], offsets[row + 1]
@@ -38,13 +38,13 @@ def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources
 
 @compiled
 def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
-    """Pack edges begin..end of consecutive rows, in pieces of `size` edges; return the bytes written.
+    """Pack the edges begin..end of consecutive rows, in pieces of `size` edges; return the number of bytes written.
 
-    Row k of them has the edges starts[k]..starts[k + 1], and is row `first_row` + k of the graph.
+    The edges of row ``first_row + k`` of the graph are starts[k]..starts[k + 1].
 
     `bits`: bits of a source, at most.
-    `packed` (array of uint8): large enough for all, and zeroed.
-    `pieces` (array of int64, one row per piece): receives the begin of each piece in `packed`, and its first row.
+    `packed` (array of uint8): zeroed, and large enough for all edges.
+    `pieces` (array of int64, one row per piece): receives the byte offset of each piece in `packed`, and its first row.
     """
     mask = (1 << bits) - 1
     lengths, gaps, steps = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -84,7 +84,7 @@ def pack(starts, sources, bits, size, begin, end, first_row, packed, pieces):
 
 @compiled
 def _pack_groups(values, count, packed, widths, at):
-    """Write groups of eight numbers, each in the bits of its widest; return where widths and numbers end."""
+    """Write numbers in groups of eight, each group in the bits of its widest; return the ends of widths and data."""
     for group in range(0, count, 8):
         size = min(8, count - group)
         together = 0

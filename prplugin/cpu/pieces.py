@@ -1,4 +1,4 @@
-"""Edges grouped by target on the CPU, from pieces that are never in memory together."""
+"""Grouping of edges by target on the CPU, from parts of the edge list that are never in memory together."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["EdgesInPieces"]
 
 
 class EdgesInPieces:
-    """CSC built from pieces of edges, given the degrees of all of them.
+    """Builder of a CSC layout from parts of the edge list, given the degrees of the whole list.
 
-    The memory is that of the result, and a few numbers per vertex.
+    Beside the result it holds a few numbers per vertex.
     """
 
     def __init__(self, in_degrees: Integers, out_degrees: Integers, *, weighted: bool) -> None:
@@ -28,7 +28,7 @@ class EdgesInPieces:
         self._sums = CompensatedSums(n) if weighted else None
 
     def add(self, source: Integers, destination: Integers, weights: Floats | None) -> None:
-        """Add the edges of a piece, after those of the pieces before."""
+        """Add some edges, after those added before."""
         source, destination = read_only(source), read_only(destination)
         if self._sums is not None:
             assert weights is not None
@@ -37,7 +37,7 @@ class EdgesInPieces:
         _put(source, destination, weights, self._next, self._sources, self._weights)
 
     def edges(self) -> GroupedEdges:
-        """Return the edges, once all have been added."""
+        """Return the grouped edges, once all have been added."""
         offsets, sources = self._offsets, self._sources
         out_weight, rounding_depth = (
             (self._out_degrees.astype(np.float64), 0) if self._sums is None else self._sums.values()
@@ -49,7 +49,7 @@ class EdgesInPieces:
 
 @compiled
 def _put(source, destination, weights, places, sources, placed_weights):
-    """Write the source of each edge (and its weight, unless None) to the next place of its target."""
+    """Write the source of each edge (and its weight, unless None) to the next free entry of its target."""
     for edge in range(source.size):
         target = np.uint64(destination[edge])
         place = np.uint64(places[target])

@@ -1,10 +1,9 @@
-"""The Numba method's kernels: single-threaded loops that release the GIL, cached on disk.
+"""Kernels of the Numba method: single-threaded loops that release the GIL, cached on disk.
 
-The vector is cut into blocks of `BLOCK` rows, each of which sums on its own, so that the results do not depend on how
-many threads share the blocks.
+The vector is partitioned into blocks of `BLOCK` rows, each with its own sums, so that results do not depend on the
+number of threads.
 
-Offsets and positions are unsigned: for a signed index Numba looks at each whether it counts from the end, which takes
-half again as long.
+Offsets and positions are unsigned: Numba checks signed indices for negative values, which takes half again as long.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_depth", "row_sums", "step", "step_depth"]
 
 GROUP = 32
-"""Terms added in a plain loop before their sum goes up a level."""
+"""Rows whose norms are added in one plain loop; the group sums are then added per block."""
 
 BLOCK = GROUP * GROUP
-"""Rows whose norms are added up in one block: a level of groups, and a level of group sums."""
+"""Rows per block: `GROUP` groups of `GROUP` rows."""
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
@@ -30,14 +29,14 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 def step_depth() -> int:
-    """Give the most additions a row goes through in the sums of its block."""
+    """Return the most additions that a row's change or rank goes through in the sums of its block."""
     return 2 * GROUP
 
 
 def in_edges(
     csc: tuple[Integers, Integers, Floats | None], out_weight: Floats
 ) -> tuple[Integers, Integers, Floats | None]:
-    """Return offsets and sources as the kernels index with them, and the edges' shares, None without weights."""
+    """Return offsets and sources as unsigned integers, and the normalized edge weights (None without weights)."""
     offsets, sources, weights = csc
     normalized_weights = None
     if weights is not None:
@@ -48,7 +47,7 @@ def in_edges(
 
 @compiled
 def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
-    """Write each edge's share w / W of its source's out-weight; 0 where W is 0, which makes the source dangling."""
+    """Write the normalized weight w / W of each edge, 0 where the source's out-weight W is 0."""
     for edge in range(weights.size):
         of_source = out_weight[sources[edge]]
         normalized_weights[edge] = weights[edge] / of_source if of_source > 0.0 else 0.0
@@ -56,7 +55,7 @@ def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
 
 @compiled
 def begin(first_block, last_block, inverse_out_weight, norm, ranks, contributions, sums):
-    """Divide the ranks of some blocks; write their contributions, and D of block b to ``sums[b, 2]``."""
+    """Divide the ranks of some blocks by `norm`; write contributions, and D of block b to ``sums[b, 2]``."""
     n = ranks.size
     for block in range(first_block, last_block):
         dangling = 0.0
@@ -78,15 +77,15 @@ def step(
     teleport,
     ranks, next_contributions, moves, live_only, sums,
 ):  # fmt: skip
-    """One iteration over the rows of some blocks.
+    """Compute one iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
-    then c_i = y_i * inverse_out_weight_i for the next, where inverse_out_weight is 0 on dangling rows. `target` (w) and
-    `teleport` (t) have n entries, or one that stands for all. Block b leaves ||y - x||, max |y - x| and D(y) of its
-    rows in `sums[b]`.
-    `moves` takes y - x, unless it is None. With `live_only`, ||y - x|| is without the dangling rows.
+    then c_i = y_i * inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows.
+    `target` (w) and `teleport` (t) have n entries, or one for all rows. Block b writes ||y - x||, max |y - x| and D(y)
+    of its rows to `sums[b]`. `moves` receives y - x, unless it is None. With `live_only`, ||y - x|| excludes dangling
+    rows.
 
-    It is one loop nest, without calls, that compiles in half the time of a row sum of its own.
+    One loop nest without calls compiles in half the time of one that calls a function for the row sum.
     """
     n = ranks.size
     target_step = ONE if target.size == n else ZERO
@@ -135,14 +134,14 @@ def step(
 
 @compiled
 def row_sums(first, last, offsets, sources, normalized_weights, fan, contributions, sums):
-    """Write, for the rows from `first` to `last`, the sums of c (times the share) over their in-edges.
+    """Write the row sums of c (times the normalized weight) for the rows from `first` to `last`.
 
-    In the order of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` sums of pieces.
+    The order of additions is that of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` piece sums.
     """
     edge = offsets[first]
     for i in range(np.uint64(first), np.uint64(last)):
         end = offsets[i + ONE]
-        if end - edge <= fan:  # in a loop of its own: a quarter less time on graphs of short rows
+        if end - edge <= fan:  # separate loop: a quarter less time on graphs with short rows
             term = 0.0
             while edge < end:
                 if normalized_weights is None:

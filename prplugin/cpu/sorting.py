@@ -18,10 +18,10 @@ def offsets_of(counts: Integers) -> Integers:
 
 
 def stable_order(keys: Integers) -> Integers:
-    """Return the permutation that sorts small non-negative keys stably.
+    """Return the permutation that sorts non-negative keys stably.
 
-    Key and position are packed into one 64-bit integer where they fit: a plain sort of those is several times faster
-    than `numpy.argsort` with ``kind="stable"``.
+    Where key and position fit into one 64-bit integer together, these are sorted: several times faster than
+    `numpy.argsort` with ``kind="stable"``.
     """
     if (xp := namespace(keys)) is not np:
         order: Integers = xp.argsort(keys, kind="stable")

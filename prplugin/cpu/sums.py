@@ -1,9 +1,9 @@
-"""Sums whose rounding error has a small proved bound, whatever order the additions are done in.
+"""Sums whose rounding error has a small proved bound, for any order of additions.
 
-A sum of k non-negative terms, in any order, is off by a relative (k - 1) * u at most to first order, u = 2**-53. Adding
-in groups of `FAN` and then the group sums, level by level, makes that (FAN - 1) * ceil(log_FAN k): 90 for ten million
-terms where a plain loop has ten million. It is the length of the longest chain of additions that counts, so each
-function here comes with one that says how long its chains are.
+To first order, a sum of k non-negative terms has a relative error of at most (k - 1) * u in any order, u = 2**-53. It
+is enough to count the additions that a term goes through: adding in groups of `FAN`, then the group sums, level by
+level, makes that (FAN - 1) * ceil(log_FAN k), 90 for ten million terms, where a plain loop has ten million. Each
+function here has a counterpart that returns this count.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["GroupSums", "depth_of", "fan_for", "total", "totals"]
 
 
 def total(terms: Floats) -> float:
-    """Sum a vector, in chains no longer than `rounding_depth(terms.size)`.
+    """Sum a vector; each term goes through at most `rounding_depth(terms.size)` additions.
 
-    Each level is one pass that adds `FAN` contiguous rows, so NumPy adds whole vectors.
+    Each level adds `FAN` contiguous rows, so that NumPy adds whole vectors.
     """
     while terms.size > FAN:
         width = -(-terms.size // FAN)
@@ -30,11 +30,11 @@ def total(terms: Floats) -> float:
         folded = np.add.reduce(terms[:full].reshape(-1, width), axis=0)
         folded[: terms.size - full] += terms[full:]
         terms = folded
-    return float(np.add.reduce(terms))  # without the detour of ndarray.sum through Python
+    return float(np.add.reduce(terms))  # np.add.reduce avoids the Python overhead of ndarray.sum
 
 
 def totals(terms: Floats) -> Floats:
-    """Sum each column of a matrix, in chains no longer than `rounding_depth` says of its rows, as `total`."""
+    """Sum each column of a matrix as `total` does, with rounding depth `rounding_depth(len(terms))`."""
     while len(terms) > FAN:
         width = -(-len(terms) // FAN)
         full = len(terms) // width * width
@@ -46,11 +46,11 @@ def totals(terms: Floats) -> Floats:
 
 
 PIECE = 1 << 14
-"""Terms whose positions are computed at once, so that the memory for them does not grow with the edges."""
+"""Terms processed at a time, so that temporary memory does not grow with the number of edges."""
 
 
 def fan_for(longest: int) -> int:
-    """Return how many terms, and how many sums of terms, are added at a time: three levels reach `longest` terms."""
+    """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
     fan = FAN
     while fan**3 < longest:
         fan += 1
@@ -58,20 +58,20 @@ def fan_for(longest: int) -> int:
 
 
 def depth_of(longest: int) -> int:
-    """Return the most additions that a term of a sum by group goes through: in its piece, in the group of pieces, last.
+    """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
 
-    The rounding depth of `GroupSums`, and of the compiled kernels that add in the same order.
+    The three summands are additions within a piece, within a group of pieces, and of those groups.
     """
     fan = fan_for(longest)
     return min(longest, fan) + min(longest // fan + 1, fan) + longest // fan**2 + 1
 
 
 class GroupSums:
-    """Sums of terms by group, wherever the terms of a group stand: in one order of additions, and so with one result.
+    """Sums of terms by group, in an order of additions that depends only on the order of terms within each group.
 
-    The terms of a group are cut, in the order in which they come, into pieces of `fan_for(longest)`, their sums into
-    pieces of as many again; each piece is added up from first to last. Each level is one `numpy.bincount` over a map
-    from term to piece, which adds in this order.
+    The terms of a group are partitioned into pieces of ``fan = fan_for(longest)``, their sums into pieces of `fan`
+    again; each piece is added from first to last. Each level is one `numpy.bincount` over a map from term to piece,
+    which adds in this order.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class GroupSums:
     """
 
     def __init__(self, groups: Integers, n: int) -> None:
-        groups = groups.astype(np.intp, copy=False)  # as bincount takes them, which would copy them each time
+        groups = groups.astype(np.intp, copy=False)  # the type that bincount converts to on each call
         sizes = np.bincount(groups, minlength=n)
         longest = int(sizes.max(initial=0))
         fan = fan_for(longest)
@@ -107,17 +107,17 @@ class GroupSums:
         self._levels.append(groups)
 
     def __call__(self, terms: Floats) -> Floats:
-        """Sum the terms of each group; a group of none sums to 0."""
+        """Return the sum of the terms of each group, 0 for a group without terms."""
         sums: Any = terms
         for pieces in self._levels[:-1]:
             sums = np.bincount(pieces, sums)
-        # bincount forgets its weights where there is nothing to count, and returns integers.
+        # With nothing to count, bincount returns integers.
         summed: Floats = np.bincount(self._levels[-1], sums, self._n).astype(np.float64, copy=False)
         return summed
 
 
 def _places(groups: Integers) -> Integers:
-    """Return the place of each term among those of its group."""
+    """Return the index of each term among those of its group."""
     order = stable_order(groups)
     sizes = np.bincount(groups)
     ranked = np.arange(order.size)

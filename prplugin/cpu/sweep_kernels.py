@@ -1,4 +1,4 @@
-"""The kernels of `_sweeps`: single-threaded loops that release the GIL, cached on disk."""
+"""Kernels of `prplugin.methods.engines.sweeps`: single-threaded loops that release the GIL, cached on disk."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 __all__ = ["FEW", "GROUP", "arrange", "lay_out", "leak", "sweep"]
 
 GROUP = 4
-"""Edges that are added side by side; those of each vertex are padded to whole groups."""
+"""Edges added with independent accumulators; the edges of each vertex are padded to a multiple of this."""
 
 FEW = 64
-"""Vertices that are swept in one go: those of even number, then those of odd number.
+"""Vertices per red-black group: those of even index are swept before those of odd index.
 
-One that read what the one before it has just found would have to wait for it.
+A vertex that read the result of the one just before it would stall on that dependency.
 """
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
@@ -26,10 +26,10 @@ compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 @compiled
 def arrange(first, last, at, rows, offsets, out_weight, weighted, live, place, ends, out):
-    """Put some vertices in the order in which they are swept, from `at` on.
+    """Append the vertices ``rows[first:last]`` to the sweep order, from position `at` on.
 
-    `live` takes which vertex is where, `place` where each is, `ends` where its places end, in whole groups and counted
-    from the first of these vertices, and `out` what its contribution is multiplied by to be its value.
+    `live` receives the vertex at each position, `place` the position of each vertex, `ends` the end of its padded
+    edges, counted from the first of these vertices, and `out` the factor from a contribution to a value.
     """
     begin, last, at = np.uint64(first), np.uint64(last), np.uint64(at)
     room = ZERO
@@ -51,12 +51,12 @@ def arrange(first, last, at, rows, offsets, out_weight, weighted, live, place, e
 def lay_out(
     first, last, ready, at, live, place, offsets, sources, weights, out_weight, places, normalized_weights, loops
 ):
-    """Write where vertices `first` to `last`, as they are swept, read their sources: places in two iterates.
+    """Write the indices from which the vertices at positions `first` to `last` read their sources, from `at` on.
 
-    The iterates lie end to end. A vertex reads new values of those before `ready`, and of those before it from `first`
-    on, and old values of others. An edge from a vertex to itself or from one that is not swept, and what fills up a
-    group, reads the 0 that follows the n old values; `loops` takes how much of a rank goes to itself. The places begin
-    at `at`.
+    An index points into two iterates stored end to end, the old one and the new one. A vertex reads new values of
+    positions below `ready`, and of positions from `first` to its own; old values of all others. Self-loops, edges from
+    vertices that are not swept, and padding read the 0 that follows the n old values. `loops` receives the fraction of
+    each rank that self-loops carry.
     """
     n = np.uint64(live.size)
     first, last, ready, at = np.uint64(first), np.uint64(last), np.uint64(ready), np.uint64(at)
@@ -84,7 +84,7 @@ def lay_out(
 
 @compiled
 def leak(rows, place, offsets, sources, weights, out_weight, lost):
-    """Add up in `lost` how much of each swept vertex's contribution goes to some vertices that are not swept."""
+    """Add to `lost` the fraction (unweighted: number) of each vertex's out-edges that lead to the dangling `rows`."""
     for row in range(np.uint64(rows.size)):
         vertex = np.uint64(rows[row])
         for edge in range(offsets[vertex], offsets[vertex + ONE]):
@@ -97,11 +97,11 @@ def leak(rows, place, offsets, sources, weights, out_weight, lost):
 
 @compiled
 def sweep(first, last, ends, places, normalized_weights, iterates, alpha, base, moves, scale, out, lost, sums):
-    """Write new contributions of vertices `first` to `last`: `iterates` are the old and the new ones.
+    """Compute new contributions of the vertices at positions `first` to `last`; `iterates` holds the old and new ones.
 
-    c_i = (alpha * (sum of c over the in-edges of i) + base + r_i) * scale_i. A vertex's value is c_i * out_i, and what
-    goes to vertices that are not swept c_i * lost_i; `lost` has n entries, or one that stands for all. `sums` takes
-    what values change, in L1, what they sum to, and what is lost. `alpha` and `base` are in float32, as all else.
+    c_i = (alpha * (sum of c over the in-edges of i) + base + r_i) * scale_i, with r in `moves`. The value of a vertex
+    is c_i * out_i, and c_i * lost_i goes to dangling vertices; `lost` has n entries, or one for all. `sums` receives
+    the L1 change of the values, their sum, and the sum that goes to dangling vertices. Values are float32.
     """
     n = np.uint64(moves.size)
     lost_step = ONE if lost.size == moves.size else ZERO

@@ -1,7 +1,7 @@
-"""The kernels of the processor for `cpu-split`, and for `segmented` with ``cpu=True``; they release the GIL.
+"""CPU kernels of `cpu-split`, and of `segmented` with ``cpu=True``; they release the GIL.
 
-A tail is the in-edges of a vertex from the N-th on. Tails longer than `RUN` are cut into runs that are summed apart,
-so that several threads share the tail of a hub; where the cuts are does not depend on how many threads there are.
+The tail of a vertex is its in-edges from the N-th on. Tails longer than `RUN` are split into runs that are summed
+separately, so that several threads share the tail of a hub. The split does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from prplugin.cpu.memory import compiled
 __all__ = ["RUN", "join_runs", "sum_runs"]
 
 RUN = 1 << 14
-"""Edges that are summed in one go, at most: about ten microseconds."""
+"""Edges per run, at most: about ten microseconds of work."""
 
 
 @compiled
 def sum_runs(first, last, bounds, places, normalized_weights, contributions, high, low, sums):
     """Sum the runs first..last; run r is the edges bounds[r]..bounds[r + 1].
 
-    Knuth's TwoSum gives the rounding error of each addition, and the errors are added up beside the sum, as in
-    sums.cuh. The first runs, as many as `high` has entries, are parts of long tails and keep sum and errors apart;
-    each later one is a whole tail. Terms are formed in float64, whatever contributions and shares are held in.
+    Knuth's TwoSum gives the rounding error of each addition; the errors are summed beside the terms, as in sums.cuh.
+    The first ``high.size`` runs are parts of long tails and keep sum and error separate; each later run is a whole
+    tail.
+    Terms are computed in float64 for any type of contributions and normalized weights.
     """
     parts = high.size
     for run in range(first, last):
@@ -44,7 +45,7 @@ def sum_runs(first, last, bounds, places, normalized_weights, contributions, hig
 
 @compiled
 def join_runs(runs_of, high, low, sums):
-    """Add up the runs of each long tail, in their order; those of tail t are runs_of[t]..runs_of[t + 1]."""
+    """Add up the runs of each long tail in order; those of tail t are runs_of[t]..runs_of[t + 1]."""
     for tail in range(runs_of.size - 1):
         total, errors = 0.0, 0.0
         for run in range(runs_of[tail], runs_of[tail + 1]):

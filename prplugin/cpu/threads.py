@@ -1,4 +1,4 @@
-"""Dynamic scheduling of pieces of work on threads: docs/decisions/0003-dynamic-scheduling.md."""
+"""Dynamic scheduling of work on threads: docs/decisions/0003-dynamic-scheduling.md."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ __all__ = ["Threads"]
 
 
 class Threads:
-    """`count` threads, each of which takes the next piece of the work until none is left.
+    """`count` threads, each of which takes the next piece of work until none is left.
 
-    The calling thread is one of them, since handing a call to another and waiting for it takes longer than many a
-    piece; the others end with the last reference to them. For the same bits with any number of threads, what a piece
-    writes must not depend on when it is done.
+    The calling thread is one of them, since handing work to another thread takes longer than many pieces do. The others
+    end when the object is garbage-collected. For results that do not depend on the number of threads, the output of a
+    piece must not depend on when it runs.
     """
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._pool = ThreadPoolExecutor(max(count - 1, 1), "prplugin")  # starts a thread when there is work for it
+        self._pool = ThreadPoolExecutor(max(count - 1, 1), "prplugin")  # starts threads on demand
 
     def for_each(
         self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], at_once: int | None = None
     ) -> None:
-        """Call ``do(*piece)`` for each piece, started in this order, `at_once` at most; return when all are done."""
+        """Call ``do(*piece)`` for each piece, in this order, at most `at_once` at a time; return when all are done."""
         left = deque(pieces)
 
         def take() -> None:
             while True:
                 try:
                     piece = left.popleft()
-                except IndexError:  # another thread took the last
+                except IndexError:  # another thread took the last piece
                     return
                 do(*piece)
 

@@ -1,27 +1,27 @@
-// Many seeds side by side: x := alpha * (P^T x + D w) + (1 - alpha) * v for some v at once, each a column of a matrix.
+// Many seeds: x := alpha * (P^T x + D w) + (1 - alpha) * v for several v at once, each a column of a matrix.
 //
-// Mapping: SEEDS neighbouring threads, a lane a seed, take a piece of rows and edges: those of the merge path, as in
-// merge.cuh. They go through its edges together, so that an edge's index is read once for all seeds, and the contributions
-// of its source lie side by side. A row that crosses cuts leaves partial sums, `fronts` where it ends and `tails` where it
-// goes on; `batch_cross` adds those up, a block a row of many, SEEDS threads a row of few. `batch_total` adds up what all blocks
-// counted. Columns that are not live stay what they are; if none is, nothing is done.
-// Memory: an index an edge (and a share), and a line of SEEDS contributions, from the L2 cache or beyond; 16 bytes of ranks
-// and 4 or 8 of contributions, in and out, a vertex and seed.
-// Wins: for several seeds: a gather brings whole lines, where for one it brings a sector of 32 bytes for 4 that are used.
-//
+// Mapping: SEEDS neighbouring threads, one lane per seed, process one piece of rows and edges of the merge path, as in
+// merge.cuh. They read its edges together, so that an edge's index is read once for all seeds, and the contributions of
+// its source are contiguous. A row that crosses pieces leaves partial sums: in `fronts` where it ends, in `tails` where
+// it continues. `batch_cross` adds those up, with a block per row of many partial sums, SEEDS threads per row of few.
+// `batch_total` adds up the measurements of all blocks. Columns that are not live keep their ranks; if none is live,
+// the kernels return at once.
+// Memory: one index per edge (and a normalized weight), and a row of SEEDS contributions, from the L2 cache or device
+// memory; per vertex and seed 16 bytes of ranks and 4 or 8 of contributions, read and written.
+// Wins: for several seeds: a gather uses whole cache lines, where for one seed it moves a sector of 32 bytes to use 4.
 //   SEEDS  8 32
 //   index_t, offset_t  int or long long: the types of positions and of offsets
-//   real_t             float or double: the type of contributions and shares
+//   real_t             float or double: the type of contributions and normalized weights
 //   WEIGHTED           0 or 1
 
 #include "edge_term.cuh"
 
-// A block is as many groups of SEEDS threads, however many these are: so sums are the same to the bit.
+// A block has the same number of groups of SEEDS threads for any SEEDS, so that sums have the same bits.
 #define GROUPS 8
 #define GROUP_THREADS (GROUPS * SEEDS)
-#define AT_LEAST 4  // blocks on a multiprocessor, of the largest
+#define AT_LEAST 4  // blocks per multiprocessor, for the largest blocks
 
-// The values of v, by row; each of one column.
+// The nonzero entries of v, sorted by row; each belongs to one column.
 struct Entries {
     const long long *rows, *columns;
     const double *values;
@@ -30,16 +30,16 @@ struct Entries {
 struct Vectors {
     double *ranks;
     real_t *to;  // contributions of the next iteration
-    float *moves;  // what ranks change by, if not null
-    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    float *moves;  // changes of the ranks, if not null
+    const double *inverse_out_weight;  // 1 / W (1 if weighted); 0 for dangling vertices
 };
 
-struct Column {  // what is the same for all rows
-    double mass, pour;  // what w and v are multiplied by
+struct Column {  // constants of the step
+    double mass, pour;  // factors of w and of v
     int live;
 };
 
-// What was measured of a column: by a block, and by all.
+// Measurements of a column, by one block or in total.
 struct Measured {
     double change, largest, dangling;
 };
@@ -58,19 +58,20 @@ struct Count {
 
 #define NO_COUNT {NOTHING, NOTHING, 0.0}
 
-// What the last step of a column measured.
+// Measurements of the last step of a column.
 struct State {
     double change, largest, live;
 };
 
-// The lanes of a warp that go through the same edges.
+// The lanes of the warp that process the same edges.
 __device__ inline unsigned neighbours() {
     return SEEDS == WARP ? 0xffffffffu : ((1u << SEEDS % WARP) - 1) << (threadIdx.x % WARP / SEEDS * SEEDS);
 }
 
-// Adds up the terms of `count` edges, in their order; `from` begins at the column. Each lane reads the index of one edge
-// and hands it around, and several terms are on their way at a time. Past the end come those of vertex `none`, which are
-// 0 and change no bit.
+// Adds up the terms of `count` edges, in order; `from` points to the column. Each lane reads the index of one edge and
+// passes it to the others by shuffles; several loads are in flight at a time. Past the end the terms are those of
+// vertex
+// `none`, which are 0 and change no bit.
 __device__ inline double sum_edges(const index_t *sources, const real_t *normalized_weights, int count, int column,
                                    index_t none, const real_t *from) {
     const int at_once = 8;
@@ -107,7 +108,7 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *normali
     return sum;
 }
 
-// Ends a row; `entry` is the first one of v that is not before the row, and goes past those of it.
+// Computes rank and contribution of a row. `entry` is the first entry of v at or after the row, and is advanced.
 __device__ inline void end_row(long long row, double pulled, double before, double inverse_weight, int column,
                                double alpha, const Column &constants, const double *target, const Entries &entries,
                                long long &entry, long long last_entry, const Vectors &vectors, Count &count) {
@@ -123,7 +124,7 @@ __device__ inline void end_row(long long row, double pulled, double before, doub
     vectors.to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
 }
 
-// Leaves what the threads of a block counted, column by column. All threads must call it.
+// Writes the measurements of a block, by column. All threads must call it.
 __device__ inline void leave(const Count &count, Measured *measured) {
     __shared__ Measured counted[GROUP_THREADS];
     counted[threadIdx.x] = {count.change.value(), count.largest, count.dangling.value()};
@@ -139,7 +140,7 @@ __device__ inline void leave(const Count &count, Measured *measured) {
     }
 }
 
-// Ranks divided by what is given for each column; contributions and D of these, and in place of a change what they sum to.
+// Divides the ranks by the norm of their column; writes contributions, D, and, in place of a change, the sum of ranks.
 extern "C" __global__ void batch_begin(long long n, const double *norms, const double *inverse_out_weight,
                                        double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
@@ -154,7 +155,7 @@ extern "C" __global__ void batch_begin(long long n, const double *norms, const d
     leave(count, measured);
 }
 
-// SEEDS threads a piece, in a loop that strides over the grid.
+// SEEDS threads per piece, in a grid-stride loop.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     batch_step(long long n, long long m, long long size, long long pieces, const index_t *cuts, const offset_t *offsets,
          const index_t *sources, const real_t *normalized_weights, const long long *entry_cuts,
@@ -169,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     Count count = NO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
-    asm("" : "+l"(line));  // else the column is added again for each edge
+    asm("" : "+l"(line));  // keeps the compiler from adding the column for each edge
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long p = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; p < pieces; p += stride) {
         long long row = cuts[p], open = cuts[p + 1];
@@ -177,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
         long long entry = entry_cuts[p], last_entry = entry_cuts[p + 1];
         bool began_before = row < n && offsets[row] < edge;
         for (; row < open; ++row) {
-            // On their way while the row is summed.
+            // In flight while the row is summed.
             double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
             long long past = offsets[row + 1];
             double sum = sum_edges(sources + edge, normalized_weights + edge, static_cast<int>(past - edge), column,
@@ -200,8 +201,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     leave(count, measured);
 }
 
-// Ends the rows that cross cuts: crossing[k] is the piece in which one ends. The first `many` of them take a block each,
-// the others SEEDS threads.
+// Completes the rows that cross pieces: crossing[k] is the piece in which one ends. The first `many` of them take a
+// block each, the others SEEDS threads.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
           const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
@@ -217,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     Count count = NO_COUNT;
     long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
-        bool by_block = block < many;  // the same for all threads
+        bool by_block = block < many;  // uniform in a block
         long long k = by_block ? block : many + (block - many) * GROUPS + group;
         bool ends = k < crossings && (!by_block || group == 0);
         Sum sum = NOTHING;
@@ -225,7 +226,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         if (k < crossings) {
             p = crossing[k];
             row = cuts[p];
-            // Piece q has a tail of the row, if the row has an edge in it.
+            // Piece q has a tail of the row if the row has an edge in it.
             long long first = (row + offsets[row]) / size;
             for (long long q = first + (by_block ? group : 0); q < p; q += by_block ? GROUPS : 1) {
                 sum.add(tails[q * SEEDS + column]);
@@ -249,8 +250,8 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     leave(count, measured);
 }
 
-// One block: what all blocks left, and what the next step takes of it. If `starting`, nothing was a step, and `norms`
-// takes what ranks sum to.
+// One block: adds up the measurements of all blocks, and derives the constants of the next step. If `starting`, there
+// was no step, and `norms` receives the sums of ranks.
 extern "C" __global__ void __launch_bounds__(1024)
     batch_total(long long blocks, const Measured *measured, int starting, double alpha, int target_given,
           State *states, Column *columns, double *norms) {

@@ -1,10 +1,10 @@
-// How many rows each group has, from rows that are together by bins of neighbouring groups.
+// The number of rows of each group, from rows partitioned into bins of neighbouring groups.
 //
-// Mapping: a block a part and a piece of a bin; see bins.cuh. It counts the rows of the part, and adds to the sizes.
-// Memory: each row once, and once more from the L2 for each further part; at most an addition in the L2 a group and
-// piece, neighbouring groups together. The bins cost each row twice in and once out before.
-// Wins: where there are more sizes than stay in the L2, and several rows a group: `group_sizes` has an addition a row,
-// each on its own.
+// Mapping: one block per part and piece of a bin; see bins.cuh. It counts the rows of the part, and adds to the sizes.
+// Memory: each row once, and once more from the L2 cache for each further part; at most one atomic addition in the L2
+// cache per group and piece, coalesced. The partition before reads each row twice and writes it once.
+// Wins: where the sizes exceed the L2 cache and groups have several rows: `group_sizes` has one uncoalesced atomic
+// addition per row.
 //
 //   state_t  unsigned int or unsigned long long
 
@@ -15,7 +15,7 @@
 #define COUNTED 12000
 #define AT_A_TIME 8
 
-// `sizes` are 0 before; a part has at most COUNTED groups.
+// `sizes` must be zeroed; a part has at most COUNTED groups.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) binned_sizes(
     long long m, const unsigned int *rows, const state_t *starts, int shift, int parts, int width, int length,
     unsigned int *sizes) {

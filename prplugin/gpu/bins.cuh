@@ -1,9 +1,9 @@
-// What a block takes of rows that are together by bins of 2^shift neighbouring groups.
+// Partition of the work on rows that are grouped into bins of 2^shift neighbouring groups.
 //
-// The rows of a bin are cut into pieces of `length`, and its groups into parts of `width`, whose counts or sums fit shared
-// memory. A block takes a part and a piece: it reads the piece, works on the rows of the part, and adds what it has to
-// what others have. Blocks of the same piece are neighbours, so that one reads from memory and the others from the L2. A
-// bin of many rows has many pieces, so that no block has more to do than another.
+// The rows of a bin are split into pieces of `length`, and its groups into parts of `width`, whose counts or sums fit
+// in shared memory. A block processes the rows of one part in one piece, and adds its results to global memory. Blocks
+// of the same piece are neighbours, so that one reads it from memory and the others from the L2 cache. A bin of many
+// rows has many pieces, so that all blocks have similar work.
 //
 //   state_t  unsigned int or unsigned long long
 
@@ -13,11 +13,11 @@
 
 struct Part {
     long long begin;   // the first row of the piece
-    int rows;          // of the piece; none: there is nothing for this block
+    int rows;  // rows of the piece; 0: no work for this block
     unsigned int low;  // the first group of the part
 };
 
-// Finds the part and the piece of this block, given where each bin begins. All threads must call it, once.
+// Returns the part and the piece of this block, given the begin of each bin. All threads must call it, once.
 __device__ inline Part part_of_block(long long m, const state_t *starts, int shift, int parts, int width, int length) {
     __shared__ Part mine;
     unsigned int number = blockIdx.x / parts, part = blockIdx.x % parts;

@@ -1,9 +1,9 @@
-// Sums over the threads before each one of a block.
+// Exclusive prefix sums over the threads of a block.
 
 #define WARP 32
 
-// The sum of the values of all threads before this one, in `*total` that of all threads. All threads of the block, a
-// multiple of 32, must call it; calls may follow one another.
+// Returns the exclusive prefix sum of the threads' values, and in `*total` the sum over the block. All threads of the
+// block, a multiple of 32, must call it; it may be called repeatedly.
 template <typename T>
 __device__ T block_scan(T value, T *total) {
     __shared__ T warps[WARP];
@@ -14,7 +14,7 @@ __device__ T block_scan(T value, T *total) {
         T other = __shfl_up_sync(0xffffffffu, sum, distance);
         if (lane >= distance) sum += other;
     }
-    __syncthreads();  // whoever called before has read `warps`
+    __syncthreads();  // `warps` is no longer read by a previous call
     if (lane == WARP - 1) warps[warp] = sum;
     __syncthreads();
     T before = 0, all = 0;

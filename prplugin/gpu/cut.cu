@@ -1,10 +1,10 @@
-// The cuts of the merge path, for the methods of merge.cuh.
+// Boundaries of pieces on the merge path, for the methods of merge.cuh.
 //
-// Mapping: a thread a cut, which it searches for by halving.
-// Memory: a few dozen offsets a cut.
-// Wins: always: there are as many cuts as pieces, a few thousand.
+// Mapping: one thread per boundary, by binary search.
+// Memory: a few dozen offsets per boundary.
+// Wins: always: there are only a few thousand pieces.
 
-// cuts[p] is how many rows end before item p size, where the end of row r is item r + offsets[r + 1].
+// cuts[p] is the number of rows that end before item p * size, where the end of row r is item r + offsets[r + 1].
 extern "C" __global__ void cut(long long n, long long m, long long size, long long pieces, const offset_t *offsets,
                                index_t *cuts) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;

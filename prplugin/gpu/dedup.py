@@ -16,7 +16,7 @@ __all__ = ["repeated", "without"]
 
 
 def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
-    """Mark all rows of each pair but the first, or the last; the peak memory is 17 bytes per edge.
+    """Mark all rows of each pair but the first, or the last; peak memory is 17 bytes per edge.
 
     Returns `marks` (array of m bytes): 1 for each row to drop, else 0.
     Returns `count`: number of marked rows.

@@ -1,14 +1,14 @@
-// Ids within a narrow range to positions in ascending order of id.
+// Factorization of ids within a narrow range, in ascending order of id.
 //
-// A bit for each id of the range says whether it occurs. An id's position is the count of bits before its own: those of
-// earlier words, kept beside each word, and those below it in its word.
+// A bitmap marks the ids of the range that occur. The position of an id is the number of bits before its own: those of
+// earlier words, stored beside each word, and the lower bits of its word.
 //
-// Mapping: a thread an id, in a loop that strides over the grid; `count_marks`: a block a tile of words, joined by
+// Mapping: one thread per id, in a grid-stride loop; `count_marks`: one block per tile of words, with decoupled
 // look-back.
-// Memory: `extremes` reads each id and weight once, `mark` each id; `encode` reads it once more and writes its position. The bits take an
-// eighth of a byte an id of the range, and with their counts a quarter: they stay in the L2 where a position for each id
-// of the range would not.
-// Wins: where the range is not many times the count of ids.
+// Memory: `extremes` reads each id and weight once, `mark` each id; `encode` reads it once more and writes its
+// position. The bits take 1/8 byte per id of the range, with their counts 1/4: they stay in the L2 cache where a table
+// of positions would not.
+// Wins: where the range is at most a small multiple of the number of ids.
 //
 //   id_t     int, unsigned int, long long or unsigned long long
 //   index_t  int or long long
@@ -21,9 +21,9 @@
 
 #define WORDS 4
 
-// The greatest complement and the greatest id, as `ordered` gives them; then the same of the bits of weights, the
-// complement of those above 0 only. The bits of numbers of at least 0 are in the order of the numbers, and those of
-// what is less or none come after that of infinity. All are 0 before.
+// found[0] is the greatest complement of an id, found[1] the greatest id, both in the order of `ordered`; found[2] and
+// found[3] the same for the bits of weights, the complement only for weights above 0. The bits of floats of at least 0
+// are ordered as the numbers; those of negative numbers and NaN are above those of infinity. `found` must be zeroed.
 extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                     long long in_c, const wide_t *weights, long long in_weights, wide_t *found) {
     __shared__ wide_t warps[4][WARP];
@@ -54,8 +54,8 @@ extern "C" __global__ void extremes(const id_t *a, long long in_a, const id_t *b
     }
 }
 
-// Sets the bit of each id. `bits` are 0 before. An atomic operation costs more than a look, and most ids have been marked
-// before. A look may miss what another block has just marked: then the bit is set again.
+// Sets the bit of each id in zeroed `bits`. Reading first saves most atomic operations, since most ids repeat; a stale
+// read only sets a bit again.
 extern "C" __global__ void mark(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                 long long in_c, wide_t low, unsigned int *bits) {
     each_of(a, in_a, b, in_b, c, in_c, [=](id_t id, int, long long) {
@@ -65,7 +65,7 @@ extern "C" __global__ void mark(const id_t *a, long long in_a, const id_t *b, lo
     });
 }
 
-// Says for each word how many marks come before it, and how many there are in all. `ticket` and `states` are 0 before.
+// Writes for each word the number of marks before it, and the total. `ticket` and `states` must be zeroed.
 extern "C" __global__ void count_marks(long long words, const unsigned int *bits, Marks *marks, unsigned int *ticket,
                                        state_t *states, long long *total) {
     __shared__ unsigned int taken;
@@ -96,8 +96,8 @@ extern "C" __global__ void count_marks(long long words, const unsigned int *bits
     }
 }
 
-// Positions of ids, and the ids by position. `marks` may be null: then each id of the range occurs, and `words` is their
-// count.
+// Writes the positions of ids, and the ids by position. If `marks` is null, every id of the range occurs, and `words`
+// is their number.
 extern "C" __global__ void encode(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                   long long in_c, wide_t low, long long words, const Marks *__restrict__ marks,
                                   index_t *codes_a, index_t *codes_b, index_t *codes_c, id_t *ids) {

@@ -1,12 +1,11 @@
-// Every item of an array, by all threads of the grid.
+// Loop over an array by all threads of the grid.
 
 #define AT_A_TIME 8
 
 __device__ inline long long this_thread() { return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline long long all_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-// Calls `work(item, place)`. Several items are read before the first is worked on, so that a thread waits for memory
-// once for all of them.
+// Calls `work(item, place)` for each item. AT_A_TIME loads are in flight per thread.
 template <typename T, typename Work>
 __device__ void each(const T *items, long long count, Work work) {
     long long stride = all_threads();

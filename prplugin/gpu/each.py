@@ -13,5 +13,5 @@ AT_A_TIME = 8
 
 
 def blocks_for_each(count: int) -> int:
-    """Return the number of blocks of THREADS threads for so many items, AT_A_TIME per thread."""
+    """Return the number of blocks of THREADS threads for `count` items, AT_A_TIME per thread."""
     return runtime.blocks_for(count, THREADS * AT_A_TIME)

@@ -1,8 +1,8 @@
-// What an edge brings to its target: the contribution of its source, rank / out-weight; where edges have weights, the
-// rank of its source times the edge's share w / W of the out-weight, for 1 / W overflows where weights are denormal.
+// The term of an edge in a row sum: the contribution of its source, rank / out-weight. In weighted graphs it is the
+// rank of its source times the normalized weight w / W, since 1 / W overflows for subnormal weights.
 //
-//   real_t    float or double: the type of contributions and shares. Products and sums are in double either way, so
-//             that a float is rounded once, when it is stored.
+//   real_t    float or double: the type of contributions and normalized weights. Products and sums are in double either
+//             way, so that a float is rounded only once, when it is stored.
 //   index_t   int, or long long past 2^31 vertices
 //   WEIGHTED  0 or 1
 
@@ -11,19 +11,19 @@
 __device__ inline double edge_term(const index_t *sources, const real_t *normalized_weights,
                                    const real_t *contributions, long long edge) {
 #if WEIGHTED
-    // Not fused with the addition that follows, whose error has to be that of a number.
+    // Not fused with the addition that follows: the compensated sum needs the rounded product.
     return __dmul_rn(__ldg(contributions + sources[edge]), normalized_weights[edge]);
 #else
     return __ldg(contributions + sources[edge]);
 #endif
 }
 
-// For kernels that call `add_edges`: as many threads a block as there may be, and registers for all its gathers.
-// Without it the compiler makes do with few registers, by waiting for each gather before it begins the next.
+// For kernels that call `add_edges`: up to 1024 threads per block, and registers for all its gathers in flight. By
+// default the compiler uses fewer registers, and waits for each gather before the next.
 #define GATHERING __launch_bounds__(1024, 1)
 
-// Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. A gather waits for its
-// index, and an addition for the one before: so the gathers of several edges are under way at a time.
+// Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. Several gathers are in
+// flight at a time, since a gather waits for its index, and an addition for the one before.
 __device__ inline void add_edges(Sum &sum, long long first, long long end, long long step, const index_t *sources,
                                  const real_t *normalized_weights, const real_t *contributions) {
     const int at_once = 8;

@@ -27,7 +27,7 @@ class GivenWeights(NamedTuple):
     """Weights that have not been validated."""
 
     floats: Floats
-    owned: bool  # a copy, which the graph may keep
+    owned: bool  # a copy that the graph may keep
     refuse: Callable[[Floats], None]  # raises the error for invalid weights
 
 
@@ -57,7 +57,7 @@ def edges_by_id(
 
 
 def with_weights(edges: Edges, weights: GivenWeights | None, extent: tuple[float, float] | None = None) -> Edges:
-    """Add weights to edges; `extent` is the result of `extremes` for them, if computed already."""
+    """Add weights to edges; `extent` is the result of `extremes` for them, if already computed."""
     if weights is None:
         return edges
     extent = extent or extremes([], weights.floats)[2:]
@@ -74,7 +74,7 @@ def _checked(weights: GivenWeights, extent: tuple[float, float]) -> Floats:
 def _grouped(
     columns: list[Integers], low: int, span: int, weights: Floats | None, extent: tuple[float, float]
 ) -> tuple[GroupedEdges, Integers]:
-    """Sort edges by the target's distance from the least id, and factorize afterwards."""
+    """Sort edges by the target's id - low, and factorize afterwards."""
     dtype = columns[0].dtype
     source, target = (distances(column, low) for column in columns)
     if weights is not None:
@@ -107,5 +107,5 @@ def _grouped(
 
 
 def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return source and destination of each edge, in the order of the targets."""
+    """Return source and destination of each edge, ordered by target."""
     return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))

@@ -1,19 +1,19 @@
-// Exact sums of weights by group: as integers, which come out the same in whatever order they are added.
+// Exact sums of weights by group, as integers, which do not depend on the order of additions.
 //
-// A weight is a whole multiple of the last place of the least one that is above 0, `unit`. Where the greatest is not too
-// many times the least, sums are below 2^127 or even 2^95 units, and are rounded but once, to the float64 they end as.
+// A weight is an integer multiple of `unit`, the last place of the least weight above 0. Where the greatest weight is
+// not too large a multiple of the least, sums are below 2^127 or 2^95 units. They are rounded once, to float64.
 //
-// Mapping: `add_exactly` has a block a part and a piece of a bin; see bins.cuh. A sum is a few words of 32 bits in shared
-// memory, and a carry goes on to the next word. What a block has it adds to two words of 64 bits a group in memory.
-// `rounded` has a thread a group.
-// Memory: each row and weight once, and once more from the L2 for each further part; at most two additions in the L2 a
-// group and piece, neighbouring groups together. The bins cost each row and weight once in and once out before, and each
-// row once more in.
-// Wins: over a sort by group and sums of runs, by the further passes of the sort; a sum needs no order.
+// Mapping: `add_exactly`: one block per part and piece of a bin; see bins.cuh. A sum is a few 32-bit words in shared
+// memory, with carries between them. The block adds it to two 64-bit words per group in global memory. `rounded`: one
+// thread per group.
+// Memory: each row and weight once, and once more from the L2 cache for each further part; at most two atomic additions
+// in the L2 cache per group and piece, coalesced. The partition before reads rows twice and weights once, and writes
+// both once.
+// Wins: over a sort by group and sums of runs, by the further passes of the sort, since the order is irrelevant.
 //
 //   state_t  unsigned int or unsigned long long
 //   WORDS  3 4
-// WORDS: of a sum in shared memory.
+// WORDS is the number of words of a sum in shared memory.
 
 #include "bins.cuh"
 
@@ -22,11 +22,11 @@
 
 typedef unsigned long long wide_t;
 
-// Of the top word: the group has a row, though it may weigh nothing.
+// Bit of the top word: the group has a row, even if its weight is 0.
 #define PRESENT 0x80000000u
 
-// Adds a weight of at least 0, as its bits, to the sum whose words are `step` apart. `unit` is the exponent of the last
-// place as those bits hold it: at least 1.
+// Adds a weight of at least 0, given as bits, to the sum whose words are `step` apart. `unit` is the biased exponent of
+// the last place, at least 1.
 __device__ inline void add_weight(wide_t bits, int unit, unsigned int *sum, int step) {
     bits &= ~(1ull << 63);  // -0
     int exponent = static_cast<int>(bits >> 52);
@@ -52,7 +52,7 @@ __device__ inline void add_weight(wide_t bits, int unit, unsigned int *sum, int 
     for (; carry; word += step) carry = atomicAdd(word, 1u) == ~0u;
 }
 
-// `sums` are 0 before: of each of the n groups the low word, then of each the high one.
+// `sums` must be zeroed: the low words of the n groups, then their high words.
 extern "C" __global__ void __launch_bounds__(THREADS) add_exactly(
     long long m, const unsigned int *rows, const wide_t *weights, const state_t *starts, int shift, int parts, int width,
     int length, int unit, long long n, wide_t *sums) {
@@ -90,14 +90,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_exactly(
     }
 }
 
-// The sums as float64, and `absent` for a group that has no row; `unit` is the exponent of the last place.
+// Writes the sums as float64, and `absent` for a group without rows; `unit` is the exponent of the last place.
 extern "C" __global__ void rounded(long long n, const wide_t *sums, int unit, double absent, double *values) {
     long long group = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (group >= n) return;
     wide_t low = sums[group], high = sums[n + group];
     bool has_rows = low || high;
     high &= ~(static_cast<wide_t>(PRESENT) << 32);
-    // The first 64 bits, the last of which also stands for all that follow: rounding looks no further.
+    // The first 64 bits, with a sticky last bit for all that follow: sufficient for correct rounding.
     if (high) {
         int room = __clzll(high);
         wide_t rest = low << room;

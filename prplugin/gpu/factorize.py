@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 DENSE = 16
-"""Ids are dense when their range is below this many times their count: marks of the range then take 6 bytes per id."""
+"""Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
 
 FEW = TILE
-"""Number of ids up to which one block factorizes all."""
+"""Number of ids up to which one block factorizes all of them."""
 
 WORDS = 4 * THREADS
 """Words of marks per tile of `count_marks`, as in dense_ids.cu."""
@@ -50,7 +50,7 @@ INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
 
 
 def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None) -> tuple[list[Integers], Integers]:
-    """Replace ids by their rank among all distinct ids; `known` are the least and the greatest, if computed already."""
+    """Replace ids by their rank among the distinct ids; `known` are the least and the greatest, if already computed."""
     dtype = columns[0].dtype
     count = sum(column.size for column in columns)
     if not count:
@@ -65,7 +65,7 @@ def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None)
 
 
 def widened(columns: list[Integers]) -> list[Integers]:
-    """Convert ids to a type that kernels take, of 4 or 8 bytes; copy only others."""
+    """Convert ids to a type of 4 or 8 bytes, which the kernels take; copy only if needed."""
     dtype = columns[0].dtype
     return [cupy.ascontiguousarray(column, dtype if dtype.itemsize >= 4 else np.int32) for column in columns]
 
@@ -98,7 +98,7 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
         (*_columns(columns), *((0, 0) if weights is None else (weights, weights.size)), found),
     )
     bits = found.get()
-    bits[[0, 2]] ^= np.uint64(2**64 - 1)  # they are complements
+    bits[[0, 2]] ^= np.uint64(2**64 - 1)  # stored as complements
     low, high = bits[:2].tolist()
     least, most = bits[2:].view(np.float64).tolist()
     bias = 1 << 63 if dtype.kind == "i" else 0
@@ -106,7 +106,7 @@ def extremes(columns: list[Integers], weights: Floats | None = None) -> tuple[in
 
 
 def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
-    """Factorize ids by a bitmap of their range; beside its results it holds 3 / 8 bytes per id of the range."""
+    """Factorize ids by a bitmap of their range; temporary memory is 3 / 8 byte per id of the range."""
     span = high - low + 1
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
@@ -130,10 +130,10 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
 
 
 def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
-    """Mark the ids of a range that occur, and count the marks before each word of 32.
+    """Mark the ids of a range that occur, and count the marks before each word of 32 bits.
 
-    `mark`: sets the bit of each id in zeroed words.
-    `dtype` (integer type): of the ids; selects the compiled module.
+    `mark`: function that sets the bit of each id in zeroed words.
+    `dtype` (integer type): type of the ids; selects the compiled module.
 
     Returns `marks` (array of 8 bytes per word): see marks.cuh.
     Returns `n`: number of ids that occur.
@@ -152,7 +152,7 @@ def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[A
 
 
 def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
-    """Factorize ids by a hash table; beside its results it holds up to 38 bytes per distinct id."""
+    """Factorize ids by a hash table; temporary memory is up to 38 bytes per distinct id."""
     dtype = columns[0].dtype
     least = np.uint64(low % 2**64)
     capacity = slots_needed(columns)
@@ -173,7 +173,7 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
     blocks = blocks_for_each(capacity + 1)
     _sparse_kernel("collect", dtype, index)((blocks,), (THREADS,), (capacity, table, found[2:], keys, slots))
     keys, slots = sorted_by(keys, (high - low).bit_length(), slots)
-    positions = table  # the keys are no longer needed
+    positions = table  # reuses the memory of the keys
     ids = cupy.empty(n, dtype)
     _sparse_kernel("place", dtype, index)((blocks_for_each(n),), (THREADS,), (n, keys, slots, least, positions, ids))
     _sparse_kernel("recode", dtype, index)((_blocks(columns),), (THREADS,), (*_columns(codes), positions))
@@ -181,13 +181,13 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
 
 
 def slots_needed(columns: list[Integers]) -> int:
-    """Return the slots of a hash table for the distinct ids, whose number is estimated where there are many ids."""
+    """Return the number of slots of a hash table for the distinct ids, whose number is estimated for many ids."""
     count = sum(column.size for column in columns)
     return int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
 
 
 def _estimate(columns: list[Integers]) -> int:
-    """Estimate the number of distinct ids by HyperLogLog, three standard deviations on the high side."""
+    """Estimate the number of distinct ids by HyperLogLog, plus three standard deviations."""
     ranks = cupy.zeros(CLASSES, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
     _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
@@ -219,7 +219,7 @@ def _sparse_kernel(name: str, ids: np.dtype[Any], index: np.dtype[Any] = INDEX) 
 
 
 def _by_sort(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Factorize ids by sorting them; for ids that overflow the hash table."""
+    """Factorize ids by sorting, if they overflow the hash table."""
     ids, codes = cupy.unique(cupy.concatenate(columns), return_inverse=True)
     codes = codes.astype(index_dtype(ids.size), copy=False)
     return cupy.split(codes, np.cumsum([column.size for column in columns])[:-1].tolist()), ids

@@ -1,8 +1,8 @@
-// A graph of few edges in two launches of one block each, where many would cost more than the work.
+// Factorization and grouping of few edges in one launch of one block each, where many launches would dominate.
 //
-// Mapping: one block. Items are sorted in shared memory, by eight bits at a time of only those in use: see tile.cuh.
-// Memory: each item once in, once out.
-// Wins: for ids, and for rows, of which there are no more than one tile.
+// Mapping: one block. Items are sorted in shared memory, by eight of the used bits at a time: see tile.cuh.
+// Memory: each item read once and written once.
+// Wins: for ids, or rows, that fit in one tile.
 //
 //   id_t     int, unsigned int, long long or unsigned long long
 //   value_t  int or long long: any four or eight bytes
@@ -12,8 +12,8 @@
 #include "ids.cuh"
 #include "tile.cuh"
 
-// Sorts keys below 2^bits, stably, and with them their numbers in the order before. Items past the end have all bits
-// set, and stay there.
+// Sorts keys below 2^bits stably, and permutes `numbers` with them. Items past the end have all bits set, and stay
+// there.
 template <typename T>
 __device__ void sort_tile(T (&keys)[ITEMS], unsigned int (&numbers)[ITEMS], int bits, counts_t &counts, T *staged) {
     unsigned int *staged_numbers = reinterpret_cast<unsigned int *>(staged);
@@ -36,8 +36,8 @@ __device__ void sort_tile(T (&keys)[ITEMS], unsigned int (&numbers)[ITEMS], int 
     }
 }
 
-// Positions of ids in ascending order of id, one column after the other, and after them the count of distinct ids; and
-// those, by position.
+// Writes the positions of ids in ascending order of id, one column after the other, then the number of distinct ids;
+// and the ids by position.
 extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
     const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c, long long in_c, int *codes, id_t *ids) {
     __shared__ counts_t counts;
@@ -67,7 +67,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
     for (int item = 0; item < ITEMS; ++item) staged[place_in_tile(item)] = keys[item];
     __syncthreads();
 
-    // An id's position is the count of places before where a new id begins: each thread looks at neighbouring places.
+    // An id's position is the number of preceding places where a new id begins: each thread compares neighbouring
+    // places.
     unsigned short *positions = reinterpret_cast<unsigned short *>(counts);
     unsigned int begins = 0, n;
     int first = threadIdx.x * ITEMS;
@@ -88,8 +89,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
     if (threadIdx.x == 0) codes[count] = n;
 }
 
-// Rows brought together by group, each group in the order of its rows, and where each of the n groups begins. `values`
-// and `weights` may be null.
+// Groups rows stably, and writes the begin of each of the n groups. `values` and `weights` may be null.
 extern "C" __global__ void __launch_bounds__(THREADS) group_few(
     long long m, const unsigned int *groups, const value_t *values, const double *weights, long long n, int bits,
     int *begins, value_t *values_out, double *weights_out) {

@@ -1,17 +1,17 @@
-// From row sums to new ranks: the end of every iteration, whatever summed the rows.
+// New ranks from row sums: the second half of every iteration, whatever computes the row sums.
 //
 //   y_i = alpha * pulled_i + alpha * D * w_i + (1 - alpha) * v_i,    c_i = y_i * inverse_out_weight_i
 //
-// Mapping: one thread a vertex, in a loop that strides over the grid. Each block leaves the sums of its vertices in
-// `partials`, and one block adds those up, in an order that only the grid decides: the same bits in every run.
-// Memory: 24 bytes read and 12 or 16 written a vertex (w and v uniform), each once.
-// Wins: always; it is all but memory speed.
+// Mapping: one thread per vertex, in a grid-stride loop. Each block writes the sums of its vertices to `partials`, and
+// one block adds those up, in an order that depends only on the grid: the same bits in every run.
+// Memory: per vertex 24 bytes read and 12 or 16 written (w and v uniform), each once.
+// Wins: always; it runs at nearly the bandwidth of the memory.
 //
 //   real_t  float or double: the type of contributions
 
 #include "totals.cuh"
 
-// What a rank is multiplied by on its way out: 1 / W, or 1 where the edges are weighted; 0 where the vertex dangles.
+// Computes 1 / W, or 1 if the edges are weighted; 0 for dangling vertices.
 extern "C" __global__ void inverse_out_weight(long long n, int weighted, const double *out_weight,
                                               double *inverse_weight) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -20,7 +20,7 @@ extern "C" __global__ void inverse_out_weight(long long n, int weighted, const d
     }
 }
 
-// Contributions and D of the ranks to start from.
+// Computes contributions and D of the initial ranks.
 extern "C" __global__ void begin(long long n, const double *ranks, const double *inverse_out_weight,
                                  real_t *contributions, Totals *partials) {
     Tally tally = NO_TALLY;
@@ -33,7 +33,8 @@ extern "C" __global__ void begin(long long n, const double *ranks, const double 
     if (threadIdx.x == 0) partials[blockIdx.x] = totals;
 }
 
-// `moves` takes y - x, if it is given. `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that stands for all: then their step is 0.
+// `moves` receives y - x, unless null. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or one
+// entry for all and step 0.
 extern "C" __global__ void finish(long long n, double alpha, const double *pulled, const double *target,
                                   long long target_step, const double *teleport, long long teleport_step,
                                   const double *inverse_out_weight, const Totals *totals, double *ranks,
@@ -53,7 +54,7 @@ extern "C" __global__ void finish(long long n, double alpha, const double *pulle
     if (threadIdx.x == 0) partials[blockIdx.x] = measured;
 }
 
-// One block: what all blocks left. Needs as many threads as a block may have warps, at least.
+// One block: adds up the sums of all blocks. It needs at least as many threads as a block can have warps.
 extern "C" __global__ void total(long long blocks, const Totals *partials, Totals *totals) {
     Tally tally = NO_TALLY;
     for (long long block = threadIdx.x; block < blocks; block += blockDim.x) tally.add(partials[block]);

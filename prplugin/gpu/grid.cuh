@@ -1,8 +1,9 @@
-// A barrier of all blocks of a grid, for kernels launched cooperatively: then all blocks are on the GPU at once.
+// A barrier of all blocks of a grid, for cooperative launches, where all blocks are resident.
 //
-// `arrived` is a word in global memory, 0 before its first use. Every arrival adds to it, so that its top bit turns over
-// with the last: block 0 adds what the others leave of 2^31. What any thread wrote before the barrier, all threads of
-// the grid read after it, but not through the read-only cache (`__ldg`, `__restrict__`), which no barrier empties.
+// `arrived` is a word in global memory, initialized to 0. Every arrival adds to it, so that its top bit flips with the
+// last one: block 0 adds 2^31 less the arrivals of the others. Writes of any thread before the barrier are visible to
+// all threads of the grid after it, except through the read-only cache (`__ldg`, `__restrict__`), which no barrier
+// empties.
 __device__ inline void grid_barrier(unsigned *arrived) {
     const unsigned top = 0x80000000u;
     __syncthreads();

@@ -20,11 +20,11 @@ FEW_GROUPS = 1 << 16
 """Number of groups up to which one block groups `TILE` rows."""
 
 BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
-"""Numbers of groups, and rows per group, from which rows are binned before they are counted: fewer counts stay in the
-L2, and more are too many per bin."""
+"""Numbers of groups, and least rows per group, for which rows are binned before they are counted. Fewer counts fit in
+the L2 cache; more are too many per bin."""
 
 SUMMED = 1 << 26
-"""Number of groups up to which terms are summed by bins: more are too many per bin."""
+"""Number of groups up to which terms are summed by bins; more are too many per bin."""
 
 WORD_BITS, WORDS = 32, (3, 4)
 """Bits per word of an exact sum, and possible numbers of words; one bit of a sum marks that its group has terms."""
@@ -39,20 +39,20 @@ COUNTED, COUNTING = 12_000, 512
 """Counts in shared memory per block of `binned_sizes`, and its threads, as in binned_sizes.cu."""
 
 PIECE, A_COUNT = 1 << 17, 4
-"""Rows per block of `binned_sizes` or `add_exactly`: so many, or so many per group of a bin if that is more. A block
-adds to each group at most once, so that there are far fewer additions than rows."""
+"""Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
+A block adds to each group at most once, so that there are far fewer atomic additions than rows."""
 
 SUMMING = 1024
 """Threads per block of `add_exactly`, as in exact_sums.cu."""
 
 LAST_PLACE = 1075
-"""Biased exponent of a float64 less the exponent of its last place."""
+"""Biased exponent of a float64 minus the exponent of its last place."""
 
 STATIC = 2048
 """Bytes of static shared memory of `add_exactly`, at most."""
 
 RUNS_SPAN, PARTIALS = 4096, 5
-"""Values and ends of runs per block of `run_sums`, and 8-byte words that it writes, as in run_sums.cu."""
+"""Values and ends of runs per block of `run_sums`, and 8-byte words that each block writes, as in run_sums.cu."""
 
 OFFSETS_PIECE = 2048
 """Rows per block of `group_of_rows`, as in offsets.cu."""
@@ -61,7 +61,7 @@ OFFSETS_PIECE = 2048
 def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
     """Sort members (and weights) by group, stably.
 
-    Beside its results it holds two copies of the groups and one of the members and weights.
+    Temporary memory is two copies of the groups and one of members and weights.
 
     Returns `offsets` (array of n + 1): of type `offset_dtype(m)`.
     Returns `members`, `weights`: arrays, or None.
@@ -73,7 +73,7 @@ def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> t
 
 
 def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
-    """Do as `grouped` does in one launch."""
+    """Do the same as `grouped`, in one launch."""
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
@@ -97,7 +97,7 @@ def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int)
 
 
 def degrees(groups: Integers, n: int) -> Integers:
-    """Count the rows of each group, as `offset_dtype(m)`; the peak memory includes a copy of the groups."""
+    """Return the number of rows of each group, as `offset_dtype(m)`; peak memory includes a copy of the groups."""
     m = groups.size
     counts: Integers = cupy.zeros(n, offset_dtype(m))
     if n in BINNED and m >= A_GROUP * n and groups.itemsize == counts.itemsize == 4:
@@ -124,7 +124,7 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
 
 
 def _pieces(m: int, n: int, width: int, piece: int) -> int:
-    """Return the number of pieces of all bins, at most; the last one of each bin may be partial."""
+    """Return an upper bound of the number of pieces of all bins; the last piece of each bin may be partial."""
     return m // piece + min(BINS, -(-n // width))
 
 
@@ -133,9 +133,9 @@ def sums_by(
 ) -> tuple[Floats, int]:
     """Sum non-negative terms by group.
 
-    Beside its results it holds up to two copies of groups and terms, and 16 bytes per group.
+    Temporary memory is up to two copies of groups and terms, and 16 bytes per group.
 
-    `groups` (array, or Column): of positions below n.
+    `groups` (array, or Column): positions below n.
     `extent`: bounds of the terms above 0.
     `absent`: result for a group without terms.
 
@@ -154,7 +154,7 @@ def sums_by(
 
 
 def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, words: int, absent: float) -> Floats:
-    """Sum by bins of neighbouring groups, as integer multiples of the last place of numbers of exponent `least`."""
+    """Sum by bins of neighbouring groups, in integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
     width, a_sum = 1 << shift, words * WORD_BITS // 8
@@ -180,7 +180,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
 
 
 def run_sums(terms: Floats, offsets: Integers, *, absent: float = 0.0) -> Floats:
-    """Sum consecutive runs of non-negative terms; compensated: see `prplugin.cpu.sums.compensated_depth`."""
+    """Sum consecutive runs of non-negative terms, compensated: see `prplugin.numerics.rounding.compensated_depth`."""
     runs = offsets.size - 1
     sums: Floats = cupy.empty(runs, np.float64)
     spans = runtime.blocks_for(terms.size + runs, RUNS_SPAN)
@@ -217,7 +217,7 @@ def _types(groups: Integers, counts: Integers) -> dict[str, str]:
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
-    """Return the number of words per exact sum of m terms by n groups; 0 where sorting them is faster.
+    """Return the number of words per exact sum of m terms by n groups; 0 if a sort is faster.
 
     `itemsize`: bytes per group number.
     `extent`: bounds of the terms above 0.

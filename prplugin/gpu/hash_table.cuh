@@ -1,8 +1,8 @@
 // A hash table of 64-bit keys with open addressing and linear probing.
 //
-// A slot is of EACH words, of which the first is its key; what the others hold is the caller's business. All words are
-// EMPTY before. The key that looks like an empty slot has the slot past the last for its own: a table of `capacity` slots
-// has one more.
+// A slot consists of EACH words, the first of which is the key; the caller defines the others. All words are
+// initialized to EMPTY. The key that equals EMPTY has its own slot after the last: a table of `capacity` slots has one
+// more.
 
 #include "block_scan.cuh"
 #include "each.cuh"
@@ -11,24 +11,24 @@ typedef unsigned long long wide_t;
 
 #define EMPTY 0xffffffffffffffffull
 
-// Past as many slots the table is taken to be too full: with two slots of three filled, the longest run of filled ones
-// among 10^8 is of a few hundred.
+// Number of probes after which the table counts as too full: at a load of 2/3, the longest run of 10^8 slots is a few
+// hundred.
 #define MOST_PROBES 2048
 
-// The mixer of splitmix64, which maps no two numbers to the same.
+// The mixer of splitmix64, a bijection.
 __device__ inline wide_t mixed(wide_t key) {
     key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9ull;
     key = (key ^ key >> 27) * 0x94d049bb133111ebull;
     return key ^ key >> 31;
 }
 
-// What is known of the table: how many keys it has, and whether it was too full for some.
+// State of the table: the number of keys, and whether it was too full for some.
 struct Found {
     wide_t keys, failures;
 };
 
-// Gives a key its slot, -1 if there is none; `*added` goes up by one if the key is new. A look may miss what was just
-// written: the exchange then finds it.
+// Returns the slot of a key, -1 if there is none; increments `*added` if the key is new. A plain read may miss a recent
+// write; the compare-and-swap then finds it.
 template <int EACH>
 __device__ long long slot_of(wide_t key, long long capacity, wide_t *table, Found *found, unsigned int *added) {
     if (key == EMPTY) {
@@ -53,15 +53,15 @@ __device__ long long slot_of(wide_t key, long long capacity, wide_t *table, Foun
     return -1;
 }
 
-// Adds what the threads of a block have added.
+// Adds the numbers of new keys of the threads of a block.
 __device__ inline void count_keys(unsigned int added, Found *found) {
     unsigned int total;
     block_scan(added, &total);
     if (threadIdx.x == 0 && total) atomicAdd(&found->keys, static_cast<wide_t>(total));
 }
 
-// Calls `list(slot, to)` for each slot that has a key, `to` counting these in no order. `*listed` is 0 before. A thread
-// takes AT_A_TIME neighbouring slots; the threads of the grid take all of them.
+// Calls `list(slot, to)` for each filled slot, with a running number `to` in no particular order. `*listed` must be 0.
+// A thread takes AT_A_TIME neighbouring slots; the grid must cover all of them.
 template <int EACH, typename List>
 __device__ void each_filled(long long capacity, const wide_t *table, wide_t *listed, List list) {
     __shared__ wide_t first;

@@ -1,4 +1,4 @@
-// Ids of any integer type as unsigned numbers.
+// Conversion of ids of any integer type to unsigned numbers.
 //
 //   id_t     int, unsigned int, long long or unsigned long long
 
@@ -6,10 +6,10 @@
 
 typedef unsigned long long wide_t;
 
-// How far an id is from the least. The difference need not fit id_t, but it is below 2^64.
+// The distance of an id from the least. The difference may overflow id_t, but is below 2^64.
 __device__ inline wide_t distance(id_t id, wide_t low) { return static_cast<wide_t>(id) - low; }
 
-// Ids as unsigned numbers in the same order, and back.
+// Ids as unsigned numbers in the same order, and the inverse.
 #define BIAS (static_cast<id_t>(-1) < static_cast<id_t>(0) ? 1ull << 63 : 0ull)
 
 __device__ inline wide_t ordered(id_t id) { return static_cast<wide_t>(id) ^ BIAS; }

@@ -1,10 +1,9 @@
 // Prefix sums over the tiles of one launch, by decoupled look-back (Merrill and Garland 2016, "Single-pass parallel
 // prefix scan with decoupled look-back").
 //
-// A tile has one word for each of its counts: two bits that say what the word holds, and the rest a count. First it is
-// the tile's own count, then that of all tiles up to it. Flag and count are one word, so that no fence is needed. Tiles
-// are numbered in the order in which blocks begin, by a counter: the tiles that a block waits for are at work or done,
-// however many blocks fit on the GPU.
+// Each tile has one word per count: two flag bits, and a count. It is first the tile's own count, then the inclusive
+// prefix sum. Flag and count are one word, so that no fence is needed. Tiles are numbered by a counter in the order in
+// which blocks start, so that the tiles that a block waits for are running or done, however many blocks are resident.
 //
 //   state_t  unsigned int where all counts are below 2^30, else unsigned long long
 
@@ -14,7 +13,7 @@
 #define OWN 1
 #define UP_TO_HERE 2
 
-// How many words a thread asks for at once: by the time that the first is here, so are the others.
+// Words that a thread loads at once.
 #define AT_ONCE 4
 
 __device__ inline state_t flag_of(state_t word) { return word >> FLAG_SHIFT; }
@@ -25,7 +24,7 @@ __device__ inline void publish(state_t *word, state_t flag, state_t count) {
 
 __device__ inline state_t look_at(const state_t *word) { return *reinterpret_cast<const volatile state_t *>(word); }
 
-// The count in all tiles before `tile`, which is not the first: each thread its own, a tile's words `stride` apart.
+// Returns the count in all tiles before `tile` > 0, one count per thread; a tile's words are `stride` apart.
 __device__ inline state_t counted_before(const state_t *words, long long tile, int stride) {
     state_t sum = 0;
     for (long long last = tile - 1;;) {
@@ -36,21 +35,21 @@ __device__ inline state_t counted_before(const state_t *words, long long tile, i
         for (int back = 0; back < AT_ONCE; ++back) {
             if (flag_of(seen[back]) == NOTHING_YET) break;
             sum += seen[back] & COUNT_MASK;
-            if (flag_of(seen[back]) == UP_TO_HERE) return sum;  // at the latest that of the first tile
+            if (flag_of(seen[back]) == UP_TO_HERE) return sum;  // reached at the first tile at the latest
             --last;
         }
     }
 }
 
-// The same for one count a tile, by a whole warp, which also publishes the tile's own: each lane looks at one of the 32
-// tiles before.
+// The same for one count per tile, by a whole warp, each lane of which reads one of the 32 preceding tiles; also
+// publishes the tile's own count.
 __device__ inline state_t tile_begin(state_t *words, long long tile, state_t own) {
     int lane = threadIdx.x % 32;
     if (tile && lane == 0) publish(words + tile, OWN, own);
     state_t sum = 0;
     unsigned int complete = tile == 0;
     for (long long last = tile - 1; !complete; last -= 32) {
-        state_t word = static_cast<state_t>(UP_TO_HERE) << FLAG_SHIFT;  // before the first tile: none
+        state_t word = static_cast<state_t>(UP_TO_HERE) << FLAG_SHIFT;  // before the first tile: 0
         if (last - lane >= 0) {
             do word = look_at(words + last - lane);
             while (flag_of(word) == NOTHING_YET);

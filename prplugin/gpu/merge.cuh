@@ -1,24 +1,25 @@
-// Rows summed and finished in one pass over equal pieces of rows and edges together: the merge path of D. Merrill and
-// M. Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
+// Row sums and new ranks in one pass over equal pieces of rows and edges: the merge path of D. Merrill and M. Garland,
+// "Merge-based parallel sparse matrix-vector multiplication", SC 2016.
 //
-// All edges, row by row, each row's followed by its end, are n + m items in a line, cut every `size` of them: a piece is
-// equal work, however long or empty its rows are. cuts[p] is the first row that does not end before piece p, so that
+// The edges, row by row, each row followed by its end, form a list of n + m items, split into pieces of `size` items,
+// so that pieces are equal work however long or empty the rows are. cuts[p] is the first row that does not end before
+// piece p, so that
 //
 //   piece p has the edges  p size - cuts[p]  ..  (p + 1) size - cuts[p + 1]
 //   and the ends of rows   cuts[p]           ..  cuts[p + 1].
 //
-// A row within a piece is summed and ended there: its new rank and contribution are written at once. A row that crosses
-// cuts leaves a partial sum in each of its pieces: in `tails` where it goes on, in `fronts` where it ends. The block of
-// the last one waits for the others. A tail is its own flag: ABSENT, which no sum is, until it is written, and again
-// once it is read, by the one who waits for it.
+// A row within one piece is summed there, and its new rank and contribution are written at once. A row that crosses
+// pieces leaves a partial sum in each of them: in `tails` where it continues, in `fronts` where it ends. The block of
+// the last one waits for the others. A tail is its own flag: ABSENT, a NaN that no sum equals, until it is written; the
+// reader resets it.
 //
-// Within a piece as many lanes share a row as its number of rows leaves; where a row is long even so, a warp sums it. A
-// term goes through at most LONG_ROW additions of doubles, or size / WARP of them, and a warp's five; partial sums are
-// added up compensated.
+// Within a piece, lanes are divided evenly among its rows; a warp sums a row that is long even so. A term goes through
+// at most LONG_ROW additions of doubles, or size / WARP of them, and five within a warp; partial sums are added with
+// compensation.
 //
 //   index_t, offset_t  int or long long: the types of positions and of offsets
 //   real_t             float or double: the type of contributions
-//   WEIGHTED           0 or 1: whether a term is a contribution, or its product with a share, which only a double holds
+//   WEIGHTED           0 or 1: whether a term is a contribution, or its product with a normalized weight, in double
 
 #include "grid.cuh"
 #include "totals.cuh"
@@ -31,37 +32,37 @@ typedef real_t term_t;
 #endif
 
 #define ALL_LANES 0xffffffffu
-#define LONG_ROW WARP  // terms that a lane adds up; a warp sums rows that would leave it more
+#define LONG_ROW WARP  // terms per lane; a warp sums rows that would give a lane more
 
 struct Pieces {
     long long n, m, size, count;
     const index_t *cuts;
     const offset_t *offsets;  // of the rows, n + 1
-    double *fronts, *tails;   // a piece
+    double *fronts, *tails;  // one entry per piece
 };
 
-// x := alpha * (P^T x + D w) + (1 - alpha) v. `target` (w) and `teleport` ((1 - alpha) v) have n entries, or one that
-// stands for all: then their step is 0.
+// x := alpha * (P^T x + D w) + (1 - alpha) v. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or
+// one entry for all and step 0.
 struct Equation {
     double alpha;
     const double *target;
     long long target_step;
     const double *teleport;
     long long teleport_step;
-    const double *inverse_out_weight;  // what a rank is multiplied by on its way out; 0 where the vertex dangles
+    const double *inverse_out_weight;  // 1 / W (1 if weighted); 0 for dangling vertices
 };
 
-// What the ranks and contributions of x stand for is `scale` times as much.
+// The actual ranks and contributions of x are `scale` times the stored ones.
 struct Vectors {
     double *ranks;
     real_t *from, *to;  // contributions of this iteration and of the next
-    float *residuals;     // what each rank changes by; null where nobody wants to know
+    float *residuals;  // changes of the ranks, unless null
     const double *scale;  // in shared memory
 };
 
-// Why a launch ends: after so many iterations, or after one that changes at most `goal`; or at least `stall` times what the
-// one before it changed, which for the first is `before`, unless a mix was in between; or where at the pace of the last one
-// the goal is more than `many` iterations away.
+// Why a launch ends: after the given number of iterations (COUNT); after one whose change is at most `goal` (GOAL); at
+// least `stall` times the previous change, initially `before`, unless a mix was in between (STALL); or when, at the
+// rate of the last iteration, the goal is more than `many` iterations away (MANY).
 enum Reason { COUNT, GOAL, STALL, MANY };
 
 struct Ending {
@@ -71,14 +72,14 @@ struct Ending {
         if (change <= goal) return GOAL;
         if (is_after_mix) return COUNT;
         if (change >= stall * before) return STALL;
-        // change * (change / before)^many > goal; its logarithm, in few registers
+        // Equivalent to change * (change / before)^many > goal; the logarithm needs fewer registers.
         bool is_far = change < before &&
                       many * __logf(static_cast<float>(change / before)) > __logf(static_cast<float>(goal / change));
         return is_far ? MANY : COUNT;
     }
 };
 
-// Rows are counted without a sign, so that a few more than there can be do no harm.
+// Row numbers are unsigned, so that numbers a little above n do not overflow.
 template <typename index>
 struct Counted;
 template <>
@@ -91,8 +92,8 @@ struct Counted<long long> {
 };
 typedef Counted<index_t>::type row_t;
 
-// A piece: the edges begin..end, and the rows first..open, of which `open` goes on after it, or only begins there; `last`
-// is the last row to be summed.
+// A piece: the edges begin..end, and the rows first..open, of which `open` continues after it, or only begins there;
+// `last` is the last row to be summed.
 struct Piece {
     offset_t begin, end;
     row_t first, open, last;
@@ -106,7 +107,7 @@ struct Piece {
     }
 };
 
-// A row of a piece, and what it takes to end it.
+// A row of a piece, with the data needed to finish it.
 struct Row {
     row_t row;
     int place, past;  // of its terms
@@ -126,7 +127,7 @@ struct Row {
     }
 };
 
-// Ends a row: new rank, new contribution.
+// Finishes a row: computes its new rank and contribution.
 __device__ inline void end_row(const Row &row, double sum, double mass, const Equation &equation,
                                const Vectors &vectors, Tally &tally) {
     double target = equation.target[row.row * equation.target_step];
@@ -138,14 +139,14 @@ __device__ inline void end_row(const Row &row, double sum, double mass, const Eq
     if (vectors.residuals != nullptr) vectors.residuals[row.row] = static_cast<float>(rank - row.before);
 }
 
-// How many lanes share a row of a piece, as a power of two: no more than leave each row its own; a block's threads are a
-// power of two as well.
+// log2 of the number of lanes that share a row of a piece: as many as its number of rows allows. The number of threads
+// of a block is a power of two.
 __device__ inline int sharing(const Piece &piece) {
     int bits = __clz(static_cast<int>(piece.open - piece.first)) - __clz(blockDim.x) - 1;
     return min(max(bits, 0), 5);
 }
 
-// Adds up every step-th of the terms at..past, in their order; several are on their way at a time.
+// Adds up every step-th of the terms at..past, in order; several loads are in flight at a time.
 __device__ inline double sum_of(const term_t *terms, int at, int past, int step) {
     double sum = 0.0;
     for (; at + 3 * step < past; at += 4 * step) {
@@ -157,13 +158,13 @@ __device__ inline double sum_of(const term_t *terms, int at, int past, int step)
     return sum;
 }
 
-// Sums the rows of piece p, whose terms are in shared memory. `mine` is the first row of the thread, brought before the
-// terms were there. All threads of the block must call it.
+// Sums the rows of piece p, whose terms are in shared memory, and finishes them. `mine` is the first row of the thread,
+// loaded before the terms were complete. All threads of the block must call it.
 __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms, double mass,
                                 const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
     int lane = threadIdx.x % WARP, lanes = 1 << bits, slot = lane & (lanes - 1);
     row_t ahead = lane >> bits;  // of the first row of the warp
-    while (mine.row - ahead <= piece.last) {  // the same for a warp
+    while (mine.row - ahead <= piece.last) {  // uniform in a warp
         bool is_long = mine.past - mine.place > LONG_ROW << bits;
         double sum = is_long ? 0.0 : sum_of(terms, mine.place + slot, mine.past, lanes);
         for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
@@ -178,7 +179,7 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
         }
         if (slot == 0) {
             if (mine.row < piece.open) {
-                if (mine.began_before) {  // only row `first` can
+                if (mine.began_before) {  // only for row `first`
                     pieces.fronts[p] = sum;
                 } else {
                     end_row(mine, sum, mass, equation, vectors, tally);
@@ -191,13 +192,13 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
     }
 }
 
-// Ends the row that ends in piece p and began in another, if there is one. All lanes of the warp must call it.
+// Finishes the row that ends in piece p and begins in an earlier one, if any. All lanes of the warp must call it.
 __device__ inline void end_crossing_row(long long p, double mass, const Pieces &pieces, const Equation &equation,
                                         const Vectors &vectors, Tally &tally) {
     Piece piece(pieces, p);
-    if (piece.first == piece.open) return;  // it goes on
+    if (piece.first == piece.open) return;  // it does not end here
     Row row(piece.first, piece, pieces, equation, vectors);
-    if (!row.began_before) return;  // it is ended
+    if (!row.began_before) return;  // it is finished
     int lane = threadIdx.x % WARP;
     Sum sum = NOTHING;
     for (long long other = (row.row + pieces.offsets[row.row]) / pieces.size + lane; other < p; other += WARP) {
@@ -214,25 +215,25 @@ __device__ inline void end_crossing_row(long long p, double mass, const Pieces &
     }
 }
 
-// Leaves what a block counted for the others. All threads must call it.
+// Writes the measurements of a block for the others. All threads must call it.
 __device__ inline void leave_totals(const Tally &tally, Totals *written) {
     Totals mine = block_totals(tally);
     if (threadIdx.x == 0) written[blockIdx.x] = mine;
 }
 
-// Adds up what all blocks left: the same to the bit in each. All threads must call it.
+// Returns the measurements of all blocks, with the same bits in each block. All threads must call it.
 __device__ inline Totals grid_totals(const Totals *written) {
     Tally all = NO_TALLY;
     for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) all.add(written[block]);
     return block_totals(all);
 }
 
-// Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` brings the terms of a
-// piece to shared memory, and `spread(from)` does what the whole grid has to have done before; it ends with a barrier if
-// so. Ends early, as `ending` says, and always after an iteration that counts: see mixing.cuh. The iteration before the
-// first measured `latest`, in `parts` to be added up. Block 0 leaves in totals[0] how many iterations were made, the
-// reason why no more, and how many of them were lost; and what each measured in the places after that. `partials` has room
-// for two grids of blocks.
+// Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` writes the terms of a
+// piece to shared memory; `spread(from)` does work of the whole grid that must precede it, and then ends with a
+// barrier. The loop ends early as `ending` says, and never after an iteration that mixing rejects: see mixing.cuh.
+// `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
+// totals[0] the number of iterations, the reason for the end, and the number of rejected iterations; and to the entries
+// after it the measurements of each iteration. `partials` has two entries per block.
 template <typename Spread, typename TermsOf>
 __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
                         const Mixing &mixing, Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
@@ -268,21 +269,21 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
             int bits = sharing(piece);
             Row mine(piece.first + (threadIdx.x >> bits), piece, pieces, equation, vectors);
             terms_of(piece, vectors.from, terms);
-            next = Piece(pieces, min(p + gridDim.x, pieces.count - 1));  // on its way while this one is summed
+            next = Piece(pieces, min(p + gridDim.x, pieces.count - 1));  // in flight while this one is summed
             __syncthreads();
             end_rows(p, piece, bits, mine, terms, mass, pieces, equation, vectors, tally);
-            __syncthreads();  // `terms` are read, and `fronts` written
+            __syncthreads();  // `terms` are no longer needed, and `fronts` are complete
         }
         for (long long p = blockIdx.x + static_cast<long long>(threadIdx.x / WARP) * gridDim.x; p < pieces.count;
              p += static_cast<long long>(blockDim.x / WARP) * gridDim.x) {
             end_crossing_row(p, mass, pieces, equation, vectors, tally);
         }
-        Totals *written = partials + step % 2 * gridDim.x;  // two in turn: a block may be ahead of one that still reads
+        Totals *written = partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
         leave_totals(tally, written);
-        // Not so late that a launch ends before it is known whether the mix counts.
+        // Early enough that the launch also includes the iteration that accepts or rejects the mix.
         bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
         int differences = history.held;
-        if (is_due) {  // the rows of a block's pieces are all its own
+        if (is_due) {  // a block reads only residuals of its own pieces' rows
             __syncthreads();
             Products products(differences);
             for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
@@ -296,7 +297,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
         reason = ending.after(before, all.change, mixes && history.mixed & 1);
         bool is_worse = mixes && reason == COUNT && history.is_worse(equation.alpha, before, all.change);
-        __syncthreads();  // all threads have read what changes now
+        __syncthreads();  // no thread reads the old values any more
         if (threadIdx.x == 0) {
             scale = 1.0;
             if (is_worse) {
@@ -314,7 +315,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         dangling = all.dangling;
         if (is_worse || is_due) {
             if (!is_worse && blockIdx.x == 0) solve(differences, mixing, room);
-            grid_barrier(arrived);  // `written` is read, too
+            grid_barrier(arrived);  // also ends all reads of `written`
             if (!is_worse && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
             tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.inverse_out_weight,

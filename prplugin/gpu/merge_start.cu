@@ -1,15 +1,15 @@
-// All that the first iteration of merge.cuh needs, in one launch.
+// Initialization for merge.cuh in one launch.
 //
-// Mapping: a thread a vertex, in a loop that strides over the grid. Each block leaves what it measured in `begun`.
-// Memory: 8 or 16 bytes read and 20 or 24 written a vertex.
-// Wins: always; launches and arrays of their own would take longer than the work.
+// Mapping: one thread per vertex, in a grid-stride loop. Each block writes its measurements to `begun`.
+// Memory: per vertex 8 or 16 bytes read and 20 or 24 written.
+// Wins: always; separate launches and allocations would take longer than the work.
 //
 //   real_t  float or double: the type of contributions
 
 #include "totals.cuh"
 
-// Ranks to start from are n, or null: then all are `uniform`. `constants` are w and (1 - alpha) v where each is one number
-// that stands for all. Of `measured` the host reads more than steps write.
+// `given` has the n initial ranks, or is null: then all are `uniform`. `constants` receives w and (1 - alpha) v for
+// uniform vectors. `measured` is cleared because the host reads more of it than the steps write.
 extern "C" __global__ void merge_start(long long n, int weighted, const double *out_weight, const double *given,
                                        double uniform, double target, double teleport, long long pieces, double *tails,
                                        long long cleared, double *measured, unsigned *arrived, double *constants,
@@ -20,7 +20,7 @@ extern "C" __global__ void merge_start(long long n, int weighted, const double *
     Tally tally = NO_TALLY;
     for (long long i = first; i < n; i += stride) {
         double rank = given == nullptr ? uniform : given[i];
-        // 1 / W; 1 where the edge has its share w / W; 0 where the vertex dangles.
+        // 1 / W; 1 for weighted edges, whose normalized weight includes it; 0 for dangling vertices.
         double inverse_weight = out_weight[i] == 0.0 ? 0.0 : weighted ? 1.0 : 1.0 / out_weight[i];
         tally.add(rank, rank, inverse_weight == 0.0);
         ranks[i] = rank;

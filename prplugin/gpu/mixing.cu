@@ -1,10 +1,10 @@
 // Anderson mixing on the GPU: see prplugin/numerics/extrapolation.py.
 //
-// Mapping: `products` a block per share of the vertices, which pass through shared memory TILE at a time, and a thread per
-// pair of moves; `mix` a thread per vertex. For many seeds, a thread per seed, and GROUPS vertices at a time per block.
-// The grid is the same on every GPU, so that the sums are the same to the bit.
-// Memory: each move is read once by either, 4 bytes per vertex.
-// Wins: once in a few steps, of which it takes less time than one.
+// Mapping: `products`: one block per part of the vertices, TILE of which are in shared memory at a time, one thread per
+// pair of moves; `mix`: one thread per vertex. For many seeds, one thread per seed, and GROUPS vertices at a time per
+// block. The grid is the same on every GPU, so that the sums have the same bits.
+// Memory: each kernel reads each move once, 4 bytes per vertex.
+// Wins: once in a few steps; it takes less time than one step.
 //
 // ROWS is the number of vectors of the history.
 //
@@ -15,9 +15,9 @@
 #define TILE 64
 #define PAIRS (ROWS * (ROWS + 1) / 2)
 
-// Dot products i >= j of all moves of a block's vertices, in the order of a lower triangle.
+// Dot products of all pairs i >= j of moves over a block's vertices, in the order of a lower triangle.
 extern "C" __global__ void products(long long n, const float *moves, double *partials) {
-    __shared__ float tile[ROWS][TILE + 1];  // a column more, so that threads of a warp read from several banks
+    __shared__ float tile[ROWS][TILE + 1];  // one column of padding avoids bank conflicts
     int i = 0, j = threadIdx.x;
     while (j > i) j -= ++i;
     double product = 0.0;
@@ -36,7 +36,7 @@ extern "C" __global__ void products(long long n, const float *moves, double *par
     if (threadIdx.x < PAIRS) partials[blockIdx.x * PAIRS + threadIdx.x] = product;
 }
 
-// z = max(y - weights @ moves, 0) in place of the ranks y, z - y in `jump`, and the sum of each block's z.
+// Replaces the ranks y by z = max(y - weights @ moves, 0), writes z - y to `jump`, and the sum of each block's z.
 extern "C" __global__ void mix(long long n, const float *moves, const double *weights, double *ranks, float *jump,
                                double *sums) {
     Sum sum = NOTHING;
@@ -55,7 +55,7 @@ extern "C" __global__ void mix(long long n, const float *moves, const double *we
     if (threadIdx.x == 0) sums[blockIdx.x] = sum.value();
 }
 
-// The same of many seeds: moves are matrices of n x seeds, a column per seed. Blocks have seeds x groups threads.
+// The same for many seeds: moves are matrices of n x seeds, one column per seed. Blocks have seeds x groups threads.
 extern "C" __global__ void seeds_products(long long n, const float *moves, double *partials) {
     int seeds = blockDim.x, seed = threadIdx.x;
     double product[PAIRS];
@@ -73,7 +73,7 @@ extern "C" __global__ void seeds_products(long long n, const float *moves, doubl
     for (int pair = 0; pair < PAIRS; ++pair) partials[(at + pair) * seeds + seed] = product[pair];
 }
 
-// `weights` has a row of seeds per move.
+// `weights` has one row of seeds per move.
 extern "C" __global__ void seeds_mix(long long n, const float *moves, const double *weights, double *ranks, float *jump,
                                      double *sums) {
     int seeds = blockDim.x, seed = threadIdx.x;

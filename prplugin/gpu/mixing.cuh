@@ -1,7 +1,7 @@
 // Anderson mixing within a launch of many iterations (D. G. Anderson 1965; in the form of H. F. Walker and P. Ni,
 // "Anderson acceleration for fixed-point iterations", SIAM J. Numer. Anal. 49, 2011).
 //
-// Iteration k takes x_k to y_k = G x_k; r_k = y_k - x_k is its residual. At every p-th iteration the weights g minimise
+// Iteration k maps x_k to y_k = G x_k; r_k = y_k - x_k is its residual. At every p-th iteration the weights g minimise
 //
 //     || r_k - sum_i g_i (r_(k-i+1) - r_(k-i)) ||_2,   i = 1 .. m,                                               (1)
 //
@@ -9,23 +9,23 @@
 //
 //     z = max(0, y_k - sum_i g_i (y_(k-i+1) - y_(k-i))),   x_(k+1) = z / s,   s = sum(z).                        (2)
 //
-// At the others x_(k+1) = y_k. Residuals are kept as float32, m + 1 of them in turn. So is c = z - y_k of the last m / p
-// mixes, from which (2) has the differences of the y_j: x_(j+1) is y_j, or (y_j + c) / s after a mix, and
+// In the other iterations x_(k+1) = y_k. The last m + 1 residuals are stored as float32, and so is c = z - y_k of the
+// last m / p mixes, which give the differences of the y_j in (2): x_(j+1) is y_j, or (y_j + c) / s after a mix, and
 //
 //     y_(j+1) - y_j = r_(j+1) + x_(j+1) - y_j = r_(j+1),   or   r_(j+1) + c - (s - 1) x_(j+1).                   (3)
 //
-// Plain iterations promise || r_(k+1) ||_1 <= alpha || r_k ||_1. A mix counts unless the residual after it is more than
-// TWICE that, or more than alpha^j times the first one that was kept, j iterations before: then y_k comes back, the
-// history is dropped, and as many plain iterations as `pause`, which doubles each time, pass before the next mix. So all
-// iterations that count bring residuals down as the contraction promises.
+// Plain iterations satisfy || r_(k+1) ||_1 <= alpha || r_k ||_1. A mix is rejected if the residual after it is more
+// than TWICE that, or more than alpha^j times the first one of the history, j iterations before. Then y_k is restored,
+// the history is dropped, and the next mix follows after `pause` plain iterations; `pause` doubles each time. So all
+// accepted iterations reduce residuals at least as the contraction guarantees.
 //
 // z is not divided by s at once: the next iteration multiplies what it reads by `scale` = 1 / s.
 //
-// Mapping: before the barrier that ends an iteration, a block multiplies the residuals of its own rows, some of which shared
-// memory holds at a time, a thread a pair; then one block solves the system, a warp in shared memory; then a thread a vertex
-// mixes, in a loop that strides over the grid. Two barriers more.
-// Memory: at each iteration a residual written, 4 bytes a vertex; at each p-th, m + 1 residuals read twice and m / p
-// corrections once, 28 bytes read besides and 20 or 24 written.
+// Mapping: before the barrier that ends an iteration, each block multiplies the residuals of its own rows, in chunks
+// that fit in shared memory, one thread per pair; then one block solves the system in shared memory; then one thread
+// per vertex mixes, in a grid-stride loop. It takes two more barriers.
+// Memory: per iteration one residual written, 4 bytes per vertex; at each p-th, m + 1 residuals read twice and m / p
+// corrections once, and per vertex 28 bytes read and 20 or 24 written.
 // Wins: wherever many iterations are left, since a pass over the edges moves more.
 
 #define MOST_WINDOW 16       // m, at most
@@ -34,15 +34,15 @@
 #define RIDGE 1e-12
 #define TWICE 2.0
 
-// What is known of the iterations so far. All blocks have the same.
+// State of the history; the same in all blocks.
 struct History {
-    int held;         // residuals
-    int next;         // where the next one goes
-    int latest;       // where the last correction is
+    int held;  // number of residual differences available
+    int next;  // row of the next residual
+    int latest;  // row of the last correction
     int rest;         // iterations until the next mix, this one included
-    int pause, lost;  // lost: iterations that did not count
-    unsigned mixed;   // bit i: the i-th residual, counted back from the next, is that of an iteration after a mix
-    double allowed;   // for the residual of the last iteration that counted; 0 before the first
+    int pause, lost;  // lost: number of rejected iterations
+    unsigned mixed;  // bit i: the i-th residual before the next follows a mix
+    double allowed;  // bound for the residual of the last accepted iteration; 0 before the first
     double excess[MOST_CORRECTIONS];  // s - 1
 
     __device__ void begin() {
@@ -52,7 +52,7 @@ struct History {
         allowed = 0.0;
     }
 
-    // Whether the iteration that is done came after a mix that does not count; the one before it measured `before`.
+    // Whether the last iteration, which followed a mix, is rejected; `before` is the change of the one before it.
     __device__ bool is_worse(double alpha, double before, double change) const {
         return (mixed & 1) != 0 && change > alpha * fmin(allowed, TWICE * before);
     }
@@ -83,23 +83,23 @@ struct History {
 static_assert(sizeof(History) <= 128, "as much room as the host has for it");
 
 struct Mixing {
-    int window, period;         // m and p; m = 0: plain iterations alone
+    int window, period;  // m and p; m = 0: plain iterations only
     int fresh;                  // whether the history begins with this launch
-    int width;                  // rows whose residuals shared memory holds at a time
+    int width;  // rows whose residuals shared memory holds at a time
     float *residuals;           // (m + 1) x n
     float *corrections;         // (m / p) x n
     double *kept;               // n: y_k of the last mix
     History *history;           // from launch to launch
-    double *weights, *partials; // g; and a product for each pair of (1) and each block of the grid
+    double *weights, *partials;  // g; and one product per pair of (1) and block of the grid
 
-    // The place so many before another one, of those of the residuals.
+    // The row `count` before another in the ring buffer of residuals.
     __device__ int before(int place, int count) const {
         return place < count ? place + window + 1 - count : place - count;
     }
 };
 
-// Products of all pairs that the normal equations of (1) need, over some rows: a thread has one pair, and perhaps only
-// every so many rows of it. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i).
+// Products of all pairs that the normal equations of (1) need, over some rows: one pair per thread, possibly over a
+// part of the rows. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i).
 struct Products {
     int i, j, pair, pairs, portion, portions;
     double product;
@@ -116,7 +116,7 @@ struct Products {
     __device__ void add(long long first, long long last, long long n, int differences, int newest, const Mixing &mixing,
                         double *tile) {
         int width = mixing.width;
-        int stride = width + 1;  // a column more, so that threads of a warp read from several banks
+        int stride = width + 1;  // one column of padding avoids bank conflicts
         for (long long begin = first; begin < last; begin += width) {
             int rows = static_cast<int>(min(static_cast<long long>(width), last - begin));
             for (int vector = threadIdx.x / WARP; vector <= differences; vector += blockDim.x / WARP) {
@@ -138,7 +138,7 @@ struct Products {
         }
     }
 
-    // Leaves what the block has. All threads must call it.
+    // Writes the sums of the block. All threads must call it.
     __device__ void leave(const Mixing &mixing, double *tile) {
         tile[threadIdx.x] = product;
         __syncthreads();
@@ -149,8 +149,8 @@ struct Products {
     }
 };
 
-// Solves (1), by one block for all: adds up what the blocks left, in their order, and eliminates in shared memory. All
-// threads of the block must call it.
+// Solves (1) in one block: adds up the sums of all blocks, in order, and eliminates in shared memory. All threads of
+// the block must call it.
 __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     int lane = threadIdx.x % WARP, columns = count + 1;
     for (int pair = threadIdx.x / WARP; pair < count * (count + 3) / 2; pair += blockDim.x / WARP) {
@@ -173,7 +173,7 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     __syncwarp();
     if (lane < count) system[lane * columns + lane] += RIDGE * trace;
     __syncwarp();
-    // Gauss and Jordan, in place: the system is symmetric and positive definite, and needs no pivots.
+    // Gauss-Jordan elimination in place; no pivoting, since the system is symmetric and positive definite.
     for (int k = 0; k < count; ++k) {
         double inverse = 1.0 / system[k * columns + k];
         for (int at = lane; at < count * columns; at += WARP) {
@@ -187,8 +187,8 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     if (lane < count) mixing.weights[lane] = is_solved ? weight : 0.0;
 }
 
-// Goes on to z of (2), or back to y_k, and writes contributions from there, not divided by s. The sum of z comes as `change`
-// of the tally. All threads of the grid call it.
+// Replaces ranks by z of (2), or restores y_k, and writes their contributions, not divided by s. The sum of z is
+// returned as `change` of the tally. All threads of the grid must call it.
 template <typename contribution_t>
 __device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
                             const double *weights, const double *inverse_out_weight, double *ranks,

@@ -1,11 +1,11 @@
-// The shares w / W of edges in the out-weights of their sources.
+// Normalized weights w / W of the edges, W being the out-weight of the source.
 //
-// Mapping: a thread an edge, in a loop that strides over the grid.
-// Memory: an index and a weight an edge once in, and a share once out; and a gathered out-weight.
-// Wins: it is the only one.
+// Mapping: one thread per edge, in a grid-stride loop.
+// Memory: per edge an index and a weight read and a normalized weight written, coalesced, and a gathered out-weight.
+// Wins: always; it is the only kernel for it.
 //
 //   index_t  int or long long
-//   real_t   double or float: the type that the quotient is rounded to
+//   real_t   double or float: the type of the result
 
 #include "each.cuh"
 
@@ -17,7 +17,7 @@ extern "C" __global__ void normalized_weights(long long m, const index_t *__rest
     for (long long first = this_thread(); first < m; first += AT_A_TIME * stride) {
         index_t mine[AT_A_TIME];
         double weight[AT_A_TIME], out_weight[AT_A_TIME];
-        // Past the last edge it is read again: no load waits for a condition.
+        // Past the end the last edge is read again: no load depends on a condition.
 #pragma unroll
         for (int item = 0; item < AT_A_TIME; ++item) mine[item] = sources[min(first + item * stride, m - 1)];
 #pragma unroll

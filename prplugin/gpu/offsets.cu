@@ -1,12 +1,13 @@
-// Where each group begins, how many rows each has, and which group each row is of.
+// Offsets and sizes of groups, and the group of each row.
 //
-// Mapping: `offsets` merges the groups with the sorted rows and cuts that into spans of one length, a block each (a merge
-// path: Green, McColl and Bader 2012, "GPU merge path"), so that neither a group of many rows nor many groups of none
-// hold a block up; a block takes its rows piece by piece into shared memory, and each thread looks groups up there.
-// `group_sizes` has a thread a row, in any order of the rows. `group_of_rows` has a block a piece of sorted rows, each
-// thread of which looks its rows up among the groups of the piece.
-// Memory: `offsets` reads each row once and writes each offset once; `group_sizes` reads each row once, and adds one in
-// the L2 for it; `group_of_rows` writes each row once, and reads each offset from memory once.
+// Mapping: `offsets` merges the groups with the sorted rows and splits that into spans of equal length, one per block
+// (a merge path: Green, McColl and Bader 2012, "GPU merge path"), so that neither long nor many empty groups make a
+// block slow; a block loads its rows piece by piece into shared memory, where each thread finds groups by binary
+// search.
+// `group_sizes`: one thread per row; rows need not be sorted. `group_of_rows`: one block per piece of sorted rows,
+// whose threads find the groups of their rows by binary search.
+// Memory: `offsets` reads each row once and writes each offset once; `group_sizes` reads each row once, with one atomic
+// addition in the L2 cache; `group_of_rows` writes each row once, and reads each offset from memory once.
 // Wins: `offsets` wherever rows are sorted anyway.
 //
 //   key_t     unsigned int or unsigned long long
@@ -17,7 +18,7 @@
 #define SPAN 8192
 #define PIECE 2048
 
-// How many of the groups 0..n are among the first `steps` of the merged order, in which a group comes before its rows.
+// The number of groups 0..n among the first `steps` of the merged order, in which a group precedes its rows.
 __device__ long long groups_within(long long steps, long long m, const key_t *rows, long long n) {
     long long least = max(0LL, steps - m), most = min(steps, n + 1);
     while (least < most) {
@@ -38,12 +39,12 @@ extern "C" __global__ void offsets(long long m, const key_t *rows, long long n, 
     long long group = ends[0], last_group = ends[1], row = steps - group, last_row = last_step - last_group;
     for (; row < last_row; row += PIECE) {
         int held = min(last_row - row, static_cast<long long>(PIECE));
-        __syncthreads();  // nobody looks into the piece before
+        __syncthreads();  // the previous piece is no longer read
         for (int place = threadIdx.x; place < held; place += blockDim.x) piece[place] = rows[row + place];
         __syncthreads();
         long long past = min(last_group, static_cast<long long>(piece[held - 1]) + 1);
         for (long long mine = group + threadIdx.x; mine < past; mine += blockDim.x) {
-            int least = 0, most = held - 1;  // the last is of this group or a later one
+            int least = 0, most = held - 1;  // the last row is of this group or a later one
             while (least < most) {
                 int middle = (least + most) / 2;
                 if (static_cast<long long>(piece[middle]) < mine) least = middle + 1;
@@ -56,7 +57,7 @@ extern "C" __global__ void offsets(long long m, const key_t *rows, long long n, 
     for (long long mine = group + threadIdx.x; mine < last_group; mine += blockDim.x) begins[mine] = last_row;
 }
 
-// `sizes` are 0 before.
+// `sizes` must be zeroed.
 extern "C" __global__ void group_sizes(long long m, const key_t *rows, offset_t *sizes) {
     each(rows, m, [=](key_t group, long long) {
         if constexpr (sizeof(offset_t) == 4) atomicAdd(reinterpret_cast<unsigned int *>(sizes) + group, 1u);
@@ -64,7 +65,7 @@ extern "C" __global__ void group_sizes(long long m, const key_t *rows, offset_t 
     });
 }
 
-// The last of the groups first..last that begins at a row or before.
+// The last of the groups first..last that begins at or before a row.
 __device__ long long group_at(long long row, long long first, long long last, const offset_t *begins) {
     while (first < last) {
         long long middle = (first + last + 1) / 2;

@@ -1,16 +1,17 @@
-// One row of each pair of vertices: rows are sorted by 32 bits of a hash of their pair, all but one of each pair are
-// marked, mostly a few, and the others are kept in the order in which they came.
+// Deduplication of edges by pair of vertices: rows are sorted by 32 bits of a hash of their pair, all but one row of
+// each pair are marked, and the others are copied in their original order.
 //
-// Two rows of a pair lie in the same run of equal keys, in the order of the frame. Where pairs are many, a run now and
-// then holds rows of two; so the rows before one in its run (after it, for the last of a pair) are looked at until one
-// has its pair, mostly the first, or the run is over, mostly at once.
+// Rows of one pair have equal keys, and stay in the order of the frame. With many pairs, a run of equal keys
+// occasionally has rows of two pairs, so `mark_repeated` compares the preceding rows of the run (the following ones, to
+// keep the last) until one has the same pair.
 //
-// Mapping: `pair_keys` and `mark_repeated`, a thread a row; `keep_rows`, a block a tile of neighbouring rows, joined by
-// look-back.
-// Memory: `pair_keys` reads both ends and writes 4 bytes a row. `mark_repeated` reads those and the rows' numbers, reads
-// the ends of rows whose neighbour has their key, at random, and writes a byte a repeated row, at random too. `keep_rows`
-// reads a byte a row, and what the kept rows hold, and writes that.
-// Wins: it is the only one on the GPU; keys of all bits of both ends take two more passes of wider words to sort.
+// Mapping: `pair_keys` and `mark_repeated`: one thread per row; `keep_rows`: one block per tile of neighbouring rows,
+// with decoupled look-back.
+// Memory: `pair_keys` reads both endpoints and writes 4 bytes per row. `mark_repeated` reads those and the rows'
+// numbers, gathers the endpoints of rows with equal keys, and scatters one byte per repeated row. `keep_rows` reads one
+// byte per row, and reads and writes the rows to keep.
+// Wins: always; it is the only kernel for it. Sorting by all bits of both endpoints takes two more passes of wider
+// keys.
 //
 //   index_t  int or long long
 //   order_t  int or long long: the number of a row
@@ -23,12 +24,12 @@
 
 typedef unsigned long long pair_t;
 
-// A pair as one number, the ends in rising order if `directed` is 0. An end has `bits` bits, 32 at the most.
+// A pair as one number; the endpoints are ordered first if `directed` is 0. An endpoint has at most 32 bits.
 __device__ inline pair_t pair_of(pair_t one, pair_t other, int directed, int bits) {
     return !directed && one > other ? other << bits | one : one << bits | other;
 }
 
-// The pair itself where it has 32 bits; else 32 of a product that spreads each of its bits over them.
+// The pair itself if it has at most 32 bits; else the upper 32 bits of its hash.
 extern "C" __global__ void pair_keys(long long m, const index_t *tails, const index_t *heads, int directed, int bits,
                                      unsigned int *keys) {
     each(tails, m, [=](index_t tail, long long row) {
@@ -41,8 +42,8 @@ extern "C" __global__ void pair_keys(long long m, const index_t *tails, const in
     });
 }
 
-// Marks all rows of each pair but the first, or the last, given keys in order with the numbers of their rows; and counts
-// them. `marks` and `count` are 0 before.
+// Marks all rows of each pair but the first, or the last, given sorted keys and the rows' numbers, and counts them.
+// `marks` and `count` must be zeroed.
 extern "C" __global__ void mark_repeated(long long m, const unsigned int *keys, const order_t *rows, const index_t *tails,
                                      const index_t *heads, int directed, int bits, int last, unsigned char *marks,
                                      pair_t *count) {
@@ -66,7 +67,7 @@ extern "C" __global__ void mark_repeated(long long m, const unsigned int *keys, 
     if (threadIdx.x == 0 && total) atomicAdd(count, static_cast<pair_t>(total));
 }
 
-// Copies the rows that are not marked. `ticket` and `states` are 0 before.
+// Copies the rows that are not marked. `ticket` and `states` must be zeroed.
 extern "C" __global__ void keep_rows(long long m, const unsigned char *marks, unsigned int *ticket, state_t *states,
                                      const index_t *tails, const index_t *heads, const double *weights,
                                      index_t *kept_tails, index_t *kept_heads, double *kept_weights) {
@@ -76,7 +77,7 @@ extern "C" __global__ void keep_rows(long long m, const unsigned char *marks, un
     __syncthreads();
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     long long tile = taken, first = (tile * blockDim.x + warp * WARP) * AT_A_TIME + lane;
-    unsigned int kept[AT_A_TIME], in_warp = 0, all;  // of each 32 neighbours, which are not marked
+    unsigned int kept[AT_A_TIME], in_warp = 0, all;  // of each 32 neighbouring rows, those that are not marked
 #pragma unroll
     for (int item = 0; item < AT_A_TIME; ++item) {
         long long row = first + item * WARP;

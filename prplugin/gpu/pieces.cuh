@@ -1,23 +1,24 @@
-// Rows summed from pieces of equally many edges: what `expanded` and `streamed` share.
+// Row sums from pieces of equally many edges, for `expanded` and `streamed`.
 //
-// The edges lie row by row and are cut every `size` of them, whatever the rows, so that all pieces are equal work. Rows
-// without edges are left out: what a row has in a piece is a run, and none is empty. A row that lies within a piece is
-// summed there. One that crosses a cut leaves a partial sum in each of its pieces, in the order of the edges:
+// The edges, row by row, are split into pieces of `size` edges, independent of rows, so that all pieces are equal work.
+// Empty rows are left out; the part of a row in a piece is a run. A row within one piece is summed there. A row that
+// crosses pieces leaves a partial sum in each of them, in the order of the edges:
 //
 //   piece           p                      p + 1                    p + 2
 //   rows            ... |-- a --|--------------- b, a hub ---------------|-- c --| ...
 //   partials        front p, tail p,       front p + 1, tail p + 1, front p + 2, tail p + 2
-//                            begins        nothing      goes on     ends
+//                            begins        none        continues   ends
 //
-// so that its partial sums are neighbours, from a tail to a front, and are added up once all are there.
+// so that its partial sums are contiguous, from a tail to a front, and are added up once all are written.
 
 #include "run_sum.cuh"
 
-struct Partials {  // of a piece: of the row that ends in it, and of the one that goes on after it
+struct Partials {  // of the row that ends in the piece, and of the one that continues after it
     Sum front, tail;
 };
 
-// Sums the row that began in piece `began` and ends in piece `ended`; thread 0 has the result. All threads must call it.
+// Returns, in thread 0, the sum of the row that begins in piece `began` and ends in piece `ended`. All threads must
+// call it.
 __device__ inline Sum crossing_sum(const Partials *partials, long long began, long long ended) {
     const Sum *sums = reinterpret_cast<const Sum *>(partials);  // front, tail, front, tail ...
     Sum sum = NOTHING;

@@ -1,11 +1,11 @@
-// Sums of runs of terms that lie side by side in shared memory, a run a lane.
+// Sums of runs of terms in shared memory, one run per lane.
 
 #include "sums.cuh"
 
 #define ALL_LANES 0xffffffffu
-#define LONG_RUN WARP  // with more terms than that, a warp sums the run
+#define LONG_RUN WARP  // a warp sums a run of more terms
 
-// Sums a run for each lane, its terms place..past: the lane a short one, the warp a long one. All lanes must call it.
+// Sums one run per lane, the terms place..past: a lane a short one, the warp a long one. All lanes must call it.
 __device__ inline Sum run_sum(const double *terms, int place, int past) {
     int lane = threadIdx.x % WARP;
     bool is_long = past - place > LONG_RUN;

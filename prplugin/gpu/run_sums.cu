@@ -1,13 +1,13 @@
 // Sums of consecutive runs of values, such as out-weights from the weights of out-edges.
 //
-// The values of each run and its end, run after run, are cut every SPAN of them: equal work, however long or empty runs
-// are (merge path: Green, McColl and Bader 2012, "GPU merge path"). A run that lies within a span is summed there. Of one
-// that crosses cuts each span leaves a partial sum, and `crossing_sums` adds those up.
+// The values of each run, followed by its end, are split into spans of SPAN items: equal work, however long or empty
+// runs are (merge path: Green, McColl and Bader 2012, "GPU merge path"). A run within one span is summed there. A run
+// that crosses spans leaves a partial sum in each of them, and `crossing_sums` adds those up.
 //
-// Mapping: `run_sums` has a block a span, whose values it takes into shared memory: a thread a short run, a warp a long
-// one. `crossing_sums` has a warp a span, for the run that ends in it and began before.
-// Memory: each value and offset once, and a sum a run.
-// Wins: runs of all lengths; deterministic, where atomic additions would not be.
+// Mapping: `run_sums`: one block per span, whose values it loads into shared memory; one thread per short run, one warp
+// per long run. `crossing_sums`: one warp per span, for the run that ends in it and begins in an earlier one.
+// Memory: each value and offset once, and one sum per run.
+// Wins: for runs of all lengths; deterministic, where atomic additions would not be.
 //
 //   offset_t  int or long long
 
@@ -17,11 +17,11 @@
 #define SPAN 4096
 
 struct Partials {
-    Sum front, tail;    // of the run that ends in the span and began before, and of the one that goes on after it
-    long long crossed;  // the former, or -1
+    Sum front, tail;  // of the run that ends in the span and begins before it, and of the one that continues after it
+    long long crossed;  // number of the former, or -1
 };
 
-// How many of the runs end within the first `steps` values and ends.
+// The number of runs that end within the first `steps` values and ends.
 __device__ inline long long runs_within(long long steps, long long runs, const offset_t *offsets) {
     long long least = 0, most = runs;
     while (least < most) {
@@ -32,7 +32,7 @@ __device__ inline long long runs_within(long long steps, long long runs, const o
     return least;
 }
 
-// `absent` stands for the sum of a run of no values.
+// `absent` is the sum of an empty run.
 extern "C" __global__ void __launch_bounds__(THREADS) run_sums(
     long long runs, const offset_t *offsets, const double *values, double absent, double *sums, Partials *partials) {
     __shared__ double terms[SPAN];
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) run_sums(
     if (threadIdx.x == 0) mine->crossed = -1;
     __syncthreads();
     int lane = threadIdx.x % WARP;
-    for (long long base = first + threadIdx.x - lane; base <= open; base += THREADS) {  // the same for a warp
+    for (long long base = first + threadIdx.x - lane; base <= open; base += THREADS) {  // uniform in a warp
         long long run = base + lane, starts = begin, stops = begin;
         if (run <= open && run < runs) {
             starts = offsets[run];
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) run_sums(
         if (run > open || run >= runs) continue;
         if (run == open) {
             mine->tail = sum;
-        } else if (starts < begin) {  // only run `first` can
+        } else if (starts < begin) {  // only for run `first`
             mine->front = sum;
             mine->crossed = run;
         } else {

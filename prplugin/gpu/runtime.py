@@ -41,23 +41,23 @@ __all__ = [
 ]
 
 COMPUTE_CAPABILITY = (7, 5)
-"""Oldest hardware that CUDA 13 compiles for; `edge` needs native atomic additions of doubles, of 6.0 or later."""
+"""Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
 
 REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
-"""Advice in errors where memory is short."""
+"""Advice in errors about a lack of memory."""
 
 FEW_BYTES = 1 << 28
 """Small allocations skip the memory query: a sixteenth of the smallest GPU's memory."""
 
 BUDGET = "PRPLUGIN_DEVICE_MEMORY"
-"""Environment variable that limits the bytes of GPU memory in use by this package."""
+"""Environment variable that limits the GPU memory used by this package, in bytes."""
 
 UNITS = {"": 1, "b": 1}
 UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", 1)}
 UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", 1)}
 
 ROOT = Path(__file__).parents[1]
-"""Folder of the package, to which paths of kernels are relative."""
+"""Folder of the package; paths of kernels are relative to it."""
 
 CTYPES = {
     "i4": "int",
@@ -92,13 +92,13 @@ def missing() -> str | None:
 
 @contextmanager
 def allocating(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
-    """On the "device", let CuPy allocate from RMM where that is loaded, within the budget; on the "host", do nothing.
+    """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
 
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
 
-    Raises OutOfMemoryError: if the GPU's memory runs out within.
+    Raises OutOfMemoryError: if the GPU's memory runs out within the block.
     """
     if memory_space == "host":
         yield
@@ -128,7 +128,7 @@ def _allocator() -> Iterator[None]:
 
 
 def _from_rmm() -> Callable[[int], Any] | None:
-    """Return an allocator like that of `rmm.allocators.cupy`, which looks up resource and streams only once."""
+    """Return an allocator like that of `rmm.allocators.cupy` that looks up resource and streams only once."""
     rmm = sys.modules.get("rmm")
     if rmm is None:
         return None
@@ -154,7 +154,7 @@ def _from_rmm() -> Callable[[int], Any] | None:
 def budget() -> int | None:
     """Return the budget of GPU memory in bytes that the environment sets, or None.
 
-    Only allocations of this package count: neither the user's frames, nor what cuDF allocates to read them.
+    Only allocations of this package count, not the user's frames or what cuDF allocates to read them.
 
     Raises InvalidOptionError: if it is not a number of bytes, such as 800000000, 800MB or 1.5GiB.
     """
@@ -177,12 +177,12 @@ class _Held:
 
     def __init__(self, memory: Any, size: int, gpu: int) -> None:
         self.memory = memory
-        # Only recorded: the finalizer may run at any moment, also while `_counting` is held.
+        # Only recorded: the finalizer may run at any time, even while `_counting` is locked.
         weakref.finalize(self, _freed.append, (gpu, -size)).atexit = False
 
 
 def _left(limit: int, gpu: int, wanted: int = 0) -> int:
-    """Return the bytes left of a limit, and count those wanted as used if they fit."""
+    """Return the bytes left of a limit; count `wanted` bytes as used if they fit."""
     with _counting:
         while _freed:
             where, change = _freed.popleft()
@@ -194,8 +194,8 @@ def _left(limit: int, gpu: int, wanted: int = 0) -> int:
 
 
 def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
-    """Wrap an allocator so that no more than `limit` bytes are in use at a time."""
-    if hasattr(allocate, "beneath"):  # already limited; this limit replaces that one
+    """Wrap an allocator so that at most `limit` bytes are in use at a time."""
+    if hasattr(allocate, "beneath"):  # already limited; the new limit replaces it
         allocate = allocate.beneath
     import cupy
 
@@ -242,10 +242,10 @@ def _attribute(name: str, device: int) -> int:
 
 
 def bytes_free() -> int:
-    """Return the bytes that can still be allocated: free for the driver, or unused in a memory pool.
+    """Return the available GPU memory in bytes: free for the driver, or unused in a memory pool.
 
-    RMM's pools do not report their use: all of a pool counts, and the allocation itself may still fail. A budget limits
-    the result to what is left of it.
+    RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
+    result to what is left of it.
     """
     import cupy
 
@@ -264,7 +264,7 @@ def bytes_free() -> int:
 
 
 def holds(needed: int) -> bool:
-    """Return whether so many bytes can be allocated; small allocations skip the memory query."""
+    """Return whether `needed` bytes can be allocated; small allocations skip the memory query."""
     if budget() is not None:
         return needed <= bytes_free()
     return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= bytes_free()
@@ -277,7 +277,7 @@ def _free_to_the_driver() -> int:
 
 
 def require_bytes(needed: int, what: str) -> None:
-    """Raise MethodUnavailableError, before anything is allocated, if there is no room for so many bytes."""
+    """Raise MethodUnavailableError if fewer than `needed` bytes are available."""
     if not holds(needed):
         raise MethodUnavailableError(
             f"{what} needs about {needed:,} bytes of GPU memory, and {bytes_free():,} are free. {REMEDY}"
@@ -305,13 +305,13 @@ def _joined(path: Path, seen: set[Path]) -> str:
 
 
 def kernel(path: str, name: str, /, **macros: str | int) -> Any:
-    """Compile a kernel of a .cu file for the given macros, cached in the process and on disk.
+    """Compile a kernel of a .cu file for the given macros; cached in the process and on disk.
 
     `path`: .cu file, relative to the folder of this package.
     `name`: name of the `extern "C" __global__` function.
     `**macros`: ``real_t="float"``, ``offset_t="long long"``, ``LANES=16`` and the like.
 
-    Returns `cupy.RawKernel`: Launched by ``kernel(grid, block, arguments)``, on the current stream.
+    Returns `cupy.RawKernel`: call ``kernel(grid, block, arguments)`` to launch it on the current stream.
     """
     known = path, name, *sorted(macros.items())
     if (found := _kernels.get(known)) is None:
@@ -328,13 +328,14 @@ _compiling: defaultdict[tuple[Any, ...], Lock] = defaultdict(Lock)
 def _compiled(path: str, name: str, macros: Mapping[str, str | int]) -> Any:
     import cupy
 
-    # Not as options: CuPy queries the compiler's version for each new set of those, even of a kernel on disk.
+    # Macros are not passed as options: CuPy queries the compiler's version for each new set of options, even for a
+    # kernel on disk.
     defined = "".join(f"#define {macro} {value}\n" for macro, value in sorted(macros.items()))
     return cupy.RawModule(code=defined + source(path), options=("-std=c++17",)).get_function(name)
 
 
 def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
-    """Start to compile a kernel on a thread of its own, unless it has been compiled."""
+    """Start to compile a kernel on a new thread, unless it has been compiled."""
     if (path, name, *sorted(macros.items())) in _kernels:
         return
     import cupy
@@ -342,23 +343,23 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     gpu = cupy.cuda.Device(device())
 
     def begin() -> None:
-        with suppress(Exception), gpu:  # the call that needs the kernel fails again and raises
+        with suppress(Exception), gpu:  # the call that needs the kernel raises the error
             kernel(path, name, **macros)
 
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
 def with_dynamic_smem(kernel: Any, room: int) -> Any:
-    """Allow a kernel to use so many bytes of dynamic shared memory, which beyond 48 KB is opt-in."""
+    """Allow a kernel to use `room` bytes of dynamic shared memory, which is opt-in above 48 KB."""
     kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
     return kernel
 
 
 def ctype(dtype: Any) -> str:
-    """Return the name in CUDA C++ of a NumPy type, for a macro of `kernel`."""
+    """Return the CUDA C++ name of a NumPy type, for a macro of `kernel`."""
     return CTYPES[np.dtype(dtype).str[1:]]
 
 
 def blocks_for(threads: int, block: int) -> int:
-    """Return the number of blocks of `block` threads for so many threads, at most what a grid can hold."""
+    """Return the number of blocks of `block` threads for `threads` threads, at most the limit of a grid."""
     return max(1, min(-(-threads // block), 2**31 - 1))

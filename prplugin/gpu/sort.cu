@@ -1,27 +1,26 @@
-// A stable radix sort of keys, and of values and weights that go with them, from the least digit to the greatest: one
-// kernel counts the digits of all passes, and one kernel a pass moves each item once (Adinets and Merrill 2022,
-// "Onesweep: a faster least significant digit radix sort for GPUs").
+// A stable radix sort of keys, with values and weights, from the least significant digit: one kernel counts the digits
+// of all passes, and one kernel per pass moves each item once (Adinets and Merrill 2022, "Onesweep: a faster least
+// significant digit radix sort for GPUs").
 //
-// With a digit's bits, an item goes to: the count of lesser digits in all items, plus the count of its digit in earlier
-// tiles, plus its place among those of its digit in its own tile. The first is known from `digit_counts`, the second
-// comes by look-back over tiles, the third by counting in shared memory.
+// The new place of an item is the number of lesser digits in all items, plus the number of its digit in earlier tiles,
+// plus its rank among those of its digit in its own tile. `digit_counts` computes the first, look-back over tiles the
+// second, counting in shared memory the third.
 //
-// Columns of ids are read as their distances from the least id, of 32 bits: `low` is taken off what `step` 32-bit words
-// hold, of which the first is enough. Of other columns `low` is 0 and `step` 1.
+// Columns of ids are read as 32-bit distances from the least id: `low` is subtracted from the first of `step` 32-bit
+// words. Other columns have `low` 0 and `step` 1.
 //
-// Mapping: a block a tile of THREADS * ITEMS neighbouring items; thread d < 256 looks back for digit d. Items are put in
-// order within shared memory first, so that those of a digit leave as one run.
-// Memory: in all, keys once for the counts; in each pass, keys, values and weights once in and once out, and about 4
-// state words a digit and tile.
-// Wins: always, past what one block sorts at once (`few.cu`): only bits in use cost passes, and a pass moves the least
-// it can.
-//
+// Mapping: one block per tile of THREADS * ITEMS neighbouring items; thread d < 256 does the look-back for digit d.
+// Items are sorted in shared memory first, so that those of a digit are written contiguously.
+// Memory: keys once for the counts; in each pass keys, values and weights read once and written once, and about 4 state
+// words per digit and tile.
+// Wins: always, beyond what one block sorts at once (`few.cu`): only used bits cost passes, and a pass moves each item
+// once.
 //   key_t    unsigned int or unsigned long long
 //   value_t  int or long long: any four or eight bytes
 //   PAYLOADS  1 0 2
 //   THREADS  256
 //   ITEMS  16
-// PAYLOADS: 0 keys alone, 1 with a value each, 2 with a value and a weight each.
+// PAYLOADS: 0 only keys, 1 with values, 2 with values and weights.
 
 #include "each.cuh"
 #include "look_back.cuh"
@@ -30,14 +29,14 @@
 constexpr int MOST_PASSES = sizeof(key_t);
 constexpr int WIDEST = PAYLOADS == 2 || sizeof(key_t) == 8 || (PAYLOADS && sizeof(value_t) == 8) ? 8 : 4;
 
-// Passes take the bits in use, but for those `skipped`, in parts as even as they come, at most 8 each.
+// Passes split the used bits above the lowest `skipped` as evenly as possible, at most 8 bits each.
 __device__ inline Digit digit_of(int skipped, int bits, int passes, int pass) {
     int taken = bits - skipped, begin = taken * pass / passes, end = taken * (pass + 1) / passes;
     return {skipped + begin, (1u << (end - begin)) - 1};
 }
 
-// For each pass, where each digit begins among all items: `every` calls what it is given with each key. Clears the states
-// of the first pass. `starts` and `done` are 0 before.
+// Writes for each pass where each digit begins among all items; `every` calls its argument with each key. Clears the
+// states of the first pass. `starts` and `done` must be zeroed.
 template <typename Every>
 __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, unsigned int *done, long long words,
                             state_t *states, Every every) {
@@ -87,7 +86,7 @@ extern "C" __global__ void digit_counts(
     });
 }
 
-// Reads some of the thread's items of the tile that go with the keys, from the FIRST on; they lie `step` apart.
+// Reads COUNT of the thread's items of the tile, from the FIRST on; neighbouring items are `step` apart.
 template <int FIRST, int COUNT, typename T>
 __device__ void read(T (&mine)[COUNT], const T *from, int step, unsigned int held) {
 #pragma unroll
@@ -97,7 +96,7 @@ __device__ void read(T (&mine)[COUNT], const T *from, int step, unsigned int hel
     }
 }
 
-// Brings them to the order in which the tile's items leave.
+// Writes them to shared memory in sorted order.
 template <int FIRST, int COUNT, typename T>
 __device__ void stage(const T (&mine)[COUNT], T *staged, const unsigned int (&ranks)[ITEMS], unsigned int held) {
 #pragma unroll
@@ -106,7 +105,7 @@ __device__ void stage(const T (&mine)[COUNT], T *staged, const unsigned int (&ra
     }
 }
 
-// Writes the tile's items where the keys went.
+// Writes the tile's items to the places of their keys.
 template <typename T>
 __device__ void write(const T *staged, const state_t (&places)[ITEMS], T *to, unsigned int held) {
 #pragma unroll
@@ -116,7 +115,7 @@ __device__ void write(const T *staged, const state_t (&places)[ITEMS], T *to, un
     }
 }
 
-// Moves all items by one digit. `values` may be null: then they are the numbers of the items. Clears the states of the
+// Moves all items by one digit. If `values` is null, the values are the numbers of the items. Clears the states of the
 // next pass.
 extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768) / THREADS) sort_pass(
     long long count, int skipped, int bits, int passes, int pass, const key_t *keys, const value_t *values,
@@ -124,7 +123,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     int value_step, unsigned int value_low, const state_t *starts, unsigned int *tickets, state_t *states,
     state_t *next_states) {
     __shared__ counts_t counts;
-    __shared__ state_t moves[BINS];  // from places in the tile to those among all items
+    __shared__ state_t moves[BINS];  // from places in the tile to places among all items
     __shared__ unsigned int ticket;
     __shared__ __align__(8) unsigned char staging[TILE * WIDEST];
     Digit digit = digit_of(skipped, bits, passes, pass);
@@ -134,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     long long tile = ticket, base = tile * TILE;
     unsigned int held = min(count - base, static_cast<long long>(TILE));
 
-    // What is past the end is of the last digit and comes last: it moves nothing else, and is not written.
+    // Items past the end have the last digit and come last: they move no others, and are not written.
     key_t mine[ITEMS];
     const key_t *from = keys + base * step;
 #pragma unroll
@@ -196,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     write(staged_values, places, values_out, held);
 #endif
 #if PAYLOADS == 2
-    // In two halves: there are no registers for all at once.
+    // In two halves, to save registers.
     double *staged_weights = reinterpret_cast<double *>(staging), some[ITEMS / 2];
     read<0>(some, weights + base, 1, held);
     __syncthreads();

@@ -1,4 +1,4 @@
-"""A stable radix sort on the GPU, by only the bits in use: see sort.cu."""
+"""A stable radix sort on the GPU, by only the used bits: see sort.cu."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ COUNTING = 512
 
 
 def bits_for(n: int) -> int:
-    """Return the number of bits of the positions of n vertices."""
+    """Return the number of bits of a position below n."""
     return max(n - 1, 0).bit_length()
 
 
 def state_type(count: int) -> np.dtype[Any]:
-    """Return the type of look-back states over so many items."""
+    """Return the type of look-back states over `count` items."""
     return np.dtype(np.uint32 if count < NARROW else np.uint64)
 
 
 class Column(NamedTuple):
-    """An array to sort, and how it is read."""
+    """An array to sort, and how to read it."""
 
     array: Any  # 0: the positions of the items
     dtype: np.dtype[Any]  # as read and as written
@@ -50,16 +50,16 @@ class Column(NamedTuple):
 
 
 def distances(ids: Integers, low: int) -> Column:
-    """Read ids of 4 or 8 bytes as their distances from the least, all below 2**31."""
+    """Return a column that reads ids of 4 or 8 bytes as their distances from `low`, which must be below 2**31."""
     return Column(ids, np.dtype(np.int32), ids.itemsize // 4, low % 2**32)
 
 
 def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, ...]:
-    """Sort keys and payloads stably, into new arrays; the peak memory is two copies of each.
+    """Sort keys and payloads stably, into new arrays; peak memory is two copies of each.
 
     `keys` (array of 4 or 8 bytes per entry, or Column): at least 0, and below ``2**bits``.
-    `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second, of float64. None is returned for
-    None.
+    `*payloads` (up to two arrays or columns): of 4 or 8 bytes per entry; the second of float64. None is returned
+    for None.
     """
     arrays, _ = _passes(_columns(keys, *(payload for payload in payloads if payload is not None)), bits)
     rest = iter(arrays[1:])
@@ -67,17 +67,17 @@ def sorted_by(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[Any, 
 
 
 def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integers, Integers]:
-    """Sort keys as `sorted_by` does, and return the permutation, too; keys that are `owned` may be overwritten."""
+    """Sort keys as `sorted_by` does, and also return the permutation; keys that are `owned` may be overwritten."""
     (keys, order), _ = _passes([*_columns(keys), Column(0, index_dtype(keys.size))], bits, owned=owned)
     return keys, order
 
 
 def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
-    """Partition keys by their highest bits, as many as one pass takes.
+    """Partition keys by their highest bits, as many as one pass processes.
 
     Returns `keys`, `*payloads`: list of new arrays.
-    Returns `starts` (array of `BINS`): where each partition begins.
-    Returns `skipped`: number of lower bits.
+    Returns `starts` (array of `BINS`): begin of each partition.
+    Returns `skipped`: number of lower bits that are not sorted.
     """
     skipped = max(bits - DIGIT_BITS, 0)
     arrays, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
@@ -92,7 +92,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     """Sort by the bits of the first column, the keys, except for the lowest `skipped`.
 
     Returns `arrays` (list): keys and payloads.
-    Returns `starts`: for each pass, where each of its digits begins; then counters of the kernels.
+    Returns `starts`: for each pass, the begin of each digit; then counters of the kernels.
     """
     keys, *payloads = columns
     count = keys.array.size
@@ -107,7 +107,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
         "ITEMS": ITEMS,
     }
     tiles = max(1, -(-count // TILE))
-    starts = cupy.zeros(passes * (BINS + 1) + 1, state)  # where digits begin; then tickets, and finished blocks
+    starts = cupy.zeros(passes * (BINS + 1) + 1, state)  # begins of digits, tickets, number of finished blocks
     tickets, done = starts[passes * BINS : -1], starts[-1:]
     states = cupy.empty((2, tiles * BINS), state)
     blocks = min(runtime.blocks_for(count, COUNTING), 2 * runtime.multiprocessors())
@@ -137,5 +137,5 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
 
 
 def padded(arguments: list[Any], count: int) -> list[Any]:
-    """Append null arguments of a kernel up to a count."""
+    """Append null arguments of a kernel up to `count`."""
     return arguments + [0] * (count - len(arguments))

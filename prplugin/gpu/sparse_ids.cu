@@ -1,15 +1,15 @@
-// Ids of any range to positions in ascending order of id, through a hash table.
+// Factorization of ids of any range in ascending order of id, by a hash table.
 //
-// Open addressing with linear probing in a table of 64-bit keys, a key being an id's distance from the least. Each id is
-// first replaced by its slot; the keys of the filled slots are sorted; each slot is told the position of its key; then
-// slots are replaced by positions. How large the table has to be is estimated before, from the greatest count of leading
-// zeros in hashes of each of 4096 classes (Flajolet, Fusy, Gandouet and Meunier 2007, "HyperLogLog").
+// Open addressing with linear probing in a table of 64-bit keys; a key is an id's distance from the least. Each id is
+// first replaced by its slot; the keys of the filled slots are sorted; each slot receives the position of its key; then
+// slots are replaced by positions. The size of the table is estimated before, from the greatest number of leading zeros
+// of hashes in each of 4096 classes (Flajolet, Fusy, Gandouet and Meunier 2007, "HyperLogLog").
 //
-// Mapping: a thread an id, in a loop that strides over the grid; `collect`: a block a stretch of slots.
-// Memory: `sketch` reads each id once. `insert` reads each id and writes its slot, and looks at about 1.5 slots of eight
-// bytes at random. `recode` reads and writes a slot's number in four bytes, and looks at one position at random.
-// Wins: against sorting all ids as soon as ids repeat: random looks at a table of the distinct ones cost less than eight
-// passes over all.
+// Mapping: one thread per id, in a grid-stride loop; `collect`: one block per range of slots.
+// Memory: `sketch` reads each id once. `insert` reads each id, writes its slot, and gathers about 1.5 slots of eight
+// bytes. `recode` reads and writes a slot number of four bytes, and gathers one position.
+// Wins: over sorting all ids as soon as ids repeat: gathers from a table of the distinct ids cost less than eight
+// passes over all ids.
 //
 //   index_t  int or long long
 
@@ -19,8 +19,9 @@
 #define CLASS_BITS 12
 #define CLASSES (1 << CLASS_BITS)
 
-// The greatest rank of a hash in each class: one more than its leading zeros, without the bits that name the class.
-// `ranks` are 0 before.
+// Computes the greatest rank of a hash in each class: the number of leading zeros after the bits of the class, plus
+// one.
+// `ranks` must be zeroed.
 extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                   long long in_c, unsigned int *ranks) {
     __shared__ unsigned int greatest[CLASSES];
@@ -35,8 +36,8 @@ extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, 
     for (int of = threadIdx.x; of < CLASSES; of += blockDim.x) atomicMax(ranks + of, greatest[of]);
 }
 
-// Puts all ids into the table, and says which slot each is in. `table`, of `capacity` + 1, is EMPTY before, and `found`
-// is 0.
+// Inserts all ids into the table, and writes the slot of each. `table` has `capacity` + 1 slots, initialized to EMPTY;
+// `found` must be zeroed.
 extern "C" __global__ void insert(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                   long long in_c, wide_t low, long long capacity, wide_t *table, index_t *slots_a,
                                   index_t *slots_b, index_t *slots_c, Found *found) {
@@ -48,7 +49,7 @@ extern "C" __global__ void insert(const id_t *a, long long in_a, const id_t *b, 
     count_keys(added, found);
 }
 
-// Lists keys and their slots, in no order. `listed` is 0 before.
+// Lists keys and their slots, in no particular order. `listed` must be 0.
 extern "C" __global__ void collect(long long capacity, const wide_t *table, wide_t *listed, wide_t *keys,
                                    index_t *slots) {
     each_filled<1>(capacity, table, listed, [=](long long slot, wide_t to) {
@@ -57,7 +58,7 @@ extern "C" __global__ void collect(long long capacity, const wide_t *table, wide
     });
 }
 
-// Tells each slot the position of its key, given keys in order with their slots, and lists the ids.
+// Writes the position of each key to its slot, given sorted keys with their slots, and lists the ids.
 extern "C" __global__ void place(long long n, const wide_t *keys, const index_t *slots, wide_t low,
                                  index_t *positions, id_t *ids) {
     each(slots, n, [=](index_t slot, long long at) {

@@ -1,19 +1,20 @@
-// Strings to positions in the order of first appearance.
+// Factorization of strings in the order of first appearance.
 //
-// Each string is replaced by 64 bits of a hash, and these by their slots in a hash table, which keeps beside each hash
-// the first place that has it. The filled slots are sorted by that place, which gives each its position; then slots are
-// replaced by positions, and each string is compared, byte by byte, with the one at the first place of its slot: where
-// two strings have one hash, that is found out. The places of m edges are 2 * row for a source, 2 * row + 1 for a
-// destination, and 2 * m + row for one of more vertices.
+// Each string is replaced by a 64-bit hash, and each hash by its slot in a hash table, which stores the first place of
+// each hash. The filled slots are sorted by that place, which gives their positions; then slots are replaced by
+// positions, and each string is compared, byte by byte, with the one at the first place of its slot, which detects
+// collisions of hashes. With m edges, the place of the source of an edge is 2 * row, of its destination 2 * row + 1,
+// and of an additional vertex 2 * m + row.
 //
-// Mapping: `hash_strings` and `recode`, a thread a string, by words of eight bytes; a string past 256 bytes is gone
-// through by the 32 lanes of its warp together, so that a long one holds up no thread. `insert` and `collect`, a thread
-// a hash or some slots. `place`, a block a tile of neighbouring positions, joined by look-back. `copy_strings`, a warp a
-// string.
-// Memory: `hash_strings` reads each string, and writes eight bytes for it. `insert` reads those, writes a slot's number,
-// and looks at about 1.5 slots of 16 bytes at random. `recode` reads each string again and the one it is compared with,
-// at random, looks at one slot at random, and reads and writes its number. The rest is in the distinct strings alone.
-// Wins: it is the only one; a join of the strings with the distinct ones hashes both, and compares as much.
+// Mapping: `hash_strings` and `recode`: one thread per string, in words of eight bytes; the 32 lanes of a warp share a
+// string longer than 256 bytes, so that it does not delay one thread. `insert` and `collect`: one thread per hash or
+// for some slots. `place`: one block per tile of neighbouring positions, with decoupled look-back. `copy_strings`: one
+// warp per string.
+// Memory: `hash_strings` reads each string, and writes eight bytes for it. `insert` reads those, writes a slot number,
+// and gathers about 1.5 slots of 16 bytes. `recode` reads each string again, gathers one slot and the string to
+// compare, and reads and writes the slot number. The other kernels read only the distinct strings.
+// Wins: always; it is the only kernel for it. A join of the strings with the distinct ones hashes both, and compares as
+// much.
 //
 //   offset_t  int or long long: where a string begins
 //   index_t   int or long long: a slot or a position
@@ -22,12 +23,12 @@
 #include "hash_table.cuh"
 #include "look_back.cuh"
 
-// So many words of a string are left to one thread.
+// Most words of a string that one thread processes.
 #define FEW_WORDS 32
 
 #define GOLDEN 0x9e3779b97f4a7c15ull
 
-// A string, and the bytes about it that may be read with it.
+// A string, and the range of bytes around it that may be read.
 struct String {
     const unsigned char *begin;
     long long bytes;
@@ -35,7 +36,7 @@ struct String {
 
     __device__ long long words() const { return (bytes + 7) / 8; }
 
-    // Eight bytes from an address that is a multiple of eight; 0 for those that may not be read.
+    // Loads eight bytes from an aligned address; 0 for those outside the range.
     __device__ wide_t aligned(const unsigned char *from) const {
         if (from >= first && from + 8 <= past) return *reinterpret_cast<const wide_t *>(from);
         wide_t word = 0;
@@ -45,7 +46,7 @@ struct String {
         return word;
     }
 
-    // Its bytes from 8 * `at` on, of which there is at least one, as a number; 0 for those past its end.
+    // Its bytes from 8 * `at` on, at least one, as a number; 0 for those past its end.
     __device__ wide_t word(long long at) const {
         const unsigned char *from = begin + 8 * at;
         long long left = bytes - 8 * at;
@@ -69,11 +70,11 @@ struct Strings {
     }
 };
 
-// Sources, destinations and more vertices; the latter may be absent.
+// Sources, destinations and additional vertices; the last may be absent.
 struct Ends {
     Strings a, b, c;
 
-    // Calls `work(column, row)` for what is at a place.
+    // Calls `work(column, row)` for a place.
     template <typename Work>
     __device__ auto at(wide_t place, Work work) const {
         wide_t edges = 2 * a.rows;
@@ -92,7 +93,7 @@ struct Ends {
     }
 };
 
-// What another lane has.
+// The value of another lane.
 template <typename T>
 __device__ T of_lane(const T &mine, int lane) {
     T other;
@@ -104,8 +105,8 @@ __device__ T of_lane(const T &mine, int lane) {
     return other;
 }
 
-// The sum of `of(item, word)` over the words of each lane's item: for items of few words by the lane itself, for others
-// by the whole warp, one item after another. All lanes must call it.
+// The sum of `of(item, word)` over the words of each lane's item: the lane itself sums a short item, the whole warp a
+// long one. All lanes must call it.
 template <typename Item, typename Of>
 __device__ wide_t over_words(const Item &mine, Of of) {
     int lane = threadIdx.x % WARP;
@@ -127,7 +128,7 @@ __device__ wide_t over_words(const Item &mine, Of of) {
     return sum;
 }
 
-// Calls `work(row)` for all rows, by whole warps: past the last with -1.
+// Calls `work(row)` for all rows, by whole warps; `row` is -1 past the last.
 template <typename Work>
 __device__ void each_row(long long rows, Work work) {
     for (long long row = this_thread(); row - threadIdx.x % WARP < rows; row += all_threads()) {
@@ -135,7 +136,7 @@ __device__ void each_row(long long rows, Work work) {
     }
 }
 
-// A hash of each string: its words are mixed with their number, and these added up.
+// Computes a hash of each string: the sum of its words, each mixed with its number.
 extern "C" __global__ void hash_strings(const unsigned char *chars, const offset_t *offsets, long long rows,
                                         wide_t *hashes) {
     Strings column = {chars, offsets, rows};
@@ -148,8 +149,8 @@ extern "C" __global__ void hash_strings(const unsigned char *chars, const offset
     });
 }
 
-// Puts the hashes of one end into the table, and says which slot each is in. A slot has a hash and the first place of
-// it; `table`, of `capacity` + 1 slots, is EMPTY before, and `found` is 0.
+// Inserts the hashes of one column into the table, and writes the slot of each. A slot has a hash and its first place;
+// `table`, of `capacity` + 1 slots, is initialized to EMPTY, and `found` to 0.
 extern "C" __global__ void insert(long long edges, int end, const wide_t *hashes, long long rows, long long capacity,
                                   wide_t *table, index_t *slots, Found *found) {
     Ends ends = {{0, 0, edges}};
@@ -159,13 +160,13 @@ extern "C" __global__ void insert(long long edges, int end, const wide_t *hashes
         slots[row] = static_cast<index_t>(slot);
         if (slot < 0) return;
         wide_t place = ends.place_of(end, row), *first = table + 2 * slot + 1;
-        // Places only fall: what is no less than one seen before is no less than the first.
+        // First places only decrease, so a stale value is a safe bound.
         if (place < *reinterpret_cast<volatile wide_t *>(first)) atomicMin(first, place);
     });
     count_keys(added, found);
 }
 
-// Lists first places and their slots, in no order. `listed` is 0 before.
+// Lists first places and their slots, in no particular order. `listed` must be 0.
 extern "C" __global__ void collect(long long capacity, const wide_t *table, wide_t *listed, wide_t *places,
                                    index_t *slots) {
     each_filled<2>(capacity, table, listed, [=](long long slot, wide_t to) {
@@ -174,14 +175,14 @@ extern "C" __global__ void collect(long long capacity, const wide_t *table, wide
     });
 }
 
-// What is found out after the distinct strings are known.
+// Results for the host.
 struct Outcome {
     wide_t bytes;  // of all distinct strings
-    wide_t collisions;  // not 0 if two strings have one hash
+    wide_t collisions;  // nonzero if two different strings have one hash
 };
 
-// Tells each slot its position in the place of its hash, given first places in order with their slots; and lists where
-// the string of each position begins if they are put one after another. `ticket` and `states` are 0 before.
+// Replaces the hash in each slot by its position, given sorted first places with their slots, and writes the offsets of
+// the strings in the result. `ticket` and `states` must be zeroed.
 extern "C" __global__ void place(long long n, const wide_t *places, const index_t *slots, const offset_t *a,
                                  long long in_a, const offset_t *b, long long in_b, const offset_t *c, long long in_c,
                                  unsigned int *ticket, state_t *states, wide_t *table, offset_t *begins,
@@ -220,7 +221,7 @@ extern "C" __global__ void place(long long n, const wide_t *places, const index_
     }
 }
 
-// Two strings of one slot; of no words to compare where they are the same one, or not of one length.
+// Two strings of one slot. No words are compared if they are the same place, or differ in length.
 struct Pair {
     String one, other;
 
@@ -228,7 +229,7 @@ struct Pair {
     __device__ bool unlike() const { return one.bytes != other.bytes; }
 };
 
-// Replaces the slots of one end by positions, and compares strings. `collisions` is 0 before.
+// Replaces the slots of one column by positions, and compares strings. `collisions` must be 0.
 extern "C" __global__ void recode(const unsigned char *chars_a, const offset_t *a, long long in_a,
                                   const unsigned char *chars_b, const offset_t *b, long long in_b,
                                   const unsigned char *chars_c, const offset_t *c, long long in_c, int end,
@@ -248,7 +249,7 @@ extern "C" __global__ void recode(const unsigned char *chars_a, const offset_t *
     });
 }
 
-// Puts the strings at the first places one after another.
+// Copies the strings at the first places, one after another.
 extern "C" __global__ void copy_strings(long long n, const wide_t *places, const unsigned char *chars_a,
                                         const offset_t *a, long long in_a, const unsigned char *chars_b,
                                         const offset_t *b, long long in_b, const unsigned char *chars_c,

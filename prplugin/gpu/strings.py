@@ -21,7 +21,7 @@ WARP = 32
 class Strings(NamedTuple):
     """A column of strings without nulls, in Arrow's layout."""
 
-    chars: Integers  # uint8; there may be bytes before the first string and after the last
+    chars: Integers  # uint8; may include bytes before the first string and after the last
     offsets: Integers  # int32 or int64
 
     @property
@@ -33,14 +33,13 @@ class Strings(NamedTuple):
 def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | None:
     """Factorize strings as they first appear: row by row, source before destination, then additional vertices.
 
-    Peak memory: 12 bytes per string, or 4 and 63 per distinct one.
+    Peak memory: 12 bytes per string, or 4 bytes per string and 63 per distinct one.
 
     `columns` (list of Strings): sources, destinations, and additional vertices, if any; at least one string in all.
 
-    Returns `codes` (list of arrays): for each column, of type `index_dtype(n)`.
+    Returns `codes` (list of arrays): one per column, of type `index_dtype(n)`.
     Returns `distinct` (Strings): the n distinct strings, in order.
-
-    None if 64-bit hashes of different strings collide, or the hash table is too small.
+    Returns None if 64-bit hashes of different strings collide, or the hash table is too small.
     """
     bytes_at_most = sum(column.chars.size for column in columns)
     columns = _of_one_width(columns, offset_dtype(bytes_at_most))

@@ -1,9 +1,9 @@
-// Sums of non-negative terms with a small proved error, however many terms there are and in whatever order they come.
+// Sums of non-negative terms with a small proved error, for any number and order of terms.
 //
-// TwoSum (Knuth) gives the rounding error of an addition exactly, and the errors are added up beside the sum. With
-// chains of at most k additions the result is off by a relative u + (k u)^2, u = 2^-53 (Ogita, Rump and Oishi 2005,
-// "Accurate sum and dot product", Sum2; for a tree of depth k the partial sums of a level add up to the whole, so the
-// same count holds). For k below 2^26 that is two roundings, whatever the in-degree.
+// TwoSum (Knuth) gives the rounding error of an addition exactly; the errors are added up beside the sum. If each term
+// goes through at most k additions, the relative error is at most u + (k u)^2, u = 2^-53 (Ogita, Rump and Oishi 2005,
+// "Accurate sum and dot product", Sum2; in a tree of depth k the partial sums of each level add up to the whole, so the
+// same bound holds). For k below 2^26 that is two roundings, whatever the in-degree.
 
 #define WARP 32
 #define NOTHING {0.0, 0.0}
@@ -40,13 +40,13 @@ __device__ Sum lanes_sum(Sum sum) {
     return sum;
 }
 
-// Adds up the sums of a block of whole warps; thread 0 has the result. All threads must call it; calls may follow one
-// another.
+// Adds up the sums of a block of whole warps; thread 0 has the result. All threads must call it; it may be called
+// repeatedly.
 __device__ inline Sum block_sum(Sum sum) {
     __shared__ Sum warps[WARP];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     sum = lanes_sum<WARP>(sum);
-    __syncthreads();  // whoever called before has read `warps`
+    __syncthreads();  // `warps` is no longer read by a previous call
     if (lane == 0) warps[warp] = sum;
     __syncthreads();
     if (warp == 0) {

@@ -1,11 +1,11 @@
-// Where the items of a tile go when they are brought together by a digit, equal ones in the order in which they came.
+// Stable sort of the items of a tile by one digit: computes the place of each item.
 //
-// An item's place in the tile: how many have a lesser digit, how many of the same digit earlier warps have, and how
-// many its own warp has before it. Each warp has its own counts. Lanes that hold the same digit find one another by a
-// ballot a bit; the first of them takes places for all.
+// An item's place is the number of items with a lesser digit, plus those of the same digit in earlier warps, plus those
+// before it in its own warp. Each warp has its own counts. Lanes with the same digit find one another by one ballot per
+// bit; the first of them reserves places for all.
 //
-// A warp's items are neighbours: item k of a lane is at (warp * ITEMS + k) * 32 + lane of the tile. Reads are coalesced,
-// and their order is by warp, then k, then lane.
+// The items of a warp are neighbours: item k of a lane is at (warp * ITEMS + k) * 32 + lane of the tile. Reads are
+// coalesced, and the order is by warp, then k, then lane.
 
 #include "block_scan.cuh"
 
@@ -31,7 +31,7 @@ __device__ inline int place_in_tile(int item) {
     return (threadIdx.x / WARP * ITEMS + item) * WARP + threadIdx.x % WARP;
 }
 
-// Counts the digits of each warp's items. The counts are there for all threads after the next barrier.
+// Counts the digits of each warp's items; a barrier must follow.
 template <typename T>
 __device__ void count_digits(counts_t &counts, const T (&keys)[ITEMS], Digit digit) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -41,7 +41,7 @@ __device__ void count_digits(counts_t &counts, const T (&keys)[ITEMS], Digit dig
     for (int item = 0; item < ITEMS; ++item) atomicAdd(&counts[warp][digit.of(keys[item])], 1u);
 }
 
-// How many items of the tile have the digit that is this thread's number.
+// The number of items of the tile whose digit is this thread's number.
 __device__ inline unsigned int counted(const counts_t &counts) {
     unsigned int count = 0;
     if (threadIdx.x < BINS) {
@@ -51,8 +51,8 @@ __device__ inline unsigned int counted(const counts_t &counts) {
     return count;
 }
 
-// Turns counts into where each warp's items of a digit begin, given where this thread's digit begins in the tile. They
-// are there for all threads after the next barrier.
+// Replaces counts by the begin of each warp's items of a digit, given the begin of this thread's digit in the tile. A
+// barrier must follow.
 __device__ inline void turn_into_places(counts_t &counts, unsigned int first) {
     if (threadIdx.x < BINS) {
 #pragma unroll
@@ -64,7 +64,7 @@ __device__ inline void turn_into_places(counts_t &counts, unsigned int first) {
     }
 }
 
-// Gives each item its place in the tile, and moves the places of its warp on.
+// Writes the place of each item in the tile to `ranks`, and advances the places of its warp.
 template <typename T>
 __device__ void take_places(counts_t &places, const T (&keys)[ITEMS], Digit digit, unsigned int (&ranks)[ITEMS]) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -84,7 +84,7 @@ __device__ void take_places(counts_t &places, const T (&keys)[ITEMS], Digit digi
             first = places[warp][mine];
             places[warp][mine] = first + __popc(peers);
         }
-        __syncwarp();  // the next of this digit, in another lane, reads what this one wrote
+        __syncwarp();  // another lane may read it for the next item of this digit
         ranks[item] = __shfl_sync(ALL_LANES, first, leader) + __popc(peers & earlier);
     }
 }

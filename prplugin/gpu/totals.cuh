@@ -1,12 +1,12 @@
-// What a grid measures of all vertices in an iteration.
+// Measurements of an iteration over all vertices.
 
 #include "sums.cuh"
 
-struct Totals {  // of a block, and in the end of all
+struct Totals {  // of a block or the whole grid
     double change, largest, dangling;
 };
 
-struct Tally {  // while it is counted
+struct Tally {  // compensated, while adding
     Sum change, dangling;
     double largest;
 
@@ -24,11 +24,11 @@ struct Tally {  // while it is counted
     }
 };
 
-#define ABSENT __longlong_as_double(-1)  // a NaN, for a sum that is not there yet
+#define ABSENT __longlong_as_double(-1)  // a NaN that marks a sum that has not been written
 
 #define NO_TALLY {NOTHING, NOTHING, 0.0}
 
-// Of a warp, for all of its lanes: plain additions, in five levels.
+// Sums over a warp, for all of its lanes: plain additions, in five levels.
 __device__ inline Totals warp_totals(Totals mine) {
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2) {
@@ -39,12 +39,12 @@ __device__ inline Totals warp_totals(Totals mine) {
     return mine;
 }
 
-// Adds up what the threads of a block counted; all of them get the result. All threads must call it; calls may follow
-// one another.
+// Adds up the tallies of the threads of a block; all threads get the result. All must call it; it may be called
+// repeatedly.
 __device__ inline Totals block_totals(const Tally &tally) {
     __shared__ Totals warps[WARP];
     Totals mine = warp_totals({tally.change.value(), tally.largest, tally.dangling.value()});
-    __syncthreads();  // whoever called before has read `warps`
+    __syncthreads();  // `warps` is no longer read by a previous call
     if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = mine;
     __syncthreads();
     int warp = threadIdx.x % WARP;

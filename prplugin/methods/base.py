@@ -1,20 +1,7 @@
-"""The methods: one module each, found by listing this folder. Modules whose names begin with _ serve several.
+"""Interfaces of methods.
 
-A method module has
-
-- `name`: what users call it by;
-- `runs_on`: "cpu" or "gpu"; "auto" chooses among those of the side where the edges lie;
-- `unavailable_reason(adjacency, machine)`: why it cannot run here, or None; `adjacency` is None for "on any graph";
-- `memory`: the bytes that a ranking holds per edge and per vertex; `unavailable_reason` goes by it;
-- `cost(adjacency, machine)`: an estimate of seconds, by which "auto" chooses;
-- `prepare(problem, machine, **options)`: a `Step`; its keyword-only arguments are the options of the method. Graph and
-  vectors may lie on the other side: `Problem.on` and `Adjacency.on` bring them over;
-- perhaps `nondeterministic = True`: the last bits of its ranks vary from run to run, and "auto" never chooses it;
-- perhaps `batch(problem, machine, seeds, **options)`: a `SeedsStep`, for rankings of many personalizations at once, and
-  `batch_cost(adjacency, machine, seeds)`, an estimate of seconds for so many;
-- perhaps `ahead(weighted)`: begins to compile, on other threads, what it will need, while the graph is made;
-
-and a docstring whose first line says what it is. Adding a method touches no other file.
+Every module of this package and of `papers` that defines `prepare` is a method, with the attributes of `Method`. Adding
+a method touches no other file. Modules whose names begin with _ are shared by several methods.
 """
 
 from __future__ import annotations
@@ -39,7 +26,7 @@ __all__ = [
 
 
 class Sums(NamedTuple):
-    """What a step from x to y measured: numbers, or for many seeds arrays with an entry per seed.
+    """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed.
 
     Attributes
     ----------
@@ -54,19 +41,19 @@ class Sums(NamedTuple):
 
 
 class Step(Protocol):
-    """One iteration, again and again: holds the current ranks, and their sum over dangling vertices.
+    """State of the iteration: holds the current ranks and their dangling mass; each call applies G once.
 
-    Where the ranks are spread over several processes, each holds those of its own rows; all processes take the same
-    steps in the same order, and see the same sums.
+    Where the ranks are distributed over several processes, each holds those of its own rows. All processes take the
+    same steps in the same order, and get the same sums.
 
     Attributes
     ----------
     rounding : StepRounding
         The rounding depths of the next step.
     narrow_pays : bool
-        Whether it is faster with contributions in float32.
+        Whether float32 contributions make it faster.
     seeds : int, optional
-        How many columns the ranks have; None: they are a vector.
+        Number of columns of the ranks; None: they are a vector.
     """
 
     rounding: StepRounding
@@ -74,31 +61,31 @@ class Step(Protocol):
     seeds: int | None = None
 
     def contribute_in(self, dtype: str) -> None:
-        """Hold contributions in "float64", initially, or in "float32", from the next `start` on; `rounding` follows."""
+        """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
         return
 
     def start(self, ranks: Any) -> None:
-        """Take x_0, from host or device, or one number that stands for all of its entries; it is not altered."""
+        """Set the ranks to x_0: an array in host or device memory, which is not altered, or one number for all."""
 
     def __call__(self, moves: Any = None) -> Sums:
         """Replace the ranks x by y = G x; write y - x to `moves`, float32 of the shape of the ranks, if given."""
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        """Get nearer to the solution fast, in any precision and order: nothing of it is proved.
+        """Get closer to the solution quickly, in any precision and order of updates; the result is not proved.
 
         Parameters
         ----------
         goal : float
-            What a step may change in the end.
+            L1 change of a step at which to end.
         budget : int
-            The most passes over the edges.
+            The most edge passes.
 
         Returns
         -------
         passes : int
-            How many it took. 0: it cannot, or it would not pay now.
+            Number of edge passes. 0: not supported, or it would not pay now.
         sums : Sums, optional
-            What the last pass measured, if that was a plain step.
+            Measurements of the last pass, if that was a plain step.
         """
         return 0, None
 
@@ -106,61 +93,87 @@ class Step(Protocol):
         """Return the current ranks, in the order of the result; the next step may overwrite them."""
 
     def history(self, rows: int) -> Any:
-        """Return room for so many moves, float32 and each of the shape of the ranks.
+        """Return a buffer for `rows` moves, in float32 and each of the shape of the ranks.
 
-        None where there is no room, or where the step mixes by itself in `advance`.
+        None if it does not fit in memory, or if the step mixes in `advance` itself.
         """
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        """Return the dot products of some rows of `moves` with one another, in float64 on the host.
+        """Return the dot products of all pairs of the given rows of `moves`, in float64 on the host.
 
         Many seeds: one matrix per seed. The bits are the same for any number of threads, and in all processes.
         """
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
-        """Go on from z = max(y - weights @ moves, 0), divided by its sum, where y are the ranks.
+        """Replace the ranks y by z = max(y - weights @ moves, 0), divided by its sum.
 
-        Many seeds: a row of weights per seed; a seed of which all are 0 goes on from y. `jump` takes z - y before the
-        division; it may be one of `moves`.
+        Many seeds: one row of weights per seed; a seed whose weights are all 0 keeps y. `jump` receives z - y before
+        the division; it may alias one of `moves`.
         """
 
     def keep(self, live: Any) -> None:
-        """Leave the ranks of a seed as they are from now on where `live`, a boolean per seed, is False."""
+        """Stop updating the ranks of each seed for which `live`, one boolean per seed, is False."""
         return
 
     def add(self, value: Any) -> Any:
-        """Add up a number or an array over all processes: the same bits in each."""
+        """Return the sum of a number or an array over all processes, with the same bits in each."""
         return value
 
 
 class SeedsStep(Step, Protocol):
-    """Iterations of several seeds side by side: the ranks of each are a column of a matrix.
+    """State of the iteration for several seeds at once: the ranks of each seed are a column of a matrix.
 
-    What a column comes to depends on no other column.
+    The result of a column does not depend on the other columns.
 
     Attributes
     ----------
     width : int
-        How many seeds it takes at once, at most.
+        Number of seeds per batch, at most.
     """
 
     width: int
 
     def seed(self, seeds: Seeds) -> None:
-        """Take the personalizations of the next `start`, `width` at most."""
+        """Set the personalizations for the next `start`, `width` at most."""
 
     def start(self, ranks: Any) -> None:
-        """Begin all seeds with the same ranks, or a matrix of them; None: each with its personalization."""
+        """Set the ranks of all seeds to the same vector, or to a matrix; None: each seed's personalization."""
 
     def transposed(self) -> Floats:
-        """Return the ranks as a matrix with a row per seed, in the order of the result.
+        """Return the ranks as a matrix with one row per seed, in the order of the result.
 
-        `start` may overwrite them, and no step can follow before that.
+        It may share memory with the ranks: call `start` before the next step.
         """
 
 
 class Method(Protocol):
-    """The shape of a method's module."""
+    """Module of a method. The first line of its docstring describes it to users.
+
+    Attributes
+    ----------
+    name : str
+        Value of the argument `method` of `pagerank`.
+    runs_on : {"cpu", "gpu"}
+        "auto" chooses among the methods of the processor in whose memory the edges are.
+    unavailable_reason : callable
+        ``unavailable_reason(adjacency, machine)`` returns why the method cannot run here, or None. If `adjacency` is
+        None, only reasons that hold for every graph count.
+    memory : Memory
+        Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free memory.
+    cost : callable
+        ``cost(adjacency, machine)`` estimates the seconds of a ranking; "auto" chooses the least.
+    prepare : callable
+        ``prepare(problem, machine, **options)`` returns a `Step`. Its keyword-only arguments are the options of the
+        method. Graph and vectors may be in the other memory space: `Problem.on` and `Adjacency.on` copy them.
+    nondeterministic : bool, optional
+        True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
+    batch : callable, optional
+        ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once.
+    batch_cost : callable, optional
+        ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of `batch`.
+    ahead : callable, optional
+        ``ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
+    """
 
     name: str
     runs_on: Literal["cpu", "gpu"]
@@ -171,5 +184,5 @@ class Method(Protocol):
 
 
 def begins_in_float32(step: Step, options: Options) -> bool:
-    """Say whether it does: where that is faster."""
+    """Return whether a ranking starts with float32 contributions: where that is faster and the options allow it."""
     return step.narrow_pays and allows_float32(options)

@@ -1,4 +1,4 @@
-"""What a graph and its rankings will take, before any of the work: bytes, seconds, and the method chosen."""
+"""Estimates of the memory and time of a graph and its rankings, before any of the work."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ SPACE = {"device": "the GPU's memory", "host": "this machine's memory"}
 
 
 class MethodEstimate(NamedTuple):
-    """What a ranking by one method takes, with the defaults of `Graph.rank` and without vectors of the user's.
+    """Memory and time of a ranking by one method, with the defaults of `Graph.rank` and no vectors from the user.
 
     Attributes
     ----------
     method : str
     chosen : bool
-        Whether ``method="auto"`` would take it.
+        Whether ``method="auto"`` chooses it.
     reason : str or None
         Why it cannot run here; None if it can.
     device, host : int
-        The most bytes that `rank` holds at a time in the memory of a GPU and of this machine, beside what the graph
-        held before: arrays that the graph builds on that occasion, and keeps, are among them. Memory that NumPy and
-        CuPy ask for counts; compiled kernels, the CUDA context and the frame of the result do not.
+        Peak bytes of `rank` in GPU memory and in host memory, beside those that the graph held before. Arrays that
+        the graph builds during `rank`, and keeps, are included. Memory requested by NumPy and CuPy counts; compiled
+        kernels, the CUDA context and the frame of the result do not.
     device_at_most, host_at_most : int
-        The same where many iterations are left, as with an alpha near 1: float64 takes over, and the method
-        extrapolates. On the GPU it only does so if there is room.
+        The same for many iterations, as with alpha close to 1: the method continues in float64 and extrapolates. On
+        the GPU it extrapolates only if the memory suffices.
     seconds : float
-        By which "auto" chooses: some tens of iterations, warm.
+        Estimate by which "auto" chooses: some tens of iterations, after warm-up.
     """
 
     method: str
@@ -69,18 +69,18 @@ class MethodEstimate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Estimate(Displayed):
-    """What a graph takes, and each method on it; printed, a table.
+    """Memory and time of a graph, and of each method on it; prints as a table.
 
     Attributes
     ----------
     vertices, edges : int
     memory_space : {"host", "device"}
-        Where the edges are.
+        Memory space of the edges.
     ingest : Footprint or None
-        Of making the graph: ``ingest.device`` and ``ingest.host`` have the bytes that are `held` by it afterwards, and
-        the `peak` meanwhile, both beside the frame. None where there is a graph.
+        Building the graph: ``ingest.device`` and ``ingest.host`` have the bytes `held` by the graph afterwards, and
+        the `peak` during construction, both beside the frame. None for an existing graph.
     methods : tuple of MethodEstimate
-        In the order of their names. ``estimate["numba"]`` gives one by name.
+        Sorted by name. ``estimate["numba"]`` returns one by name.
     """
 
     vertices: int
@@ -91,7 +91,7 @@ class Estimate(Displayed):
 
     @property
     def chosen(self) -> MethodEstimate | None:
-        """That which ``method="auto"`` would take; None where no method can run."""
+        """The method that ``method="auto"`` chooses; None if no method can run."""
         return next((method for method in self.methods if method.chosen), None)
 
     def __getitem__(self, name: str) -> MethodEstimate:
@@ -103,7 +103,7 @@ class Estimate(Displayed):
         )
         if self.ingest is not None:
             made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
-            title += f"; at most {spelt(made.peak)} of the {space} to make the graph, which holds {spelt(made.held)}"
+            title += f"; at most {spelt(made.peak)} of {space} memory to build the graph; it holds {spelt(made.held)}"
         rows = []
         first: dict[str, str] = {}  # method of each reason
         for one in self.methods:
@@ -117,7 +117,7 @@ class Estimate(Displayed):
 
 
 def spelt(size: int) -> str:
-    """Spell bytes with three digits."""
+    """Format a number of bytes with three digits and a unit."""
     scaled, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
         if scaled < 999.5:
@@ -127,7 +127,7 @@ def spelt(size: int) -> str:
 
 
 def of_graph(graph: Any, machine: Machine) -> Estimate:
-    """Estimate every method on an `Adjacency`, or on the `Counts` of one; nothing is built."""
+    """Estimate every method for an `Adjacency`, or for the `Counts` of one; builds nothing."""
     counts: Any = Counts.of(graph)
     try:
         chosen = next(contenders(counts, machine, {})).name
@@ -151,7 +151,7 @@ def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None
 def of_counts(
     edges: Any, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
-    """Bound what a graph and its rankings take from counts alone: see `prplugin.estimate`."""
+    """Return upper bounds of the memory of a graph and its rankings, from counts alone: see `prplugin.estimate`."""
     edges = validate_int("edges", edges, least=0)
     most = 2 * edges
     vertices = most if vertices is None else min(validate_int("vertices", vertices, least=0), most)
@@ -167,40 +167,40 @@ def of_counts(
 
 
 def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
-    """Bound the bytes of making a graph of a frame, and of what it holds afterwards."""
+    """Bound the bytes of building a graph from a frame, and those that it holds afterwards."""
     n, m = graph.n, graph.m
     one_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
-    # By row, or by target: never both at once, but what the rows come from may last as long as the graph.
+    # The graph has an edge list or a CSC layout, never both; but what an edge list is computed from may be kept.
     held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (one_id + 2 * 8)
     passing = _on_device if graph.memory_space == "device" else _on_host
     return NOTHING.then(graph.memory_space, passes=passing(graph, ids, id_bytes)).then(graph.memory_space, held)
 
 
 def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound what `prplugin.gpu.factorize`, `group` and `strings` hold."""
+    """Bound the bytes that `prplugin.gpu.factorize`, `group` and `strings` hold."""
     n, m = graph.n, graph.m
-    # A hash table has 1.7 slots for each id that it has room for: up to 2**20 for all, else for a sketched count.
+    # A hash table has 1.7 slots per id; its number is that of all ids up to 2**20, then an estimate of distinct ones.
     many = 2 * m if 2 * m <= 1 << 20 else min(2 * m, int(1.11 * n) + (1 << 13))
     slots = int(1.7 * many) + 1
     slot = index_dtype(slots).itemsize
-    in_order = 3 * (8 + slot) * n + n // 2  # the distinct, and two copies to sort
+    in_order = 3 * (8 + slot) * n + n // 2  # the distinct ids, and two copies for sorting
     if ids == "string":
         held = 2 * m * slot + 16 * slots + max(16 * m, in_order + n * (8 + id_bytes))
     else:
         sparse = 2 * m * slot + 8 * slots + in_order + 8 * n
         dense = 2 * m * slot + 12 * m + 8 * n  # marks of a range of 32 ids per edge
-        held = max(sparse, dense, (57 if graph.weighted else 41) * m)  # grouped, of a range of one
+        held = max(sparse, dense, (57 if graph.weighted else 41) * m)  # grouped over a range of one id per edge
     return held + m * graph.weight
 
 
 def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound what factorizing and grouping on the host take, as measured: tests/test_estimates.py holds it to that."""
+    """Bound the bytes of factorizing and grouping on the host, as measured; tests/test_estimates.py checks this."""
     if ids == "string":
         edge, vertex = 64 + 2 * id_bytes, 240 + 2 * id_bytes
     else:
-        edge, vertex = 22, 112  # of these, tables of ids that have just grown
+        edge, vertex = 22, 112  # including hash tables that have just grown
     most = graph.m * edge + graph.n * vertex
-    if graph.m < COMPILED_FROM and ids != "string":  # by NumPy, or as above: see `prplugin.machine.compiles`
+    if graph.m < COMPILED_FROM and ids != "string":  # in NumPy or as above: see `prplugin.machine.compiles`
         most = max(most, 92 * graph.m + 16 * graph.n)
     return most + graph.m * graph.weight
 
@@ -210,18 +210,18 @@ def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
 
 @contextmanager
 def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
-    """Raise `OutOfMemoryError` with what `plan` says the work needs, if memory runs out within."""
+    """Raise `OutOfMemoryError` with the requirements that `plan` returns, if memory runs out within."""
     try:
         yield
     except MemoryError as error:
-        of_gpu = isinstance(error, OutOfMemoryError)  # as `runtime.allocating` has it
+        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `runtime.allocating`
         cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
-        clear_frames(cause.__traceback__)  # what had been made goes, though the error be kept
+        clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
         raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
 def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
-    """Say what a method needs on a graph, what is free, and which methods need less."""
+    """Return a message about what a method needs on a graph, what is free, and which methods need less."""
     found = of_graph(graph, machine)
     needed = found[name]
     needs = [f"{needed.host_at_most:,} bytes of {SPACE['host']}, of which {_free('host')}"]
@@ -235,21 +235,21 @@ def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
 
 
 def of_an_ingest(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
-    """Say what it may take to make a graph of a frame, and what is free."""
+    """Return a message about what building a graph from a frame may need, and what is free."""
     rows = len(frame)
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
     return (
         f"A graph of {counted(rows, 'edge')} with integer ids takes up to {peak:,} bytes of {SPACE[memory_space]} "
-        f"while it is made, beside its frame, and {_free(memory_space)}. Drop columns that are not in use, "
-        "turn ids that are strings into integers, or rank without weights."
+        f"while it is built, beside its frame, and {_free(memory_space)}. Drop unused columns, "
+        "convert string ids to integers, or rank without weights."
     )
 
 
 def of_many_seeds(seeds: int, n: int) -> str:
-    """Say what the ranks of many seeds take, and what takes less."""
+    """Return a message about what the ranks of many seeds take, and what takes less."""
     return (
         f"The ranks of {counted(n, 'vertex', 'vertices')} from {counted(seeds, 'seed')} take {8 * seeds * n:,} bytes "
-        "in float64. Rank from fewer at once, or keep the highest of each with top=."
+        "in float64. Rank fewer seeds at once, or keep only the highest ranks of each with top=."
     )
 
 

@@ -1,15 +1,15 @@
-"""Which method is fastest on this very graph: ``method="measured"``.
+"""Choice of the method that is fastest on the given graph: ``method="measured"``.
 
-A ranking takes layout + steps * step: the seconds before its first step, how many steps it is likely to take
-(`prplugin.options.likely_steps`), and the seconds of one. The methods that "auto" may choose are timed for layout and
-step, by rising estimate, each alone in memory. A first plan compiles what there is to compile, builds what all methods
-share, and is thrown away; a second one is timed, and then its steps, in the precision in which the ranking begins, as
-many at once as it is given there.
+A ranking takes layout + steps * step: the seconds before its first step, the likely number of steps
+(`prplugin.options.likely_steps`), and the seconds per step. The methods that "auto" may choose are timed for layout and
+step, by ascending estimate, one in memory at a time. A first plan compiles kernels and builds the arrays that all
+methods share, and is discarded; a second one is timed, then its steps, in the initial precision of a ranking and in
+batches as large as the solver requests.
 
-What takes too long is not waited for: a method whose estimate is `HOPELESS` times the least is not timed at all, and
-others only until they have taken as long as the fastest ranking so far.
+Slow methods are cut short: a method whose estimate is `HOPELESS` times the least is not timed, and others only until
+they have taken as long as the fastest ranking so far.
 
-What was timed is kept: neither alpha nor tol change how long a step takes, only how many there are.
+Timings are kept for later rankings: neither alpha nor tol changes the time of a step, only the number of steps.
 """
 
 from __future__ import annotations
@@ -35,48 +35,48 @@ __all__ = ["Kept", "Timing", "fastest", "measured", "timed"]
 logger = logging.getLogger(__name__)
 
 HOPELESS = 20
-"""Times the least estimate."""
+"""Ratio to the least estimate from which a method is not timed."""
 
 FEWEST, MOST = 3, 25
-"""Samples of a step: of short ones as many as take `ENOUGH`."""
+"""Bounds of the number of samples of a step; short steps get as many as take `ENOUGH`."""
 
 ENOUGH = 0.02
-"""Seconds."""
+"""Seconds of samples that suffice."""
 
 AT_ONCE = 20
-"""Steps of a sample, at most."""
+"""Steps per sample, at most."""
 
 
 class Timing(NamedTuple):
-    """What a method takes, in seconds.
+    """Measured time of a method, in seconds.
 
     Attributes
     ----------
     layout : float
-        Before the first step.
+        Time before the first step.
     step : float
-        The median of some.
+        Median time of a step.
     """
 
     layout: float
     step: float
 
     def ranking(self, steps: int) -> float:
-        """Give what a ranking of so many steps takes."""
+        """Return the seconds of a ranking of `steps` steps."""
         return self.layout + steps * self.step
 
 
 Kept: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
-"""What was timed on one graph, by what it depends on and by method."""
+"""Timings on one graph, by the settings that they depend on and by method."""
 
 
 def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) -> Method:
-    """Find the method that takes the least time, among those that "auto" may choose.
+    """Return the fastest of the methods that "auto" may choose.
 
     Parameters
     ----------
     kept : dict
-        Of the graph; what is timed is added.
+        Earlier timings on the graph; new ones are added.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) ->
 
 
 def measured(machine: Machine, options: Options, kept: Kept) -> dict[str, float]:
-    """Give the seconds of a ranking by each method that was timed for such options."""
+    """Return the seconds of a ranking for each method that was timed with such options."""
     steps = likely_steps(options)
     return {name: timing.ranking(steps) for name, timing in kept.get(_key(machine, options), {}).items()}
 
@@ -117,7 +117,7 @@ def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
 
 
 def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[Method]:
-    """Give the contenders up to the first whose estimate is hopeless."""
+    """Return the contenders before the first whose estimate is `HOPELESS` times the least."""
     race: list[Method] = []
     limit = math.inf
     for method in contenders(problem.adjacency, machine, options.method_options):
@@ -131,7 +131,7 @@ def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[
 
 
 def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: Options) -> dict[str, Timing]:
-    """Time methods one after the other; those that have no room, or refuse an option's value, are left out."""
+    """Time the methods one by one; omit those that do not fit in memory, or reject an option's value."""
     timings: dict[str, Timing] = {}
     refusals: list[PageRankError] = []
     for method in race:
@@ -142,7 +142,7 @@ def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: 
             with runtime.allocating(memory_space, problem.adjacency.gpu):
                 timings[method.name] = timed(method, problem, machine, options, limit)
             continue
-        # Only what they say is kept: with where they were raised they would hold half a plan.
+        # Keep only the message: the traceback would keep arrays alive.
         except (InvalidOptionError, MethodUnavailableError) as error:
             refusal = type(error)(str(error))
         except MemoryError as error:
@@ -155,12 +155,12 @@ def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: 
 
 
 def timed(method: Method, problem: Problem, machine: Machine, options: Options, limit: float = math.inf) -> Timing:
-    """Time a method's layout, and its steps until they have taken long enough.
+    """Time a method's layout, and its steps until the samples suffice.
 
     Parameters
     ----------
     limit : float
-        Seconds that a ranking by another method takes: once this one has taken as many, a sample is enough.
+        Seconds of a ranking by another method: once this one has taken longer, one sample is enough.
     """
 
     def begun() -> Step:
@@ -190,7 +190,7 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
 
 
 def _take(step: Step, at_once: int) -> int:
-    """Take passes as the loop would, up to a limit, and wait for them; say how many."""
+    """Run passes as the solver does, `at_once` at most, and wait for them; return their number."""
     passes, sums = step.advance(0.0, at_once)
     if sums is None:
         step()

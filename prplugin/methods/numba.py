@@ -1,4 +1,4 @@
-"""Pull over the in-edges in kernels compiled by Numba, on every core: the same bits for any number of threads."""
+"""Pull over the in-edges on all CPU cores, compiled by Numba; the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ memory = Memory(
     edge=Size(weight=1),  # normalized weights
     # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
     vertex=Size(4 * 8 + 8 * 4),
-    # The layout of sweeps, whose rows are padded by 1.5 edges on average, and 12 more rows.
+    # The layout of sweeps, whose rows are padded by 1.5 edges on average, and 12 more rows of iterates.
     many_edge=Size(4, weight=0.5),
     many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Run anywhere: Numba comes with prplugin."""
+    """Return None: Numba is a dependency of prplugin."""
     return None
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate 40 iterations (benchmarks/results/steps.md), and Numba's start where the graph was built without."""
+    """Estimate 40 iterations (benchmarks/results/steps.md), and the import of Numba where ingestion did without."""
     start = 0.0 if adjacency.m >= COMPILED_FROM else 0.4
     return start + 40 * (30e-6 + (1e-9 * adjacency.m + 1.5e-9 * adjacency.n) / machine.threads)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -> Step:
-    """Sort the edges by target and share out the rows.
+    """Group the edges by target, and partition the rows into pieces of equal work.
 
     Parameters
     ----------
     threads : int, optional
-        How many threads; all that this process may use if not given. Any number gives the same bits.
+        Number of threads; all that this process may use if not given. The bits are the same for any number.
     """
     threads = machine.threads if threads is None else validate_int("threads", threads)
-    # Sweeps keep four threads busy. Which way is taken goes by the machine, not the option: the same bits for any.
+    # Sweeps use at most four threads. The machine decides, not the option, so that `threads` does not change the bits.
     return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
 
 def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None = None) -> SeedsStep:
-    """Sort the edges by target and share out the rows, as `prepare`, for many seeds."""
+    """Return the step for many seeds; options as for `prepare`."""
     from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
     return NumbaBatch(
@@ -118,7 +118,7 @@ class _ThreadedPull(HostStep):
         self._begin(1.0)
 
     def _begin(self, norm: float) -> None:
-        """Divide the ranks, and make the contributions of the next step."""
+        """Divide the ranks by `norm`, and compute the contributions of the next step."""
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._stale = [], None, False
@@ -148,8 +148,9 @@ class _ThreadedPull(HostStep):
         self._gained = self._mass - before
         measured = total(change)
         if self._stale:
-            # G x depends on the ranks of dangling vertices only by their sum. So x is as good as a vector that has
-            # this sum, and theirs of y in proportion: it differs from y by the rest and by what the sums differ by.
+            # G x depends on the ranks of dangling vertices only through their sum. The ranks of y for these vertices,
+            # scaled to the sum in x, give a vector with the same G x. Its distance from y is that of the other
+            # vertices, plus the difference of the sums.
             measured += abs(self._gained) + 2.0**-52 * self.rounding.dangling * self._mass
             self._stale = False
         self._changes.append(measured)
@@ -159,7 +160,7 @@ class _ThreadedPull(HostStep):
         return self._ranks
 
     def history(self, rows: int) -> Any:
-        # Sweeps end the history, and their iterates lie in its place.
+        # Sweeps end the history, and reuse its memory for their iterates.
         n, least = self._ranks.size, 0
         if self._worth < math.inf:
             least = room_for(int(np.count_nonzero(self._inverse_out_weight)), depth_for(self._alpha))
@@ -167,17 +168,17 @@ class _ThreadedPull(HostStep):
         return self._room[: rows * n].reshape(rows, n)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
-        """Sweep in place from the last step: see `prplugin.methods.engines.sweeps`."""
+        """Improve the ranks of the last step by Gauss-Seidel sweeps: see `prplugin.methods.engines.sweeps`."""
         changes, self._changes = self._changes, self._changes[-1:]
         if self._moves is None or budget < 2 or not self._pays(changes, goal):
             return 0, None
-        self._contributions = self._next = None  # room for sweeps; `_begin` makes them anew
+        self._contributions = self._next = None  # frees memory for the sweeps; `_begin` allocates them again
         if self._sweeps is None:
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
         gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
         np.maximum(self._ranks, 0.0, out=self._ranks)
         norm = total(self._ranks) + gained
-        if not 0 < norm < math.inf:  # float32 could not hold what sweeps led to: plain steps, from the beginning
+        if not 0 < norm < math.inf:  # the sweeps overflowed float32: restart with plain steps
             self._sweeps, self._worth = None, math.inf
             self.start(1.0 / self._ranks.size)
             return count, None
@@ -187,7 +188,7 @@ class _ThreadedPull(HostStep):
         return count, None
 
     def _pays(self, changes: list[float], goal: float) -> bool:
-        """Say whether as many plain steps are left as a layout and a few sweeps are worth."""
+        """Return whether as many plain steps are left as make sweeps pay off, at the rate of the last two changes."""
         if self._sweeps is not None:
             return changes[-1] > goal
         if len(changes) < 2 or not 0 < goal < changes[-1] < changes[-2]:

@@ -1,4 +1,4 @@
-"""Pull over the in-edges in NumPy: nothing to compile, so small frames are served at once."""
+"""Pull over the in-edges in NumPy, without compilation: small frames have no startup cost."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ runs_on = "cpu"
 memory = Memory(
     memory_space="host",
     arrays=("product", "out_weight"),
-    # Old and new ranks, contributions or what the ranks differ by, and 7 rows of history; without weights, divisors.
+    # Old and new ranks, contributions or change, and 7 rows of history; in unweighted graphs, divisors.
     vertex=Size(4 * 8 + 7 * 4, weight=-1),
-    # 12 more rows.
+    # 12 more rows of history.
     many_vertex=Size(12 * 4),
 )
 
 SLOW = 30
-"""Iterations left, at the pace of the last two, from which mixing pays on large graphs."""
+"""Iterations left, at the rate of the last two, from which mixing pays on large graphs."""
 
 CALLS = 60_000
-"""Vertices and edges on which a plain iteration takes as long as the calls of a mixed one take more."""
+"""Vertices plus edges for which a plain iteration takes as long as the extra NumPy calls of a mixed one."""
 
 SLOWEST = 1000
-"""Iterations left from which mixing pays on any graph."""
+"""Iterations left from which mixing pays on every graph."""
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Run anywhere."""
+    """Return None: NumPy is a dependency of prplugin."""
     return None
 
 
@@ -51,12 +51,12 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
-    """Sort the edges by target, and keep every vertex's in-edges in one run."""
+    """Return a step that computes row sums over the CSC layout."""
     return _Pull(problem.on("host"))
 
 
 def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
-    """Sort the edges by target, as `prepare`, for many seeds."""
+    """Return the step for many seeds."""
     from prplugin.methods.engines.numpy_batch import NumpyBatch
 
     return NumpyBatch(problem.on("host"), seeds)
@@ -68,7 +68,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 
 
 class _Pull(HostStep):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, whole vectors at a time."""
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v in NumPy."""
 
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
@@ -77,7 +77,7 @@ class _Pull(HostStep):
         self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
         self._dangling = np.flatnonzero(out_weight == 0)
-        # c = x / W, once per vertex; a dangling vertex is nobody's source, so what it is divided by is all one.
+        # c = x / W per vertex. Dangling vertices have no out-edges, so their divisor is arbitrary.
         self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
         self._slow, self._mixes = min(SLOW * (1 + CALLS / (n + adjacency.m)), SLOWEST), False
@@ -115,7 +115,7 @@ class _Pull(HostStep):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate without proof and history, unless convergence is so slow that mixing pays."""
         before, change, passes = math.inf, self._change, 0
-        # Ends where the next iteration, which is proved, is expected to reach the goal.
+        # Ends when the next iteration, which the solver proves, is expected to reach the goal.
         while passes < budget - 1 and goal < change < before and not self._mixes:
             x = self._x
             y = self._product(x if self._divisor is None else x / self._divisor)

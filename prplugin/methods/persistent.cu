@@ -1,12 +1,11 @@
-// All iterations in one launch: the grid stays on the GPU, and its blocks wait for one another between the steps.
+// Many iterations per launch: blocks stay resident, and wait at a grid barrier between iterations.
 //
-// Mapping: a block a piece of equally many rows and edges, one after the other; see merge.cuh. Its threads gather the
-// terms of the edges to shared memory, eight each under way at a time, and then sum and end the rows.
-// Memory: an index an edge (and a share), coalesced, and a gathered contribution; 28 bytes read and 12 or 16 written a
-// vertex, each once; a barrier of the grid an iteration in place of all launches. Where iterations are mixed, see
-// mixing.cuh.
-// Wins: on graphs whose edges and contributions stay in the L2 cache, where launches and waits are what an iteration
-// takes; and, for its equal pieces, on skewed graphs of any size whose contributions fit there.
+// Mapping: one block per piece of equally many rows and edges, in a loop; see merge.cuh. Its threads gather the terms
+// of the edges to shared memory, with eight loads in flight each, and then compute row sums and ranks.
+// Memory: one index per edge (and a normalized weight), coalesced, and a gathered contribution; per vertex 28 bytes
+// read and 12 or 16 written, each once; one grid barrier per iteration instead of launches. For mixing, see mixing.cuh.
+// Wins: on graphs whose edges and contributions fit in the L2 cache, where launches and synchronization dominate an
+// iteration; and, for its equal pieces, on skewed graphs of any size whose contributions fit there.
 //
 //   WEIGHTED  0 or 1
 
@@ -28,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         for (int first = threadIdx.x; first < edges; first += at_once * step) {
             index_t places[at_once];
             real_t brought[at_once];
-            // Past the last edge it is brought again, to room that nobody reads: no load waits for a condition.
+            // Past the end the last edge is loaded again, to entries that are not read: no load depends on a condition.
 #pragma unroll
             for (int k = 0; k < at_once; ++k) places[k] = __ldcs(from + min(first + k * step, edges - 1));
             // Not through the read-only cache: other blocks wrote these in the same launch.

@@ -1,4 +1,4 @@
-"""All iterations in one launch, over equal pieces of rows and edges (Merrill and Garland 2016)."""
+"""Many iterations per launch, over equal pieces of rows and edges (Merrill and Garland 2016)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ name = "persistent"
 runs_on = "gpu"
 
 MOST = 8 * gpu_merge.THREADS
-"""Rows and edges of a piece: each thread of a block brings eight edges at once."""
+"""Rows plus edges per piece, at most: each thread of a block loads eight edges at once."""
 
 BLOCKS = 4
-"""On a multiprocessor at once, as the launch bounds of the kernel have it."""
+"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
 
 IN_CACHE = 6_500_000
-"""Vertices whose contributions in float32 stay in the L2 cache of an H100, about."""
+"""Vertices whose float32 contributions fit in the L2 cache of an H100, about."""
 
 NARROW_FROM = 4_000_000
-"""Vertices from which contributions in float64 leave the L2 cache. While they stay, a gather moves a sector of 32 bytes
-either way, and takes as long."""
+"""Vertices from which float64 contributions no longer fit in the L2 cache.
+
+Below it float32 saves nothing: a gather moves a sector of 32 bytes in either type.
+"""
 
 LEAST = 512
-"""From here on more blocks cost more at the barriers than they save."""
+"""Least rows plus edges per piece: with smaller pieces, more blocks cost more at the barriers than they save."""
 
 memory = Memory(
     edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights
@@ -42,7 +44,7 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md: gathers leave the L2 cache on large graphs."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md; gathers miss the L2 cache on large graphs."""
     n, m = adjacency.n, adjacency.m
     an_edge = 9.5e-12 if adjacency.weighted else 7.5e-12
     beyond = max(0.0, 1 - IN_CACHE / (n + 1))
@@ -50,34 +52,34 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
-    """Sort the edges by target and cut rows and edges into pieces."""
+    """Group the edges by target, and partition rows and edges into pieces."""
     problem = problem.on("device")
     return gpu_merge.MergeStep(problem, PersistentPlan(problem.adjacency))
 
 
 def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
-    """Sort the edges by target and cut rows and edges into pieces, for many seeds: a launch an iteration."""
-    from prplugin.methods.engines.gpu_batch import DeviceBatch  # for many seeds alone
+    """Return the step for many seeds, with one launch per iteration."""
+    from prplugin.methods.engines.gpu_batch import DeviceBatch  # imported only for many seeds
 
     return DeviceBatch(problem.on("device"), seeds)
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate from the bytes that must move: no other method of the GPU takes many seeds."""
+    """Estimate from the memory traffic; no other GPU method ranks many seeds."""
     return gpu_pull.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
 def ahead(weighted: bool) -> None:
-    """Begin to compile what most graphs take."""
+    """Start to compile the kernels that most graphs need."""
     types: dict[str, str | int] = {"index_t": "int", "offset_t": "int", "real_t": "double", "WEIGHTED": int(weighted)}
     runtime.compile_ahead("methods/persistent.cu", "persist", **types)
     runtime.compile_ahead("gpu/merge_start.cu", "merge_start", real_t="double")
 
 
 class PersistentPlan:
-    """Reads the in-edges in their order and gathers their contributions.
+    """Reads the in-edges in CSC order and gathers their contributions.
 
-    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
     """
 
     threads = gpu_merge.THREADS
@@ -99,4 +101,4 @@ class PersistentPlan:
         return self._layout.sources, self._layout.normalized_weights.of(dtype)
 
     def begin(self, contributions: Any) -> None:
-        """Begin an iteration with what needs the contributions of rows alone: nothing."""
+        """Do nothing: this plan has no work that needs only the contributions of rows."""

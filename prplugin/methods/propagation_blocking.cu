@@ -1,40 +1,40 @@
-// All iterations in one launch, without a gather from memory: contributions go to their rows by way of shared memory,
-// twice; see blocks.cuh.
+// Many iterations per launch, without gathers from global memory: contributions reach their rows through shared memory,
+// in two phases; see blocks.cuh.
 //
-// Mapping: first a block a span of a tile's edges, the next span for whoever is ready: it brings the tile's
-// contributions to shared memory, and its warps send those of a group of chunks at a time to `values`, by piece, while
-// the indices of the next are on their way. Then a block a piece of rows: it brings the piece's values to the places of
-// their edges in shared memory, and sums and ends the rows (merge.cuh).
-// Memory: 4.5 bytes of indices an edge (and a share), and a value written and read, all of it in whole sectors. A
-// contribution is read once for each span of its tile, mostly from the L2 cache. 28 bytes read and 12 or 16 written a
-// vertex; two barriers of the grid an iteration. Where iterations are mixed, see mixing.cuh.
-// Wins: on large graphs whose contributions outgrow the L2 cache, where a gathered one moves a sector of 32 bytes.
+// Mapping: in the first phase one block per span of a tile's edges, with dynamic scheduling: it loads the tile's
+// contributions to shared memory, and its warps write those of a group of chunks at a time to `values`, ordered by
+// piece, while the indices of the next group are loading. In the second phase one block per piece of rows: it scatters
+// the piece's values to their edges' entries in shared memory, and computes row sums and ranks (merge.cuh).
+// Memory: per edge 4.5 bytes of indices (and a normalized weight), and a value written and read, all in whole sectors.
+// A contribution is read once per span of its tile, mostly from the L2 cache. Per vertex 28 bytes read and 12 or 16
+// written; two grid barriers per iteration. For mixing, see mixing.cuh.
+// Wins: on large graphs whose contributions exceed the L2 cache, where each gather moves a sector of 32 bytes.
 //
 //   WEIGHTED  0 or 1
 
 #include "../gpu/blocks.cuh"
 #include "../gpu/merge.cuh"
 
-#define AT_ONCE 8   // contributions of a tile that a thread has under way at a time
-#define GROUP 32    // chunks that a warp sends at once
+#define AT_ONCE 8  // loads of contributions that a thread has in flight
+#define GROUP 32  // chunks that a warp processes at once
 #define WIDE (16 / sizeof(real_t))  // values that a lane moves at once
 #define WIDTHS (GROUP * CHUNK / (WARP * WIDE))
 
 struct Blocks {
     long long columns;        // vertices that have contributions
-    int tile;                 // vertices of a tile
-    unsigned spans;           // how many there are
-    const long long *bounds;  // of a span: its tile, and its first chunk and end by tile
+    int tile;  // vertices per tile
+    unsigned spans;  // number of spans
+    const long long *bounds;  // of each span: tile, and first chunk and end by tile
     const unsigned short *locals;
     const unsigned *goals, *begins;
     const unsigned short *spots;
     const real_t *normalized_weights;  // by piece
     real_t *values;        // by piece
-    unsigned *next;        // the span that nobody has taken; `early` between the iterations
-    unsigned early;        // spans, the first ones, that have been sent before: see send_early
+    unsigned *next;  // the next span to process; `early` between the iterations
+    unsigned early;  // leading spans that `send_early` has processed
 };
 
-// Neighbours, the first of them at a multiple of what they take.
+// WIDE neighbouring values, aligned for one load or store.
 struct alignas(16) Values {
     real_t of[WIDE];
 };
@@ -62,13 +62,13 @@ __device__ inline Shorts bring_shorts(const unsigned short *from) {
     return shorts;
 }
 
-// Brings contributions first..first + count to shared memory.
+// Loads contributions first..first + count to shared memory.
 __device__ inline void bring_tile(const real_t *from, long long first, int count, real_t *tile) {
     int step = blockDim.x;
     for (int base = threadIdx.x; base < count; base += AT_ONCE * step) {
         real_t brought[AT_ONCE];
-        // Past the last it is brought again: no load waits for a condition. Other blocks wrote these in the same
-        // launch: they come from the L2 cache.
+        // Past the end the last one is loaded again: no load depends on a condition. Other blocks wrote these in the
+        // same launch, so they are read from the L2 cache.
 #pragma unroll
         for (int k = 0; k < AT_ONCE; ++k) brought[k] = __ldcg(from + first + min(base + k * step, count - 1));
 #pragma unroll
@@ -78,12 +78,13 @@ __device__ inline void bring_tile(const real_t *from, long long first, int count
     }
 }
 
-// What a lane sends of a group of chunks: WIDE edges at a time, and the lanes beside it the others of their chunks.
+// The part of a group of chunks that one lane writes: WIDE edges at a time; neighbouring lanes write the rest of the
+// chunks.
 struct Group {
     Shorts locals[WIDTHS];
     unsigned goals[WIDTHS];
 
-    // Those from chunk `first` on, of `count` that begin where the pointers do.
+    // Loads those from chunk `first` on, of the `count` chunks at the pointers.
     __device__ Group(const unsigned short *at, const unsigned *goal, int first, int count) {
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
@@ -96,18 +97,18 @@ struct Group {
     __device__ static int edge_of(int k) { return (k * WARP + threadIdx.x % WARP) * static_cast<int>(WIDE); }
 };
 
-// Writes the contributions of chunks begin..end by tile to their places by piece; when the tile is there, which all
-// threads of the block wait for.
+// Writes the contributions of chunks begin..end (by tile) to their entries by piece, after a barrier of the block that
+// completes the tile.
 __device__ inline void send(long long begin, long long end, const real_t *tile, const Blocks &blocks) {
     const unsigned short *locals = blocks.locals + begin * CHUNK;
     const unsigned *goals = blocks.goals + begin;
     int count = static_cast<int>(end - begin), step = blockDim.x / WARP * GROUP;
     int first = threadIdx.x / WARP * GROUP;
     Group next(locals, goals, first, count);
-    __syncthreads();  // the tile is there
+    __syncthreads();  // the tile is complete
     for (; first < count; first += step) {
         Group group = next;
-        next = Group(locals, goals, first + step, count);  // on its way while this one is sent
+        next = Group(locals, goals, first + step, count);  // loads while this one is written
 #pragma unroll
         for (int k = 0; k < WIDTHS; ++k) {
             Values values;
@@ -122,7 +123,7 @@ __device__ inline void send(long long begin, long long end, const real_t *tile, 
     }
 }
 
-// Sends all contributions; ends with a barrier of the grid.
+// Processes all spans; ends with a grid barrier.
 __device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t *tile, unsigned *arrived) {
     __shared__ unsigned taken;
     unsigned upcoming = 0;
@@ -136,14 +137,14 @@ __device__ inline void send_all(const real_t *from, const Blocks &blocks, real_t
         bring_tile(from, first, static_cast<int>(min(static_cast<long long>(blocks.tile), left)), tile);
         send(bounds[1], bounds[2], tile, blocks);
         if (threadIdx.x == 0) taken = upcoming;
-        __syncthreads();  // the tile is read
+        __syncthreads();  // the tile is no longer needed
     }
     grid_barrier(arrived);
-    if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = blocks.early;  // a barrier before it is needed again
+    if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.next = blocks.early;  // a barrier precedes its next use
 }
 
-// Sends the first spans alone, while contributions of other tiles are still on their way to this GPU: `from` is not
-// read beyond the tiles of these spans. `*next` begins at their number then.
+// Processes the leading spans while contributions of other tiles are still being copied to this GPU: `from` is read
+// only within the tiles of these spans. `*next` then starts at their number.
 extern "C" __global__ void __launch_bounds__(512, 2)
     send_early(long long columns, int tile, unsigned early, const long long *bounds, const unsigned short *locals,
                const unsigned *goals, real_t *values, const real_t *from) {
@@ -155,11 +156,11 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         long long first = ends[0] * tile, left = columns - first;
         bring_tile(from, first, static_cast<int>(min(static_cast<long long>(tile), left)), contributions);
         send(ends[1], ends[2], contributions, blocks);
-        __syncthreads();  // the tile is read
+        __syncthreads();  // the tile is no longer needed
     }
 }
 
-// Brings the values of piece p to where its rows have them.
+// Scatters the values of piece p to the entries of its edges, in the order of the rows.
 __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *terms) {
     const int widths = 4, step = blockDim.x * WIDE;
     unsigned begin = blocks.begins[p];
@@ -171,7 +172,7 @@ __device__ inline void bring_terms(long long p, const Blocks &blocks, term_t *te
 #if WEIGHTED
         Values normalized_weights[widths];
 #endif
-        // Past the last it is brought again, and put in its place again: no load waits for a condition.
+        // Past the end the last ones are loaded and stored again: no load depends on a condition.
 #pragma unroll
         for (int k = 0; k < widths; ++k) {
             long long at = from + min(base + k * step, count - static_cast<int>(WIDE));
@@ -206,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
               int parts, const Totals *latest, Totals *totals, Totals *partials, unsigned *arrived, int window,
               int period, int fresh, int width, float *residuals, float *corrections, double *kept, History *history,
               double *weights, double *products) {
-    extern __shared__ double room[];  // for a tile first, for the terms of a piece then
+    extern __shared__ double room[];  // a tile, then the terms of a piece
     Blocks blocks = {columns, tile, spans, bounds, locals, goals, begins, spots, normalized_weights, values, next,
                      early};
     auto spread = [&](const real_t *contributions) {

@@ -1,4 +1,4 @@
-"""Propagation blocking: contributions reach their rows by way of shared memory (Beamer 2017); `tile=`, `piece=`."""
+"""Propagation blocking: contributions reach their rows through shared memory (Beamer 2017); `tile=`, `piece=`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ name = "propagation-blocking"
 runs_on = "gpu"
 
 MOST = 24_000
-"""Vertices of a tile, and rows and edges of a piece.
+"""Vertices per tile, and rows plus edges per piece, at most.
 
-As many doubles fit a block's shared memory on an H100; or two blocks of as many floats, which leave 60 KB of L1 cache.
+As float64 they fill a block's shared memory on an H100. As float32 two blocks fit, and leave 60 KB of L1 cache.
 """
 
 LEAST = 2048
-"""Rows and edges of a piece: from here on more blocks cost more than they save."""
+"""Least rows plus edges per piece: with smaller pieces, more blocks cost more than they save."""
 
 BLOCKS = 2
-"""On a multiprocessor at once, as the launch bounds of the kernel have it."""
+"""Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
 
 memory = Memory(
-    # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight by row and by piece.
+    # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
     many_vertex=Size(40),
@@ -40,7 +40,7 @@ memory = Memory(
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for the in-edges twice and a contribution for each."""
+    """Return why the layout does not fit: GPU memory for the in-edges in two orders, shared memory for the tiles."""
     reason = gpu_pull.unavailable_reason(memory, adjacency, machine)
     if reason or adjacency is None:
         return reason
@@ -51,7 +51,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the layout and a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate the layout and a ranking, fitted to benchmarks/results/kernels.md."""
     n, m = adjacency.n, adjacency.m
     an_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
     layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
@@ -59,16 +59,16 @@ def cost(adjacency: Adjacency, machine: Machine) -> float:
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
-    """Sort the edges by target, cut rows and edges into pieces, and sort each by tile.
+    """Group the edges by target, partition rows and edges into pieces, and order each piece by tile of the source.
 
     Parameters
     ----------
     tile : int, optional
-        Vertices whose contributions a block keeps in shared memory, a multiple of 32, 24000 at most, and on some GPUs
-        less. As many as that if not given.
+        Vertices whose contributions a block keeps in shared memory: a multiple of 32, at most 24000, and less on GPUs
+        with less shared memory. The default is the maximum.
     piece : int, optional
-        Rows and edges whose terms a block keeps in shared memory, likewise. If not given, as many for each block of the
-        largest grid as for the others.
+        Rows plus edges whose terms a block keeps in shared memory, with the same limits. By default, all blocks of the
+        largest grid get equally many pieces.
     """
     problem = problem.on("device")
     return gpu_merge.MergeStep(problem, BlockedPlan(problem.adjacency, tile=tile, piece=piece))
@@ -77,7 +77,7 @@ def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piec
 class BlockedPlan:
     """Reads contributions by tile, and terms by piece.
 
-    `rows`: Only the first so many vertices have in-edges, and are rows; all if not given.
+    `rows`: number of leading vertices that are rows; the others have no in-edges. All if not given.
     """
 
     threads = 512
@@ -90,7 +90,7 @@ class BlockedPlan:
         most, items = _most(), offsets.size - 1 + adjacency.m
         tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
         size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         self._adjacency = adjacency
         csc = adjacency.csc
@@ -116,14 +116,14 @@ class BlockedPlan:
 
     def room(self, dtype: Any) -> int:
         real = int(np.dtype(dtype).itemsize)
-        # With the place of edges that are none.
+        # Including a dummy entry for padding.
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
         import cupy
 
         blocks, normalized_weights = self._blocks, None
-        self._values = None  # makes room
+        self._values = None  # frees its memory first
         self._values = cupy.empty(blocks.spots.size, dtype)
         if self._adjacency.weighted:
             normalized_weights = blocks.arranged(gpu_pull.csc_layout(self._adjacency).normalized_weights.of(dtype))
@@ -134,7 +134,7 @@ class BlockedPlan:
         )  # fmt: skip
 
     def begin(self, contributions: Any) -> None:
-        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+        """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
         if not self._early:
             return
         blocks = self._blocks
@@ -152,11 +152,11 @@ class BlockedPlan:
 
 
 def _most() -> int:
-    """Give the doubles that a block's shared memory holds, a multiple of 32, up to MOST."""
+    """Return the number of float64 that a block's shared memory holds, a multiple of 32, at most MOST."""
     return min(MOST, blocks.shared_memory() // 8 // 32 * 32)
 
 
 def _even(items: int, most: int) -> int:
-    """Give the size of pieces, a multiple of 32, of which each block of the largest grid has as many as the others."""
+    """Return the piece size, a multiple of 32, for which all blocks of the largest grid get equally many pieces."""
     size = gpu_merge.even_size(items, runtime.multiprocessors() * BLOCKS, LEAST, most)
     return min(most, -(-size // 32) * 32)

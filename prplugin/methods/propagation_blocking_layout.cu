@@ -1,24 +1,24 @@
-// Edges laid out in blocks, once a graph; see blocks.cuh. A counting sort in which the edges of a run come in any order:
-// their terms find their places all the same, and no sum depends on it.
+// Layout of edges in blocks, computed once per graph; see blocks.cuh. A counting sort in which the edges of a run come
+// in any order: each term has its own entry, so no sum depends on the order.
 //
-// Mapping: a block a piece. `count` counts the piece's edges by tile, in shared memory. `arrange` puts them in their
-// places there, and then 8 lanes a tile write the chunks of its run.
-// Memory: both read the sources; `arrange` writes 4 bytes an edge and 4 a chunk, in chunks; some 10 bytes a tile and
-// piece.
-// Wins: always: it reads the edges that are sorted by row already, and sorts nothing in global memory.
+// Mapping: one block per piece. `count` counts the piece's edges by tile, in shared memory. `arrange` sorts them there,
+// and then 8 lanes per tile write the chunks of its run.
+// Memory: both read the sources; `arrange` writes 4 bytes per edge and 4 per chunk, in whole chunks; about 10 bytes per
+// tile and piece.
+// Wins: always; it reads edges that are already sorted by row, and sorts only in shared memory.
 //
 //   index_t  int or long long: the type of positions
-//   real_t   float or double: the type of shares
+//   real_t   float or double: the type of normalized weights
 //   TILE     32 24576
 
 #include "../gpu/block_scan.cuh"
 #include "../gpu/blocks.cuh"
 
 #define AT_ONCE 8
-#define LANES 8  // that write the chunks of a run
+#define LANES 8  // per tile, writing the chunks of its run
 
 struct Piece {
-    long long begin;  // its first edge, as the rows have them
+    long long begin;  // index of its first edge, in the order of the rows
     int edges;
 };
 
@@ -45,7 +45,7 @@ __device__ inline void each_edge(const Piece &piece, const index_t *sources, Use
     }
 }
 
-// Writes how many chunks the run from each tile to piece p has, to column p of `chunks`.
+// Writes the number of chunks of the run from each tile to piece p to column p of `chunks`.
 extern "C" __global__ void __launch_bounds__(1024)
     count(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
           unsigned short *chunks) {
@@ -62,8 +62,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
-// Writes `locals`, `goals` and `spots`. ends[t, p] is how many chunks by tile there are up to the run from tile t to
-// piece p, and with it.
+// Writes `locals`, `goals` and `spots`. ends[t, p] is the inclusive prefix sum of chunks, by tile, at tile t and piece
+// p.
 extern "C" __global__ void __launch_bounds__(1024)
     arrange(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
             const unsigned short *chunks, const unsigned *ends, const unsigned *begins, unsigned short *locals,
@@ -72,8 +72,8 @@ extern "C" __global__ void __launch_bounds__(1024)
     long long p = blockIdx.x;
     unsigned first = begins[p];
     int count = static_cast<int>(begins[p + 1] - first);
-    unsigned *arranged = reinterpret_cast<unsigned *>(room);  // the edge, and its source above it
-    unsigned *places = arranged + count * CHUNK;              // of the next edge from a tile
+    unsigned *arranged = reinterpret_cast<unsigned *>(room);  // edge, and its source in the upper 16 bits
+    unsigned *places = arranged + count * CHUNK;  // of the next edge from each tile
 
     int start = 0;
     for (int base = 0; base < tiles; base += blockDim.x) {
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 
     for (int tile = threadIdx.x / LANES; tile < tiles; tile += blockDim.x / LANES) {
         int length = chunks[tile * pieces + p];
-        int past = (places[tile] + CHUNK - 1) / CHUNK;  // of the run in the piece
+        int past = (places[tile] + CHUNK - 1) / CHUNK;  // end of the run in the piece
         unsigned end = ends[tile * pieces + p];
         for (int left = length - threadIdx.x % LANES; left > 0; left -= LANES) {
             uint4 low = room[2 * (past - left)], high = room[2 * (past - left) + 1];
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
-// Brings shares from the order of the rows to that by piece; that of an edge that is none is 0.
+// Permutes normalized weights from the order of the rows to that by piece; padding gets 0.
 extern "C" __global__ void arrange_normalized_weights(long long items, long long size, const index_t *cuts,
                                                       const unsigned *begins, const unsigned short *spots,
                                                       const real_t *normalized_weights, real_t *arranged) {

@@ -1,4 +1,4 @@
-"""Why a method was chosen, and others were not."""
+"""Explanation of the choice of a method."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["reasons"]
 
 NONDETERMINISTIC = "its last bits vary from run to run"
 WHERE = {
-    "cpu": "runs on the CPU, and the frame lies on the GPU",
-    "gpu": "runs on the GPU, and the frame does not lie there",
+    "cpu": "runs on the CPU; this frame is ranked on the GPU",
+    "gpu": "runs on the GPU; this frame is ranked on the CPU",
 }
 
 
@@ -29,9 +29,9 @@ def reasons(
     options: Mapping[str, Any],
     measured: Mapping[str, float],
 ) -> tuple[Considered, ...]:
-    """Return why `chosen` was, and each other method was not, as far as is known without a pass over the edges.
+    """Return the reasons why `chosen` was chosen and each other method was not, without a pass over the edges.
 
-    `asked` is the method asked for, by name, "auto" or "measured"; `measured` has seconds of rankings that were timed.
+    `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.
     """
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "asked for by name"),)
@@ -47,7 +47,7 @@ def reasons(
         if name in measured:
             return Considered(name, measured[name], "measured: slower here")
         if measured:
-            return Considered(name, None, "not timed: a much higher estimate, or it refused")
+            return Considered(name, None, "not timed: its estimate is much higher, or it failed")
         seconds = method.cost(short, machine)
         if seconds >= own:
             return Considered(name, seconds, "a higher estimate")

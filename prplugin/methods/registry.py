@@ -35,15 +35,15 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
-"""Whose modules are methods if they define `prepare`."""
+"""Packages whose modules are methods if they define `prepare`."""
 
 RUNS_ON = {"host": "cpu", "device": "gpu"}
-"""What runs on edges that lie where they lie."""
+"""Methods available for each memory space."""
 
 
 @cache
 def methods() -> Mapping[str, Any]:
-    """Give every method by name: the modules of this folder."""
+    """Return all methods by name."""
     modules = [
         importlib.import_module(f"{package}.{info.name}")
         for package in PACKAGES
@@ -55,14 +55,14 @@ def methods() -> Mapping[str, Any]:
 
 
 def compile_ahead(weighted: bool) -> None:
-    """Let the methods of the GPU begin to compile what most graphs need."""
+    """Start to compile the GPU kernels that most graphs need."""
     for method in methods().values():
         if hasattr(method, "ahead"):
             method.ahead(weighted)
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
-    """Raise InvalidOptionError if an option is not one of the method's."""
+    """Raise InvalidOptionError for an option that the method does not have."""
     known = options_of(method)
     for name in options:
         if name not in known:
@@ -71,7 +71,7 @@ def check_options(method: Method, options: Mapping[str, Any]) -> None:
 
 
 def options_of(method: Method) -> tuple[str, ...]:
-    """Name the options of a method."""
+    """Return the names of a method's options."""
     return _keywords_of(method.prepare)
 
 
@@ -81,9 +81,9 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
 
 
 def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
-    """Find the method of that name, or with "auto" the one of least cost among the fit that take these options.
+    """Return the named method, or for "auto" the available one of least cost that takes these options.
 
-    Raises InvalidOptionError: if there is no method of that name, or the options are not its.
+    Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
     Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
     replaced by another.
     """
@@ -107,9 +107,9 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
 
 
 def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
-    """Give the methods that "auto" may choose, fit to run and taking these options, by rising cost; one at least.
+    """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
 
-    Raises InvalidOptionError: if none takes the options.
+    Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
     able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
@@ -120,7 +120,7 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
         )
     reasons: dict[str, str] = {}
     for method in _by_cost(able, adjacency, machine):
-        # Asked of no more than are wanted: it looks at the GPU.
+        # Lazy: it queries the GPU.
         if reason := method.unavailable_reason(adjacency, machine):
             reasons[method.name] = reason
         else:
@@ -132,10 +132,10 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
 
 
 def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], seeds: int) -> Any:
-    """Find the method of that name, or with "auto" the one of least cost, that ranks many seeds at once.
+    """Return the named method, or for "auto" the one of least cost, that ranks many seeds at once.
 
-    Raises InvalidOptionError: if there is no method of that name, or none takes the options; "measured" times one seed
-    at a time.
+    Raises InvalidOptionError: if there is no method of that name, none takes the options, or `name` is "measured",
+    which times one seed at a time.
     Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
     able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
@@ -166,12 +166,12 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
 
 
 def with_short_rows(graph: Adjacency) -> Any:
-    """Return the counts of a graph with rows as short as they can be, for which nothing is built."""
+    """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed."""
     return replace(Counts.of(graph), longest=None)
 
 
 def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
-    """Give methods by rising cost. None costs less for a longer row, so it is looked for only where it may decide."""
+    """Yield methods by ascending cost. Costs rise with the longest row, which is computed only if it may decide."""
     short = with_short_rows(adjacency)
     queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
     heapify(queue)
@@ -184,9 +184,9 @@ def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iter
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
-    """Give the methods that "auto" chooses among: of the side where the frame lies, and the same bits in every run.
+    """Return the deterministic methods for the memory space of the edges, among which "auto" chooses.
 
-    Where the user has set a budget of a GPU's memory, and there is a GPU, frames of the host are for the GPU, too.
+    With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
     """
     runs_on = RUNS_ON[adjacency.memory_space]
     if runs_on == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):

@@ -1,27 +1,28 @@
-// A chunk of the edges, which has just come from the host, unpacked and summed in equal shares: Kumar, Sondhi and Mittal
-// 2012, whose Cell processors, too, compute out of small local stores that the edges pass through.
+// Decompression and row sums of a chunk of edges copied from the host, in equal pieces: Kumar, Sondhi and Mittal 2012,
+// whose Cell processors compute in small local stores that the edges pass through.
 //
-// Edges lie row by row, those of a row in rising order of their sources, and are cut into pieces of PIECE, packed each by
-// itself, so that an edge takes one or two bytes on the way and not four. A piece has
+// Edges are ordered by row, then by source, and split into pieces of PIECE edges. Each piece is packed on its own, so
+// that an edge takes one or two bytes instead of four. A piece consists of
 //
-//   edges, runs   how many, 2 bytes each; a run is what a row has in the piece
-//   widths        a byte for each group of eight of the numbers that follow
+//   edges, runs   their numbers, 2 bytes each; a run is the part of a row in the piece
+//   widths        one byte for each group of eight of the following numbers
 //   lengths       of each run, less 1
-//   gaps          rows without edges between a run's and the one before; 0 for the first
-//   steps         from each edge's source to the next one's, modulo a power of two: up within a row, anywhere between two
+//   gaps          number of empty rows between a run's row and the one before; 0 for the first
+//   steps         differences of successive sources, modulo a power of two
 //
-// and eight neighbouring numbers take as many bytes as the widest of them has bits: its width. So a thread takes a group,
-// finds it by a sum of widths over the block, and sources by a sum of steps. Pieces begin at multiples of 16 bytes.
+// and eight neighbouring numbers take as many bytes as the widest of them has bits, its width. One thread decodes one
+// group: a scan of the widths over the block gives its position, a scan of the steps its sources. Pieces begin at
+// multiples of 16 bytes.
 //
-// What the GPU holds of a piece, five numbers: where in the chunk it begins, its bytes, its first edge in the chunk, the
-// row of that edge, and the piece in which that row began; after the last piece, one that begins there.
+// The table in device memory has five values per piece: its offset in the chunk, its bytes, its first edge in the
+// chunk, the row of that edge, and the piece in which that row begins; a last entry ends the table.
 //
-// Mapping: `sum_streamed` a block a piece, a thread a group of eight edges; terms are brought to shared memory and summed
-// there, a thread a short run, a warp a long one; `collect`, after the last chunk, a block a piece, for the row that ends
-// there and began in another one, of the same chunk or not.
-// Memory: one or two bytes an edge (and a share), coalesced, over PCIe or NVLink first; a gathered contribution; a sum a
-// row; 72 bytes a piece.
-// Wins: where the edges do not fit the GPU's memory, and only there: it is as fast as the way from host to GPU.
+// Mapping: `sum_streamed`: one block per piece, one thread per group of eight edges to decode; terms are written to
+// shared memory and summed there, one thread per short run, one warp per long run. `collect`, after the last chunk: one
+// block per piece, for the row that ends in it and begins in an earlier piece of any chunk.
+// Memory: one or two bytes per edge (and a normalized weight), coalesced, copied over PCIe or NVLink first; a gathered
+// contribution; one sum per row; 72 bytes per piece.
+// Wins: only where the edges do not fit in GPU memory: the bus between host and GPU limits it.
 //
 //   WEIGHTED  0 or 1
 
@@ -32,14 +33,14 @@
 #define GROUP 8  // numbers; a block has a thread for each group of a piece's edges
 #define COLUMNS 5
 
-// The number of `width` bits, 31 at most, from a bit on.
+// Returns the number of `width` bits (at most 31) that begins at bit `bit`.
 __device__ inline unsigned number_at(const unsigned *words, unsigned bit, unsigned width) {
     unsigned long long two = static_cast<unsigned long long>(words[bit / 32 + 1]) << 32 | words[bit / 32];
     return static_cast<unsigned>(two >> bit % 32) & ((1u << width) - 1);
 }
 
-// Brings the numbers of the thread's group, of `count` in all, each added to those before it in the piece, and `each` for
-// itself and for each before it. `widths` and `data` go on to what follows. All threads of the block must call it.
+// Decodes the thread's group of `count` numbers, adds `each` to every number, and returns inclusive prefix sums over
+// the piece in `sums`. Advances `widths` and `data` to the next array. All threads of the block must call it.
 __device__ inline void bring_sums(const unsigned *words, int count, unsigned each, unsigned &widths, unsigned &data,
                                   unsigned *sums) {
     int groups = (count + GROUP - 1) / GROUP, thread = threadIdx.x;
@@ -55,14 +56,15 @@ __device__ inline void bring_sums(const unsigned *words, int count, unsigned eac
     for (int k = 0; k < GROUP; ++k) sums[k] += before;
 }
 
-// Block b sums the runs of piece first + b. `packed` and `normalized_weights` hold the chunk alone, which begins with
-// piece `first`; sources are below 2^bits.
+// Block b sums the runs of piece first + b. `packed` and `normalized_weights` point to the chunk, which begins with
+// piece
+// `first`; sources are below 2^bits.
 extern "C" __global__ void sum_streamed(long long first, int bits, const long long *pieces, const uint4 *packed,
                                         const real_t *normalized_weights, const real_t *contributions, double *pulled,
                                         Partials *partials) {
-    extern __shared__ double room[];  // for the packed piece, and then for its terms
+    extern __shared__ double room[];  // the packed piece, then its terms
     __shared__ uint4 four_sources[PIECE / 4];
-    __shared__ unsigned rows[PIECE];           // of each run, from the first one's on
+    __shared__ unsigned rows[PIECE];  // of each run, relative to the first
     __shared__ unsigned short starts[PIECE + 1];  // of each run among the terms
     long long piece = first + blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
@@ -89,7 +91,7 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
     unsigned mask = (1u << bits) - 1;
     four_sources[2 * thread] = uint4{sums[0] & mask, sums[1] & mask, sums[2] & mask, sums[3] & mask};
     four_sources[2 * thread + 1] = uint4{sums[4] & mask, sums[5] & mask, sums[6] & mask, sums[7] & mask};
-    __syncthreads();  // sources are there, and the packed piece is read
+    __syncthreads();  // sources are complete, and the packed piece is no longer needed
     const unsigned *sources = reinterpret_cast<const unsigned *>(four_sources);
     double *terms = room;
     for (int edge = thread; edge < edges; edge += blockDim.x) {
@@ -102,7 +104,7 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
     __syncthreads();
     bool began_before = here[4] < piece, goes_on = here[COLUMNS + 4] <= piece;
     int lane = thread % WARP;
-    for (int base = thread - lane; base < runs; base += blockDim.x) {  // the same for a warp
+    for (int base = thread - lane; base < runs; base += blockDim.x) {  // uniform in a warp
         int run = base + lane;
         bool is_one = run < runs;
         Sum sum = run_sum(terms, is_one ? starts[run] : 0, is_one ? starts[run + 1] : 0);
@@ -118,11 +120,11 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
     }
 }
 
-// A block a piece: completes the row that ends in it and began before it.
+// One block per piece: completes the row that ends in it and begins in an earlier one.
 extern "C" __global__ void collect(const long long *pieces, const Partials *partials, double *pulled) {
     long long piece = blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
-    if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or goes on
+    if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or does not end here
     Sum sum = crossing_sum(partials, here[4], piece);
     if (threadIdx.x == 0) pulled[here[3]] = sum.value();
 }

@@ -1,4 +1,4 @@
-"""Edges stream from host memory, or from disk, through two buffers on the GPU; `chunk_bytes=`, `directory=`."""
+"""Edges stay in host memory, or on disk, and pass through two buffers on the GPU; `chunk_bytes=`, `directory=`."""
 
 from __future__ import annotations
 
@@ -29,46 +29,46 @@ name = "streamed"
 runs_on = "gpu"
 
 CHUNK_BYTES = 64 * 2**20
-"""Of one buffer. Copies of this size reach the speed of the bus, and its latency is lost in them."""
+"""Bytes of one buffer. Copies of this size reach the bandwidth of the bus."""
 
 LEAST_BYTES = 2**20
-"""Of one buffer where the GPU has no room for two of CHUNK_BYTES."""
+"""Bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory."""
 
 AN_EDGE = 1.5
-"""Bytes of a packed edge, about; 1 on web graphs to 2.5 on random ones: docs/decisions/0015-edge-compression.md."""
+"""Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
 
 COLUMNS = 5
-"""What the GPU holds of a piece: see streamed.cu."""
+"""Number of values per piece in device memory: see streamed.cu."""
 
 A_PIECE = 8 * COLUMNS + 32
-"""Bytes that a piece takes on the GPU: that, and two compensated sums."""
+"""Bytes per piece in device memory: those values, and two compensated sums."""
 
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
-"""What to do where even this has no room."""
+"""Advice in the error if the memory does not suffice for this method either."""
 
 memory = Memory(
     arrays_on="host",
     edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
     vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
     packed_edge=Size(AN_EDGE, normalized_weight=1),
-    packed_vertex=Size(8, index=2),  # vertices in another order and back, and their out-weights
+    packed_vertex=Size(8, index=2),  # permutation of the vertices and its inverse, and their out-weights
     chunk_bytes=CHUNK_BYTES,
 )
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
-    """Need a GPU, and room for vectors and two chunks of edges."""
+    """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
     if reason := runtime.missing():
         return reason
     if adjacency is None:
         return None
     if adjacency.n > 2**31:
-        return f"{adjacency.n:,} vertices are too many: edges are packed by positions of 31 bits."
+        return f"{adjacency.n:,} vertices are too many: packed edges store positions in 31 bits."
     return gpu_pull.unavailable_reason(replace(memory, chunk_bytes=LEAST_BYTES), adjacency, machine, REMEDY)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking (benchmarks/results/kernels.md) with what they copy, and the laying out on the host."""
+    """Estimate a ranking (benchmarks/results/kernels.md) with its copies, and the layout on the host."""
     copied = max(0, adjacency.m * _edge_bytes(adjacency) - 2 * CHUNK_BYTES)
     return 5e-8 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
 
@@ -80,18 +80,18 @@ def prepare(
     chunk_bytes: int | None = None,
     directory: str | os.PathLike[str] | None = None,
 ) -> Step:
-    """Sort the edges by target on the host, and pack them for the way.
+    """Group the edges by target on the host, and pack them for the transfers.
 
-    On the host, the packed edges are one or two bytes each, and with weights up to eight more, beside the graph.
+    In host memory the packed edges take one to three bytes each, and up to eight more with weights, beside the graph.
 
     Parameters
     ----------
     chunk_bytes : int, optional
-        GPU memory for one of the two buffers that edges pass through; 2048 edges are taken at least. Any number gives
-        ranks of the same bits. 64 MiB if not given, or as much as the GPU has room for, but 1 MiB at least.
+        GPU memory of each of the two buffers; at least one piece of 2048 edges is copied at a time. The bits of the
+        ranks are the same for any number. By default 64 MiB, or what fits in GPU memory, but at least 1 MiB.
     directory : path, optional
-        A folder for a file of the packed edges, through which they are read again in every iteration; page-locked
-        memory of the host if not given. The file has no name, and is gone when the ranks are, or the process.
+        Folder for a file of the packed edges, which is read in every iteration; page-locked host memory if not given.
+        The file has no name, and is deleted with the step or at the end of the process.
     """
     problem = problem.on("host")
     if chunk_bytes is None:
@@ -100,15 +100,12 @@ def prepare(
 
 
 def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
-    """Give the iteration around row sums, of a problem on the host."""
+    """Return the step around the row sums of `pull`, for a problem in host memory."""
     return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull)
 
 
 class _Reordered(gpu_pull.DeviceStep):
-    """The iteration over vertices that are numbered anew; ranks come and go in the order of the result, by the host.
-
-    The GPU would need room for one more vector.
-    """
+    """A step on renumbered vertices; ranks are permuted on the host, where the GPU would need one more vector."""
 
     def __init__(self, problem: Problem, pull: StreamedPull) -> None:
         assert pull.rows.order is not None
@@ -128,7 +125,7 @@ class _Reordered(gpu_pull.DeviceStep):
 
 
 class _ReorderedAdjacency:
-    """As much of a graph as the end of an iteration needs, its vertices in another order."""
+    """The attributes of a graph that `DeviceStep` reads, with renumbered vertices."""
 
     def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
         self.n, self.weighted = adjacency.n, adjacency.weighted
@@ -136,14 +133,14 @@ class _ReorderedAdjacency:
 
 
 class StreamedPull:
-    """Sums the in-edges of every row, a chunk of edges at a time.
+    """Computes row sums, one chunk of edges at a time.
 
-    `rows`: The edges, and how the vertices are numbered that `contributions` and `pulled` are of.
+    `rows`: The edges, and the order of the vertices in `contributions` and `pulled`.
     `out_weight` (array of n float64): On the host, in that order.
     """
 
-    # A term goes through 64 additions and a warp's, and a partial sum through one for each 64 edges or more of its row
-    # and a block's, all compensated: fewer than the 2**26 that this holds for, up to 2**32 edges in a row.
+    # A term goes through 64 additions and those of a warp; a partial sum through one per 64 edges of its row, and those
+    # of a block. All are compensated, and fewer than the 2**26 of the bound, up to 2**32 edges per row.
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(
@@ -155,7 +152,7 @@ class StreamedPull:
     ) -> None:
         chunk_bytes = validate_int("chunk_bytes", chunk_bytes)
         self._directory = _folder(directory)
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         threads = Threads(this_machine().threads)
         self.rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
@@ -174,18 +171,18 @@ class StreamedPull:
 
     @property
     def bytes_copied(self) -> int:
-        """How many bytes have been copied from the host with shares of the present type."""
+        """Bytes copied from the host so far, with normalized weights of the present type."""
         return 0 if self._conveyor is None else self._conveyor.bytes_copied
 
     @property
     def chunk_bytes(self) -> int:
-        """How many bytes the largest chunk has, with shares of the present type."""
+        """Bytes of the largest chunk, with normalized weights of the present type."""
         chunks = [self._data] if self._conveyor is None else self._conveyor.columns
         return max(sum(int(part.nbytes) for part in parts) for parts in zip(*chunks, strict=True))
 
     @property
     def bytes_of_edges(self) -> int:
-        """How many bytes the packed edges take, without their shares."""
+        """Bytes of the packed edges, without normalized weights."""
         return sum(int(chunk.nbytes) for chunk in self._data)
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
@@ -215,9 +212,9 @@ class StreamedPull:
         collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, pulled))
 
     def _conveyor_for(self, dtype: Any) -> _Conveyor:
-        """Give what brings the edges, with shares of this type; one type is held at a time."""
+        """Return the iterator over chunks with normalized weights of this type; one type is stored at a time."""
         if self._conveyor is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
-            self._conveyor = None  # before the next is allocated
+            self._conveyor = None  # frees its memory first
             columns = [self._data]
             if self.rows.weights is not None:
                 normalized_weights = _regrouped(
@@ -233,13 +230,13 @@ class StreamedPull:
 
 
 class _Cutter:
-    """Cuts packed pieces into chunks, and notes what the GPU has to know of them.
+    """Groups packed pieces into chunks, and builds the table of pieces for the GPU.
 
-    `chunk_bytes`: That a buffer for any of the chunks takes at the most, unless a piece alone takes more.
-    `more`: Bytes that an edge takes beside, in a buffer of their own: so packed bytes and edges have a limit each.
+    `chunk_bytes`: Size of a buffer; exceeded only by a chunk of one piece.
+    `more`: Bytes per edge in a second buffer (normalized weights), for which part of `chunk_bytes` is reserved.
 
-    `first_pieces`: Of each chunk; then how many pieces there are.
-    `edges`: How many each chunk has.
+    `first_pieces`: First piece of each chunk, then the number of pieces.
+    `edges`: Number of edges of each chunk.
     `largest`: Bytes of the largest piece.
     """
 
@@ -251,7 +248,7 @@ class _Cutter:
         self._seen: list[Any] = []
 
     def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Any]]:
-        """Give the bytes of each chunk, in parts that follow one another."""
+        """Yield the bytes of each chunk, as a list of consecutive parts."""
         held: list[Any] = []
         edges, begins_at, pieces = 0, 0, 0
         for part in parts:
@@ -276,7 +273,7 @@ class _Cutter:
                     table[:, 1] = sizes[first:last]
                     table[:, 2] = edges + np.cumsum(counts) - counts
                     table[:, 3] = part.rows[first:last]
-                    table[:, 4] = part.goes_on[first:last]  # replaced by where it began, in the end
+                    table[:, 4] = part.goes_on[first:last]  # `table` replaces it by the piece in which the row begins
                     self._seen.append(table)
                     held.append(data)
                     pieces, edges, begins_at = pieces + last - first, edges + int(counts.sum()), begins_at + data.size
@@ -294,20 +291,20 @@ class _Cutter:
         self.edges.append(edges)
 
     def table(self) -> Any:
-        """Give what the GPU holds of each piece, and of one more: see streamed.cu."""
+        """Return the table of the pieces, and of one more at the end: see streamed.cu."""
         count = self.first_pieces[-1]
         table = np.zeros((count + 1, COLUMNS), np.int64)
         if self._seen:
             table[:count] = np.concatenate(self._seen)
         goes_on, places = table[:, 4] == 1, np.arange(count + 1)
         follows = np.append(False, table[1:, 3] == table[:-1, 3])
-        # In the piece itself, in the one before, or where the one before has it.
+        # The row begins in the piece itself, in the previous piece, or where the previous piece has it.
         table[:, 4] = np.maximum.accumulate(np.where(goes_on & follows, 0, places - goes_on))
         return table
 
 
 def _regrouped(parts: Iterable[Any], counts: list[int]) -> Iterator[list[Any]]:
-    """Give the parts of an array again, in lists of so many entries each."""
+    """Yield the entries of consecutive arrays again, in lists of `counts` entries each."""
     left = iter(parts)
     rest = np.empty(0)
     for count in counts:
@@ -329,12 +326,12 @@ def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _held(chunks: Iterable[list[Any]], dtype: Any, directory: Path | None) -> list[Any]:
-    """Join the parts of each chunk in page-locked memory, from which copies run beside kernels, or in a file."""
+    """Join the parts of each chunk in page-locked memory, which allows asynchronous copies, or in a file."""
     if directory is None:
         return [_joined(parts, dtype) for parts in chunks]
     sizes = []
     try:
-        # Without a name: however the process ends, nothing is left behind.
+        # The file has no name, so that it is deleted however the process ends.
         with tempfile.TemporaryFile(dir=directory) as file:
             for parts in chunks:
                 for part in parts:
@@ -343,7 +340,7 @@ def _held(chunks: Iterable[list[Any]], dtype: Any, directory: Path | None) -> li
             if not sizes:
                 return []
             file.flush()
-            whole_file = np.memmap(file, dtype, "r", shape=(sum(sizes),))  # keeps the file as long as it lives itself
+            whole_file = np.memmap(file, dtype, "r", shape=(sum(sizes),))  # holds the file open
     except OSError as error:
         raise MethodUnavailableError(f"the edges cannot be written to {str(directory)!r}: {error}.") from error
     return np.split(whole_file, np.cumsum(sizes)[:-1])
@@ -359,33 +356,33 @@ def _joined(parts: list[Any], dtype: Any) -> Any:
 
 
 def page_locked(count: int, dtype: Any) -> Any:
-    """Allocate memory of the host that the GPU copies from by itself; given back when the array goes."""
+    """Allocate page-locked host memory, which allows asynchronous copies; freed with the array."""
     import cupy
 
     size = count * np.dtype(dtype).itemsize
     try:
-        memory = cupy.cuda.PinnedMemory(size)  # not of CuPy's pool, which would keep it
+        memory = cupy.cuda.PinnedMemory(size)  # not from CuPy's pool, which would keep it
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise MethodUnavailableError(
             f"{size:,} bytes of host memory cannot be page-locked: {error}. "
-            "Give directory=, a folder for a file to take their place."
+            "Pass directory=, a folder, to keep the edges in a file instead."
         ) from error
     return np.ndarray(count, dtype, cupy.cuda.PinnedMemoryPointer(memory, 0))
 
 
-# --- on the way ---------------------------------------------------------------------------------------------------
+# --- transfers ----------------------------------------------------------------------------------------------------
 
 
 class _Conveyor:
-    """Brings columns of the host to the GPU, chunk after chunk, through two buffers in turn.
+    """Copies columns from the host to the GPU, chunk by chunk, through two buffers in turn.
 
-    Copies run on a stream of their own, and kernels on the current one. Three things wait for one another: a kernel for
-    the copy of its chunk, a copy for the kernel that read the buffer before, and, where columns lie in a file, the host
-    for the copy from the staging memory that it is about to overwrite.
+    Copies run on a stream of their own, kernels on the current one. Three dependencies are enforced: a kernel waits for
+    the copy of its chunk; a copy waits for the kernel that last read the buffer; and where columns are in a file, the
+    host waits for the copy from the staging memory before it overwrites that.
 
-    Every other time the chunks come in falling order: the two that came last are still there.
+    Every other pass goes through the chunks in reverse, since the last two are still in the buffers.
 
-    `columns` (list of lists of arrays): Each has an array a chunk, in page-locked memory, or `staged`.
+    `columns` (list of lists of arrays): One array per chunk in each, in page-locked memory unless `staged`.
     `staged`: Whether the host copies chunks to page-locked memory first.
     """
 
@@ -399,11 +396,11 @@ class _Conveyor:
         self._copies = cupy.cuda.Stream(non_blocking=True)
         sizes = [(max(array.size for array in column), column[0].dtype) for column in columns]
         self._buffers = [_Buffer(sizes, staged) for _ in self._order[:2]]
-        # No memory may go while a copy, of a pass that was interrupted, is under way.
+        # Buffers must outlive copies of a pass that was interrupted.
         weakref.finalize(self, self._copies.synchronize)
 
     def __iter__(self) -> Iterator[tuple[int, list[Any]]]:
-        """Give the number of each chunk and its columns on the GPU, for kernels launched before the next is taken."""
+        """Yield the number and the device arrays of each chunk; the caller launches its kernels before the next one."""
         import cupy
 
         kernels = cupy.cuda.get_current_stream()
@@ -421,7 +418,7 @@ class _Conveyor:
     def _bring(self, chunk: int, buffer: _Buffer) -> None:
         import cupy
 
-        buffer.chunk = None  # until the copy is on its way
+        buffer.chunk = None  # invalid until the copy is enqueued
         parts = self._chunks[chunk]
         if buffer.staging:
             buffer.copied.synchronize()
@@ -440,10 +437,10 @@ class _Conveyor:
 
 
 class _Buffer:
-    """Room for a chunk on the GPU, and page-locked room before it where that is needed.
+    """Device buffer for a chunk, and page-locked staging memory where that is needed.
 
-    `chunk` (int or None): Which one is here, or on its way.
-    `copied`, `read` (events): The end of the last copy to it, and of the last kernel that read it.
+    `chunk` (int or None): Number of the chunk that is in the buffer, or being copied.
+    `copied`, `read` (events): End of the last copy to the buffer, and of the last kernel that read it.
     """
 
     def __init__(self, sizes: list[tuple[int, Any]], staged: bool) -> None:
@@ -454,15 +451,15 @@ class _Buffer:
         self.chunk: int | None = None
         self.copied = cupy.cuda.Event(block=True, disable_timing=True)
         self.read = cupy.cuda.Event(disable_timing=True)
-        # A kernel launched earlier may still work on memory that was its own until now.
+        # Earlier kernels on the current stream may still use memory that the pool has reassigned.
         self.read.record(cupy.cuda.get_current_stream())
 
 
-# --- room ---------------------------------------------------------------------------------------------------------
+# --- memory -------------------------------------------------------------------------------------------------------
 
 
 def fitting(problem: Problem) -> int:
-    """Give the bytes of a chunk that the GPU has room for twice, beside vectors and pieces."""
+    """Return the chunk size such that two buffers fit in GPU memory beside vectors and the table of pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
     beside = footprint(replace(memory, chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
     taken = beside + 8 * given * problem.adjacency.n

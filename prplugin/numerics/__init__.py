@@ -1,1 +1,1 @@
-"""Small formulas without arrays of the graph: rounding depths and extrapolation weights."""
+"""Formulas that do not depend on the graph: rounding depths and extrapolation weights."""

@@ -1,4 +1,4 @@
-"""NumPy or CuPy: where an array lies, and how it gets to the other side. CuPy is never imported for a NumPy array."""
+"""Memory space and namespace (NumPy or CuPy) of an array, and transfers. NumPy arrays never import CuPy."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ __all__ = [
 ]
 
 MemorySpace: TypeAlias = Literal["host", "device"]
-"""The memory of the processor, or that of the current GPU."""
+"""Memory of the host, or of the current GPU."""
 
 
 def memory_space_of(array: Any) -> MemorySpace:
-    """Say where an array lies."""
+    """Return the memory space of an array."""
     return "host" if namespace(array) is np else "device"
 
 
 def namespace(array: Any) -> Any:
-    """Give the library of an array, NumPy or CuPy, which have the same functions."""
+    """Return the module of an array's functions: NumPy or CuPy."""
     cupy = sys.modules.get("cupy")
     return cupy if cupy is not None and isinstance(array, cupy.ndarray) else np
 
 
 def to_host(array: Any) -> Any:
-    """Return an array in host memory: itself if it is there, else a copy; None for None."""
+    """Return an array in host memory, copied only if it is in device memory; None for None."""
     return array if array is None or namespace(array) is np else array.get()
 
 
 def to_device(array: Any) -> Any:
-    """Return an array in the memory of the current GPU: itself if it is in GPU memory, else a copy; None for None."""
+    """Return an array in the current GPU's memory, copied only if it is in host memory; None for None."""
     if array is None or namespace(array) is not np:
         return array
-    import cupy  # lazy import; only methods of the GPU ask for this, and their availability was checked
+    import cupy  # lazy import; only GPU methods call this, and their availability was checked by `unavailable_reason`
 
     return cupy.asarray(array)
 
 
 def to_memory(array: Any, memory_space: MemorySpace) -> Any:
-    """Return an array in "host" or "device" memory: itself if it is there, else a copy; None for None."""
+    """Return an array in "host" or "device" memory, copied only if it is in the other; None for None."""
     return to_host(array) if memory_space == "host" else to_device(array)
 
 
 def copied(array: Any) -> Any:
-    """Copy an array of one dimension, which may be a part of another, to memory of its own.
+    """Copy a one-dimensional array, which may be a slice, to memory of its own.
 
-    On the GPU by a plain copy of memory: the kernel that CuPy takes for it has to be compiled first.
+    On the GPU this is a memory copy, since the kernel that CuPy uses for copies has to be compiled first.
     """
     if namespace(array) is np:
         return array.copy()
-    import cupy  # holds it
+    import cupy  # loaded already: the array is CuPy's
 
     copy = cupy.empty(array.shape, array.dtype)
     if copy.nbytes:
@@ -69,13 +69,13 @@ def copied(array: Any) -> Any:
 
 
 def gpu_of(array: Any) -> Any:
-    """Give the GPU that an array lies on, a context manager that makes it the current one; None on the host."""
+    """Return the GPU of an array, a context manager that makes it the current device; None on the host."""
     return None if namespace(array) is np else array.device
 
 
 def synchronize(memory_space: MemorySpace) -> None:
-    """Wait for what the current stream was given, if that is the GPU's: other streams may then read what it wrote."""
+    """Wait for the current stream of the GPU, so that other streams may read its results; on the host do nothing."""
     if memory_space == "device":
-        import cupy  # holds what lies there
+        import cupy  # loaded already: device arrays exist
 
         cupy.cuda.get_current_stream().synchronize()

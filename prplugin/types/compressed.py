@@ -12,12 +12,12 @@ __all__ = ["Compressed"]
 class Compressed(NamedTuple):
     """A sparse matrix by rows (CSR) or by columns (CSC).
 
-    `offsets` (array of n + 1 int64): The entries of row (column) i are ``offsets[i]:offsets[i + 1]``. On the GPU int32
-    where that holds m.
-    `indices` (array of m int32, or int64 past 2**31 vertices): The other end of each edge. Parallel edges stay apart.
-    Those of a row keep the order of the frame; but in the CSR of `GroupedEdges` they come by target, and only parallel
-    ones keep it.
-    `weights` (array of m float64, or None): None where every edge counts 1.
+    `offsets` (array of n + 1 int64; on the GPU int32 where that holds m): The entries of row (column) i are
+    ``offsets[i]:offsets[i + 1]``.
+    `indices` (array of m int32, or int64 from 2**31 vertices on): The other endpoint of each edge. Parallel edges stay
+    separate. The entries of a row keep the order of the frame; in the CSR of `GroupedEdges` they are ordered by target,
+    and only parallel edges keep the order of the frame.
+    `weights` (array of m float64, or None): None if the edges are unweighted.
     """
 
     offsets: Integers

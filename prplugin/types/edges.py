@@ -1,4 +1,4 @@
-"""Edges by position: what every frame library's reader hands on, and all that the graph is built from."""
+"""Edges by position: the output of every frame adapter, and the input of every graph operation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", 
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[Any]
-"""Of an integer type: `index_dtype(n)` for positions, int64 for offsets, on the GPU `offset_dtype(m)`.
+"""Arrays of an integer type: `index_dtype(n)` for positions; int64, on the GPU `offset_dtype(m)`, for offsets.
 
-Both may be CuPy arrays: the edges of a cuDF frame, and all that is built from them, stay on the GPU.
+`Floats` and `Integers` may be CuPy arrays: the edges of a cuDF frame, and all that is built from them, stay in device
+memory.
 """
 
 
 ANY = 5e-324, sys.float_info.max
-"""Between these are all weights above 0."""
+"""Least and greatest positive float64: an extent that holds for any weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class Edges:
     """The rows of an edge frame, with each vertex replaced by its position in the result.
 
     `source`, `destination` (arrays of m positions): Of type `index_dtype(n)`.
-    `weights` (array of m float64, or None): Finite and at least 0. None: every edge counts 1.
-    `n`: How many vertices there are; those that no edge names are isolated.
-    `extent` (tuple of float): No weight above 0 is less than the first, and none greater than the second.
-    `spilled`: Whether they are on the host because the GPU, where their frame lies, had no room for them.
+    `weights` (array of m float64, or None): Finite and at least 0. None if the edges are unweighted.
+    `n`: Number of vertices; those without edges are isolated.
+    `extent` (tuple of float): Lower and upper bound of the weights above 0.
+    `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
     """
 
     source: Integers
@@ -47,37 +48,37 @@ class Edges:
 
     @property
     def m(self) -> int:
-        """How many edges there are."""
+        """Number of edges."""
         return self.source.size
 
     @property
     def memory_space(self) -> MemorySpace:
-        """Where they lie."""
+        """Memory space of the arrays."""
         return memory_space_of(self.source)
 
     @property
     def gpu(self) -> Any:
-        """The GPU that they lie on, a context manager; None on the host."""
+        """The GPU that holds the arrays, a context manager; None on the host."""
         return gpu_of(self.source)
 
     def as_spilled(self) -> Edges:
-        """Give the same edges, which the GPU had no room for."""
+        """Return the same edges, marked as moved to the host for lack of GPU memory."""
         return replace(self, spilled=True)
 
 
 class GroupedEdges:
-    """Edges that were brought together by target before anyone asked for them by row.
+    """Edges that the frame adapter has already grouped by target (CSC).
 
-    They stand in for `Edges`; `source` and `destination` are made when one of them is first asked for. On the GPU they
-    come by target, and for each target in the order of the frame.
+    They have the attributes of `Edges`; `source` and `destination` are computed on first access. On the GPU these are
+    ordered by target, and within a target as in the frame.
 
-    `in_edges` (tuple of arrays): Offsets, sources and weights of the edges by target; None where every edge counts 1.
+    `in_edges` (tuple of arrays): Offsets, sources and weights of the CSC layout; weights are None if unweighted.
     `out_weight`: array of n float64, or of n counts.
-    `edge_list`: Gives the source and the destination of each row.
-    `out_weight_depth`: How many roundings an out-weight carries at most.
-    `extent` (tuple of float): As that of `Edges`.
+    `edge_list`: Function that returns the source and the destination of each edge.
+    `out_weight_depth`: Rounding depth of an out-weight.
+    `extent` (tuple of float): Lower and upper bound of the weights above 0.
 
-    `spilled`: As that of `Edges`.
+    `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
     """
 
     def __init__(
@@ -102,27 +103,27 @@ class GroupedEdges:
 
     @property
     def gpu(self) -> Any:
-        """The GPU that they lie on, a context manager; None on the host."""
+        """The GPU that holds the arrays, a context manager; None on the host."""
         return gpu_of(self.out_weight)
 
     def as_spilled(self) -> GroupedEdges:
-        """As that of `Edges`."""
+        """Mark the edges as moved to the host for lack of GPU memory, and return them."""
         self.spilled = True
         return self
 
     @property
     def edge_list_is_there(self) -> bool:
-        """Whether `source` and `destination` have been made."""
+        """Whether `source` and `destination` have been computed."""
         return self._edge_list is None
 
     @property
     def source(self) -> Integers:
-        """As that of `Edges`."""
+        """Source of each edge: array of m positions, computed on first access."""
         return self._endpoints()[0]
 
     @property
     def destination(self) -> Integers:
-        """As that of `Edges`."""
+        """Destination of each edge: array of m positions, computed on first access."""
         return self._endpoints()[1]
 
     def _endpoints(self) -> tuple[Integers, ...]:
@@ -135,10 +136,10 @@ class GroupedEdges:
 
 
 def index_dtype(n: int) -> np.dtype[Any]:
-    """Give the narrowest signed type that counts n vertices."""
+    """Return int32 if it holds n, the number of vertices, else int64."""
     return np.dtype(np.int32 if n <= np.iinfo(np.int32).max else np.int64)
 
 
 def offset_dtype(m: int) -> np.dtype[Any]:
-    """Give the narrowest signed type that counts m edges."""
+    """Return int32 if it holds m, the number of edges, else int64."""
     return index_dtype(m)

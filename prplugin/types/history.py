@@ -1,4 +1,4 @@
-"""How a ranking came about: a record small enough to be kept with every one."""
+"""Record of how a ranking was computed, small enough to be kept with every ranking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Considered", "History"]
 
 
 class Considered(NamedTuple):
-    """A method, its seconds as estimated or measured (None: not asked), and why it was taken or not."""
+    """A candidate method, its estimated or measured seconds (None: not estimated), and why it was chosen or not."""
 
     method: str
     seconds: float | None
@@ -21,11 +21,12 @@ class Considered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How a ranking came about.
+    """Record of how a ranking was computed.
 
-    `considered` has the method chosen first, then others by their seconds, then those that could not be. `stages` are
-    what was done, with the seconds that it took. `bounds` are passes over the edges, with the error bound proved then.
-    `unused_weight` is a column of the frame that seems to hold weights, where none was named.
+    `considered`: The chosen method, then the others by their seconds, then the unavailable ones.
+    `stages`: Name and seconds of each stage.
+    `bounds`: Number of edge passes, and the error bound proved after them.
+    `unused_weight`: Name of a column that may hold weights, if `weight` was not given.
     """
 
     n: int
@@ -42,9 +43,9 @@ class History:
 
     @property
     def bytes_a_pass(self) -> int:
-        """The bytes that a pass over in-edges reads or writes, if each value is read or written once.
+        """Bytes of memory traffic of one pass over the in-edges, if each value is read or written once.
 
-        Per edge an index, and 8 for a weight; per vertex an offset, the old rank and its factor, the new rank, and its
-        contribution in and out, 8 each. Contributions that the caches do not hold come on top.
+        Per edge an index, and 8 bytes for a weight; per vertex 8 bytes each for the offset, the old rank, its factor,
+        the new rank, and the contribution read and written. Cache misses on contributions come on top.
         """
         return self.m * ((4 if self.n <= 2**31 else 8) + 8 * self.weighted) + self.n * 6 * 8

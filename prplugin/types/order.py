@@ -1,4 +1,4 @@
-"""The order of the highest vertices, as far as it is proved."""
+"""Proved order of the highest-ranked vertices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Order", "TieRows"]
 class TieRows(NamedTuple):
     """Vertices whose order is not proved, or that are proved equal.
 
-    `first`: How many vertices are proved to be higher than all of them.
-    `rows` (array of int64): Their positions, in the order of the result if they are equal, else as they seem to fall.
-    `equal`: Whether all are proved to be equal.
+    `first`: Number of vertices that are proved to rank higher than all of them.
+    `rows` (array of int64): Their positions, in the order of the result if they are equal, else by descending rank.
+    `equal`: Whether all are proved equal.
     """
 
     first: int
@@ -25,11 +25,11 @@ class TieRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """The k highest vertices as far as they are proved.
+    """The k highest-ranked vertices, with the part of their order that is proved.
 
-    `rows` (array of k int64): Their positions, falling; of equal ones, in the order of the result.
-    `ties` (tuple of TieRows): What is not told apart, from the top down; the last may go on past the k highest.
-    `margin`: Proved: no rank is further from the exact one.
+    `rows` (array of k int64): Their positions by descending rank; equal ranks in the order of the result.
+    `ties` (tuple of TieRows): Groups of unresolved order, highest first; the last may extend beyond the k highest.
+    `margin`: Proved upper bound of the error of each rank.
     """
 
     rows: Integers
@@ -38,5 +38,5 @@ class Order:
 
     @property
     def proved(self) -> bool:
-        """Whether all ties are of equal vertices."""
+        """Whether all ties are between vertices that are proved equal."""
         return all(tie.equal for tie in self.ties)

@@ -1,1 +1,1 @@
-"""What several methods share: steps around a pull, batches of seeds, and layouts."""
+"""Parts that several methods share: steps around a pull, batches of seeds, and layouts."""

@@ -1,4 +1,4 @@
-"""Edges laid out in blocks, from tiles of sources to pieces of rows: the host's side of blocks.cuh."""
+"""The blocked layout of `propagation_blocking`, from tiles of sources to pieces of rows: see blocks.cuh."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["CHUNK", "Blocks", "lay_out", "room_for", "shared_memory", "spans"]
 
 CHUNK = 8
-"""Edges that are moved together: see blocks.cuh."""
+"""Edges per chunk, the unit of transfer between the two orders: see blocks.cuh."""
 
 SPAN = 3
-"""Edges of a span for each vertex of a tile: to bring the tile is then little beside them."""
+"""Edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic."""
 
 LEAST_SPAN = 512
-"""Chunks of a span: as many as a block sends at a time."""
+"""Least number of chunks per span: as many as a block processes at a time."""
 
 STATIC = 8192
-"""Bytes of shared memory that kernels have beside what they ask for, and more."""
+"""Bytes of shared memory reserved for the kernels' static arrays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """The edges in both orders, and spans of them: see blocks.cuh.
 
-    `tile`: Vertices of a tile.
+    `tile`: Vertices per tile.
     `bounds` (array of spans x 3 int64): Tile, first chunk and end of each span, by tile.
-    `early`: Spans, the first ones, of tiles that have sources from among the rows alone.
+    `early`: Number of leading spans whose tiles have only sources that are rows themselves.
     `locals`, `goals`, `begins`, `spots`: arrays.
     """
 
@@ -46,8 +46,8 @@ class Blocks:
     spots: Integers
 
     def arranged(self, normalized_weights: Floats) -> Floats:
-        """Bring shares from the order of the rows to that by piece."""
-        import cupy  # holds them
+        """Permute normalized weights from the order of rows to the order of chunks within each piece."""
+        import cupy  # loaded already: device arrays exist
 
         pieces = self.pieces
         arranged: Floats = cupy.empty(self.spots.size, normalized_weights.dtype)
@@ -64,11 +64,11 @@ class Blocks:
 
 
 def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None) -> Blocks:
-    """Lay out edges that are sorted by row, for a grid of so many blocks at most.
+    """Lay out edges that are sorted by row, for a grid of at most `blocks` blocks.
 
-    `columns`: How many vertices there are sources among; as many as there are rows if not given.
+    `columns`: number of vertices that may be sources; the number of rows if not given.
     """
-    import cupy  # holds the edges
+    import cupy  # loaded already: device arrays exist
 
     count = pieces.count
     tiles = -(-(pieces.n if columns is None else columns) // tile)
@@ -80,7 +80,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
     ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
     begins = cupy.zeros(count + 1, np.uint32)
     cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
-    # What the host has to know, in one piece.
+    # One transfer for all that the host needs.
     *of_tiles, longest = cupy.concatenate([ends[:, -1], cupy.diff(begins).max()[None]]).tolist()
 
     of_tile = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
@@ -89,7 +89,7 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
     room = 4 * (longest * CHUNK + tiles)
     arrange = runtime.with_dynamic_smem(_kernel("arrange", pieces, tile), room)
     arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, goals, spots), shared_mem=room)
-    # Where there are few, one for each block.
+    # With few chunks, one span per block.
     most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
     bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)
     early = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= pieces.n))
@@ -97,13 +97,13 @@ def lay_out(pieces: Pieces, sources: Integers, tile: int, blocks: int = 1, colum
 
 
 def spans(chunks: Integers, most: int) -> Integers:
-    """Cut the chunks of each tile into spans of about equally many, `most` at most.
+    """Split the chunks of each tile into spans of about equal length, at most `most` chunks.
 
     Returns `array of spans x 3 int64`: Tile, first chunk and end of each.
     """
     parts = -(-chunks // most)
     length = -(-chunks // np.maximum(parts, 1))
-    parts = -(-chunks // np.maximum(length, 1))  # rounded up, fewer may do
+    parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
     tiles = np.repeat(np.arange(chunks.size), parts)
     nth = np.arange(tiles.size) - np.repeat(np.cumsum(parts) - parts, parts)
     ends = np.cumsum(chunks)
@@ -113,12 +113,12 @@ def spans(chunks: Integers, most: int) -> Integers:
 
 
 def room_for(size: int, tiles: int) -> int:
-    """Give the bytes of shared memory that it may take to arrange a piece."""
+    """Return the bytes of shared memory that arranging a piece takes, at most."""
     return 4 * (size + (CHUNK - 1) * min(tiles, size) + tiles)
 
 
 def shared_memory() -> int:
-    """Give the bytes of shared memory that a block on the current GPU can ask for."""
+    """Return the bytes of dynamic shared memory that a block of the current GPU can use."""
     return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
 
 

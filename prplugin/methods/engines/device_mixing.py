@@ -1,4 +1,4 @@
-"""Anderson mixing of vectors on the GPU: the host's part of gpu/mixing.cu."""
+"""Anderson mixing of vectors on the GPU: launches the kernels of gpu/mixing.cu."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from prplugin.types.edges import Floats
 __all__ = ["MixedOnDevice"]
 
 THREADS = 256
-"""At least one per pair of moves."""
+"""Threads per block: at least one per pair of moves."""
 
 BLOCKS = 128
 
 GROUPS = 8
-"""Vertices that a block takes at a time, of many seeds."""
+"""Vertices that a block processes at a time, with many seeds."""
 
 
 class MixedOnDevice(Step):
-    """A step whose ranks are on the GPU: a vector, or a matrix with a column per seed.
+    """A step whose ranks are in device memory: a vector, or a matrix with one column per seed.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class MixedOnDevice(Step):
     _ranks: Any
 
     def history(self, rows: int) -> Any:
-        import cupy  # holds the ranks
+        import cupy  # loaded already: device arrays exist
 
-        # Beside the history, temporary vectors: of a mix, of its division by the sum, and of the start from it.
+        # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
         if not runtime.holds((4 * rows + 4 * 8) * self._ranks.size):
             return None
         return cupy.empty((rows, *self._ranks.shape), np.float32)
@@ -65,7 +65,7 @@ class MixedOnDevice(Step):
         self.start(self._ranks)
 
     def _shape(self, seeds: list[int]) -> tuple[int, tuple[int, ...]]:
-        """Return how many partial sums there are, and the threads of a block."""
+        """Return the number of partial sums, and the shape of a block."""
         return (BLOCKS * GROUPS, (seeds[0], GROUPS)) if seeds else (BLOCKS, (THREADS,))
 
     def _mixing(self, name: str, moves: Any) -> Any:

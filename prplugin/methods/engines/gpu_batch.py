@@ -1,4 +1,4 @@
-"""Many seeds side by side on the GPU, a lane a seed: the host's side of batch.cu."""
+"""Many seeds on the GPU, one lane per seed: launches the kernels of batch.cu."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["DeviceBatch"]
 
 WIDTHS = (8, 32)
-"""Of a batch: 32 floats are a line of the cache, and 32 lanes a warp."""
+"""Seeds per batch: 32 lanes are a warp, and 32 float32 are a cache line."""
 
 GROUPS = 8
-"""Of threads, one a seed, in a block: that of batch.cu."""
+"""Groups of threads per block, one thread per seed in each, as in batch.cu."""
 
 BLOCKS = 1056
-"""At most, twice as many as an H100 holds at once of the widest. The same on every GPU and for any width, so that the
-sums are the same to the bit."""
+"""Largest grid, twice the number of blocks of the greatest width that an H100 holds at once. It is the same on every
+GPU and for every width, so that the sums have the same bits."""
 
 CROSSING_BLOCKS = 256
 
 SIZE = 256
-"""Rows and edges of a piece."""
+"""Rows and edges per piece."""
 
 MANY = 16
-"""Partial sums of a row from which a block adds them up."""
+"""Number of partial sums of a row from which a whole block adds them up."""
 
 TOTAL_GROUPS = 32
-"""Of the block that adds up what all have left."""
+"""Groups of threads of the block that adds up the sums of all blocks."""
 
 COLUMN, MEASURED, STATE = 3, 3, 3
-"""Doubles in the structs of those names in batch.cu."""
+"""Number of doubles in the structs of those names in batch.cu."""
 
 TOTALS_DEPTH = 2 + GROUPS + 2 + 5
-"""Roundings in a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a thread
-again, and in five levels."""
+"""Rounding depth of a sum over all vertices: compensated in a thread, over the groups of a block, compensated in a
+thread again, and in five levels."""
 
 BYTES = 3 * 8 + 4 * depth_for(0.0, WIDTHS[-1]).rows
-"""Of a rank, its contributions in this step and the next, and its history."""
+"""Bytes per rank: the rank, its contributions in this step and the next, and its history."""
 
 
 class DeviceBatch(MixedOnDevice, SeedsStep):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once, on the current stream."""
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once, on the current stream."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         adjacency = problem.adjacency
         self._n, self._m, self._alpha, self._target = adjacency.n, adjacency.m, problem.alpha, problem.dangling
@@ -116,14 +116,14 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._columns.view(np.int32)[:, 2 * (COLUMN - 1)] = cupy.asarray(self._live)
 
     def _begin(self) -> None:
-        """Make contributions of the ranks, and D."""
+        """Compute contributions and D of the ranks."""
         import cupy
 
         if self._contributions is None or self._contributions[0].dtype != self._dtype:
-            self._contributions = None  # makes room
+            self._contributions = None  # frees their memory first
             self._contributions = [cupy.empty((self._n + 1, self.width), self._dtype) for _ in range(2)]
             for contributions in self._contributions:
-                contributions[-1] = 0  # of no vertex: see batch.cu
+                contributions[-1] = 0  # the row of zeros for missing edges: see batch.cu
         self._states[:, -1] = cupy.asarray(self._live)
         grid = min(runtime.blocks_for(self._n, GROUPS), BLOCKS)
         self._kernel("begin")(
@@ -202,18 +202,21 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
 
 
 def _width_for(seeds: int, graph_bytes: int, n: int) -> int:
-    """Give how many seeds go side by side: the least width that holds them all, or as many as there is room for."""
+    """Return the batch width: the least that holds all seeds, else the largest that fits in GPU memory."""
     room = [width for width in WIDTHS if runtime.holds(graph_bytes + width * BYTES * n)]
     if not room:
         raise MethodUnavailableError(
-            f"{WIDTHS[0]} seeds side by side need about {graph_bytes + WIDTHS[0] * BYTES * n:,} bytes of GPU memory, "
-            f"and {runtime.bytes_free():,} are free. Call for one after the other, with method='streamed' if need be."
+            f"a batch of {WIDTHS[0]} seeds needs about {graph_bytes + WIDTHS[0] * BYTES * n:,} bytes of GPU memory, "
+            f"and {runtime.bytes_free():,} are free. Rank one seed at a time, with method='streamed' if necessary."
         )
     return next((width for width in room if width >= seeds), room[-1])
 
 
 def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
-    """Find the pieces in which rows end that began in others: first those of rows with many partial sums, so many."""
+    """Return the pieces that end a row begun in an earlier piece, and the number of rows with many partial sums.
+
+    The pieces of rows with many partial sums come first.
+    """
     import cupy
 
     first, last = pieces.cuts[:-1].astype(np.int64), pieces.cuts[1:]

@@ -1,6 +1,6 @@
-"""Steps that sum and end rows in one pass over equal pieces, many of them in one launch: the host's side of merge.cuh.
+"""Merge-based steps on the GPU: several iterations per launch, each one pass over equal pieces. See merge.cuh.
 
-A method brings a kernel that reads the edges in its way, and everything else is here.
+A method supplies a `Plan`: a kernel that reads the edges in its layout.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ __all__ = [
 THREADS = 256
 
 MOST_AT_ONCE = 256
-"""Iterations of a launch."""
+"""Iterations per launch, at most."""
 
 EDGES_AT_ONCE = 1 << 32
-"""That a launch goes through, about: so that no launch takes longer than a few tenths of a second."""
+"""Edges that a launch reads, about, so that it takes no longer than a few tenths of a second."""
 
 VERTEX = Size(5 * 8)
-"""Memory of inverse out-weights, contributions twice, and the ranks now and before a launch."""
+"""Bytes per vertex: inverse out-weight, contributions twice, and ranks now and before a launch."""
 
 LEAST_AT_ONCE = 4
-"""Iterations that a launch needs for a mix: the one before it, the one that shows what it brought, and one to go on."""
+"""Least number of iterations per launch for a mix: one before it, one that measures its effect, one that follows."""
 
 LONG_ROW = 32
-"""Terms that a lane adds up: see merge.cuh."""
+"""Terms that one lane adds up: see merge.cuh."""
 
 MANY = 20
-"""Iterations left, at the pace of the last one, from which mixing is worth its history and another launch.
+"""Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
-On an H100 these take 0.12 ms, as long as four iterations over a graph of a million edges.
+On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges.
 """
 
 FAR = 250
-"""Iterations that the contraction may have left from which a longer window is."""
+"""Largest number of iterations left, by the contraction, that the short window is used for."""
 
 WINDOWS = ((8, 4), (16, 4))
-"""Differences that a mix goes by, and iterations from one mix to the next: of the short window and of the long one."""
+"""Residual differences per mix, and iterations between mixes, of the short and of the long window."""
 
 MIXING_ROOM = 4608
-"""Bytes of shared memory that mixing takes: 32 rows of 17 residuals, and a column more. See mixing.cuh."""
+"""Bytes of shared memory for mixing: 32 rows of 17 residuals, and one column of padding. See mixing.cuh."""
 
 WIDEST = 256
-"""Rows of residuals that a block brings to shared memory at a time, at most."""
+"""Rows of residuals that a block loads into shared memory at a time, at most."""
 
 NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 6)
-"""Arguments of a kernel for plain iterations alone."""
+"""Kernel arguments for plain iterations."""
 
 HISTORY = 16
-"""Doubles that `History` of mixing.cuh takes, at most."""
+"""Doubles in the struct `History` of mixing.cuh, at most."""
 
 COUNT, GOAL, STALL, FAR_AWAY = range(4)
 """Why a launch ended: `Reason` of merge.cuh."""
 
 
 class Ending(NamedTuple):
-    """When a launch ends: after `steps`, at an L1 change of `goal`, or where changes fall by less than `stall`."""
+    """When a launch ends: after `steps`, at an L1 change of `goal`, or when changes shrink by less than `stall`."""
 
     steps: int
     goal: float = -1.0
@@ -91,17 +91,17 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Rows and edges cut into equal pieces: see merge.cuh.
+    """Rows and edges partitioned into equal pieces: see merge.cuh.
 
     Attributes
     ----------
     n, m : int
     size : int
-        Rows and edges together of a piece; the last may have fewer.
+        Rows plus edges per piece; the last may have fewer.
     cuts : array of positions
-        How many rows end before each piece, and n.
+        Number of rows that end before each piece, and n.
     offsets : array of n + 1 offsets
-        Of the rows' edges.
+        Offsets of the rows in the edges.
     """
 
     n: int
@@ -112,33 +112,33 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """How many pieces there are."""
+        """Number of pieces."""
         return self.cuts.size - 1
 
     @property
     def rounding_depth(self) -> int:
-        """Additions that a term of a row sum goes through."""
+        """Most additions that a term of a row sum goes through."""
         in_a_piece = max(LONG_ROW, -(-self.size // 32)) + 5
         return in_a_piece + gpu_pull.ROW_DEPTH + 1
 
 
 def even_size(items: int, blocks: int, least: int, most: int) -> int:
-    """Give the size of pieces, within bounds, of which each block of a grid has as many as the others.
+    """Return the piece size, within bounds, for which all blocks of a grid get equally many pieces.
 
     Parameters
     ----------
     items : int
-        Rows and edges together.
+        Rows plus edges.
     blocks : int
-        Of the largest grid.
+        Blocks of the largest grid.
     """
     turns = -(-items // (blocks * most))
     return min(most, max(least, -(-items // (blocks * turns))))
 
 
 def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
-    """Cut compressed rows into pieces of `size` rows and edges; positions of rows are of type `index`."""
-    import cupy  # holds the offsets
+    """Partition compressed rows into pieces of `size` rows and edges; row positions are of type `index`."""
+    import cupy  # loaded already: device arrays exist
 
     n = offsets.size - 1
     count = -(-(n + m) // size)
@@ -149,13 +149,13 @@ def cut(offsets: Integers, m: int, size: int, index: Any) -> Pieces:
 
 
 def first_rows(adjacency: Adjacency, rows: int | None) -> Integers:
-    """Give the offsets of the in-edges of the first so many vertices, or of all."""
+    """Return the offsets of the in-edges of the first `rows` vertices, or of all for None."""
     offsets: Integers = adjacency.csc.offsets
     return offsets if rows is None else offsets[: rows + 1]
 
 
 def most_blocks_of(plan: Plan) -> int:
-    """Count the blocks that a grid of the plan's kernel may have, whatever they need."""
+    """Return the most blocks that the GPU can hold at once for the plan's block size, whatever registers they need."""
     return runtime.multiprocessors() * (runtime.attribute("MaxThreadsPerMultiProcessor") // plan.threads)
 
 
@@ -166,9 +166,9 @@ class Plan(Protocol):
     ----------
     pieces : Pieces
     threads : int
-        Of a block.
+        Threads per block.
     narrow_pays : bool
-        Whether contributions in float32 make an iteration faster.
+        Whether float32 contributions make an iteration faster.
     """
 
     pieces: Pieces
@@ -176,20 +176,20 @@ class Plan(Protocol):
     narrow_pays: bool
 
     def kernel(self, dtype: Any) -> Any:
-        """Give the kernel for contributions of a type."""
+        """Return the kernel for contributions of this type."""
 
     def room(self, dtype: Any) -> int:
-        """Give the bytes of shared memory that a block takes for terms."""
+        """Return the bytes of shared memory that a block needs for terms."""
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:
-        """Give the arguments of the kernel that stand for the edges."""
+        """Return the kernel arguments that describe the edges."""
 
 
 class MergeStep(MixedOnDevice):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several times a launch, on the current stream."""
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several iterations per launch, on the current stream."""
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         adjacency, pieces = problem.adjacency, plan.pieces
         n, totals = adjacency.n, gpu_pull.TOTALS
@@ -198,7 +198,7 @@ class MergeStep(MixedOnDevice):
         self._plan, self._n, self._weighted = plan, n, adjacency.weighted
         self._out_weight = adjacency.out_weight
         self._starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
-        # One array: each of these would take as long to allocate as a kernel to launch.
+        # One allocation: each costs as much as a kernel launch.
         sizes = (
             pieces.count, pieces.count, 2 * totals * (1 + self.at_once), totals * self._starting, 2, n, n, 2 * n,
             2 * totals * min(pieces.count, most_blocks_of(plan)), 1,
@@ -213,7 +213,7 @@ class MergeStep(MixedOnDevice):
         self._cuts = (
             pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, self._tails,
         )  # fmt: skip
-        # Two in turn, so that what the step before a launch measured is still there after it.
+        # Double-buffered: the sums of the step before a launch are still needed after it.
         self._totals = list(measured.reshape(2, 1 + self.at_once, totals))
         self._uncleared = measured
         self._uniform = 1.0 / n, (1 - problem.alpha) * (1.0 / n)
@@ -223,7 +223,7 @@ class MergeStep(MixedOnDevice):
             vectors = gpu_pull.vectors(problem)
         self._equation = problem.alpha, *vectors, self._inverse_out_weight
         rounding = gpu_pull.step_rounding(problem, pieces.rounding_depth)
-        # After a mix, ranks and what is made of them are scaled: two roundings on the way of each.
+        # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
         self._rounding = self.rounding = replace(
             rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2
         )  # in float64
@@ -233,8 +233,8 @@ class MergeStep(MixedOnDevice):
         self._contributions: list[Any] = []
 
     def contribute_in(self, dtype: str) -> None:
-        """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
-        self._edges: tuple[Any, ...] = ()  # makes room
+        """Store contributions and normalized weights as "float64" or "float32", from the next `start` on."""
+        self._edges: tuple[Any, ...] = ()  # frees their memory first
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
@@ -265,11 +265,11 @@ class MergeStep(MixedOnDevice):
         self._fresh = True
 
     def __call__(self, moves: Any = None) -> Sums:
-        return self._launched(Ending(1), mixes=True)[0][0]  # one alone is only kept in the history
+        return self._launched(Ending(1), mixes=True)[0][0]  # a single iteration only enters the history
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         taken: list[Sums] = []
-        stall = (1 + self._alpha) / 2  # the contraction brings exact plain iterations below alpha
+        stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
         while (left := budget - len(taken)) > 0:
             ending = Ending(min(left, self.at_once), goal, stall)
             steps, reason = self._launched(ending, mixes=True)
@@ -277,15 +277,15 @@ class MergeStep(MixedOnDevice):
             if reason in (GOAL, STALL):
                 break
             if reason == FAR_AWAY:
-                # The first iterations are faster than those to come; none is slower than this.
+                # The first iterations are faster than later ones; alpha bounds the rate of all.
                 self._remember(math.log(goal / self._change) / math.log(self._alpha))
         return len(taken), taken[-1]
 
     def history(self, rows: int) -> None:
-        return  # its launches mix
+        return  # mixing happens within the launches
 
     def _remember(self, left: float) -> None:
-        """Allocate the history that mixing takes, if there is room, with so many plain iterations left at most."""
+        """Allocate the history for mixing if it fits; at most `left` plain iterations are left."""
         import cupy
 
         blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
@@ -300,7 +300,7 @@ class MergeStep(MixedOnDevice):
         self._can_mix = False
 
     def _arguments_for_mixing(self) -> tuple[Any, ...]:
-        """Give the arguments of a launch whose iterations are kept in the history."""
+        """Return the mixing arguments of a launch whose iterations enter the history."""
         if self._kept is None:
             return NO_MIXING
         window, period, *arrays = self._kept
@@ -308,9 +308,9 @@ class MergeStep(MixedOnDevice):
         return *np.array([window, period, self._fresh, width], np.int32), *arrays
 
     def _launched(self, ending: Ending, *, mixes: bool = False) -> tuple[list[Sums], int]:
-        """Iterate in one launch, and wait for what each iteration measured; tell why it ended as well.
+        """Iterate in one launch, and return the sums of each iteration and the reason why the launch ended.
 
-        What is not kept in the history leaves a gap, and the next that is begins a new one.
+        Iterations that do not enter the history leave a gap; the next launch that mixes begins a new history.
         """
         many = MANY if mixes and self._kept is None and self._can_mix else math.inf
         self._launch(
@@ -339,18 +339,18 @@ class MergeStep(MixedOnDevice):
 
 
 def history_bytes(n: int, window: int, period: int) -> int:
-    """Count the bytes of the residuals and corrections that mixing keeps."""
+    """Return the bytes of the residuals and corrections that mixing keeps."""
     return 4 * n * (window + 1 + window // period)
 
 
 def blocks_of(plan: Plan, launch: Any, room: int) -> int:
-    """Count the blocks of the grid: as many as the GPU holds at once, as barriers need, or as pieces."""
+    """Return the grid size: as many blocks as are resident at once, as grid barriers need, or one per piece."""
     return min(plan.pieces.count, _most_blocks(launch, plan.threads, room, runtime.device()))
 
 
 @cache
 def _most_blocks(launch: Any, threads: int, room: int, device: int) -> int:
-    """Count the blocks that the GPU, the current one, holds at once, as a grid with barriers must be."""
+    """Return the number of blocks that the current GPU holds at once."""
     import cupy
 
     return runtime.multiprocessors() * int(

@@ -1,4 +1,4 @@
-"""What all methods on the GPU share: vectors, the end of an iteration, and how edges are laid out in runs."""
+"""Shared parts of all GPU methods: vectors, ranks from row sums, and layouts of the in-edges."""
 
 from __future__ import annotations
 
@@ -40,55 +40,55 @@ __all__ = [
 
 THREADS = 256
 BLOCKS = 1024
-"""Of the kernels that add up all vertices. The same on every GPU, so that the sums are the same to the bit."""
+"""Grid of the kernels that add up all vertices. It is the same on every GPU, so that the sums have the same bits."""
 
 ITERATIONS = 20
-"""That `cost` counts on: social networks take ten to twenty at the default tolerance, web graphs some sixty."""
+"""Iterations that `cost` assumes. Social networks take 10 to 20 at the default tolerance, web graphs some 60."""
 
 MOST_BLOCKS = 2**31 - 1
-"""That a grid holds."""
+"""Largest grid."""
 
 TOTALS = 3
-"""Doubles in the struct of that name in finish.cu: change, largest, dangling."""
+"""Number of doubles in the struct of that name in finish.cu: change, largest, dangling."""
 
 TOTALS_DEPTH = 12
-"""Roundings in what a block adds up: two of its threads' compensated sums, and ten levels of plain additions."""
+"""Rounding depth of a block's sum: the compensated sums of two threads, and ten levels of plain additions."""
 
 ROW_DEPTH = 2
-"""Roundings that a compensated sum is worth, for up to 2**26 additions one after the other: see sums.cuh."""
+"""Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
 
 MEMORY = Memory(
     edge=Size(normalized_weight=1),
-    # Inverse out-weights, sums, and the ranks now and before the steps taken at once; contributions.
+    # Inverse out-weight, row sum, and ranks now and before the steps taken at once; contributions.
     vertex=Size(4 * 8, real=1),
 )
-"""Of a `DeviceStep` that pulls over the in-edges."""
+"""Memory of a `DeviceStep` that pulls over the in-edges."""
 
 
 class Pull(Protocol):
-    """How a method sums the in-edges of every row."""
+    """How a method computes the row sums."""
 
     rounding_depth: int
-    """Roundings that a row sum is worth, as `StepRounding.row` counts them."""
+    """Rounding depth of a row sum, as counted by `StepRounding.row`."""
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         """Write to each of the n entries of `pulled` the sum over the row's in-edges.
 
-        `contributions` are n float64 or float32; where edges have weights, an edge's term is also multiplied by its
-        share of the source's out-weight, held in the same type.
+        `contributions` are n float64 or float32. In weighted graphs each term is multiplied by the edge's normalized
+        weight, stored in the same type.
         """
 
 
 class DeviceStep(MixedOnDevice):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, around a method's `Pull`.
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v on the GPU, with the row sums of a method's `Pull`.
 
-    Everything stays on the GPU, and runs on the current stream; only the sums of each step come back.
+    All arrays stay in device memory, and kernels run on the current stream; only the sums of each step are copied back.
     """
 
     narrow_pays = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         adjacency = problem.adjacency
         n = adjacency.n
@@ -106,10 +106,10 @@ class DeviceStep(MixedOnDevice):
         self.contribute_in("float64")
 
     def contribute_in(self, dtype: str) -> None:
-        """Hold contributions and shares in this type from the next `start` on: "float64", or "float32"."""
+        """Store contributions and normalized weights as "float64" or "float32", from the next `start` on."""
         import cupy
 
-        self._contributions: Any = None  # makes room
+        self._contributions: Any = None  # frees their memory first
         self._contributions = cupy.empty(self._n, dtype)
         self.rounding = rounding_in(self._rounding, dtype, weighted=self._weighted)
         self._finish = _of_finish("finish", dtype)
@@ -144,10 +144,10 @@ class DeviceStep(MixedOnDevice):
 
 
 def inverse_out_weight(adjacency: Adjacency) -> Floats:
-    """Give what each rank is multiplied by on its way out.
+    """Return 1 / W of each vertex, 0 for dangling ones.
 
-    That is 1 / W; 1 where the edge has its share w / W, since 1 / W overflows for denormal weights; and 0 where the
-    vertex is dangling.
+    For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
+    subnormal W.
     """
     import cupy
 
@@ -160,9 +160,9 @@ def inverse_out_weight(adjacency: Adjacency) -> Floats:
 
 
 def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
-    """Give w and (1 - alpha) * v as kernels take them.
+    """Return w and (1 - alpha) * v as kernel arguments.
 
-    Each is n entries, or one that stands for all; then how far apart neighbours' values lie: 1, or 0.
+    Each is an array of n entries, or of one for all vertices, followed by its stride: 1, or 0.
     """
     import cupy
 
@@ -177,7 +177,7 @@ def vectors(problem: Problem) -> tuple[Any, int, Any, int]:
 
 
 def step_rounding(problem: Problem, row: int) -> StepRounding:
-    """Give the roundings of a step around row sums of so many."""
+    """Return the rounding depths of a step, given those of its row sums."""
     adjacency = problem.adjacency
     sums = 2 * TOTALS_DEPTH  # in a block, and of the blocks
     return StepRounding(
@@ -191,12 +191,12 @@ def step_rounding(problem: Problem, row: int) -> StepRounding:
 
 
 def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRounding:
-    """Add the roundings of contributions, and of the shares of weighted edges, to a type."""
+    """Add the roundings to `dtype` of contributions, and of the normalized weights of weighted edges."""
     return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
 def begin(ranks: Floats, inverse_out_weight: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
-    """Give contributions and D of the ranks to start from; `partials` has a row for each block of the grid."""
+    """Compute contributions and D of the initial ranks; `partials` has one row per block of the grid."""
     blocks = len(partials)
     launch = _of_finish("begin", contributions.dtype)
     launch((blocks,), (THREADS,), (ranks.size, ranks, inverse_out_weight, contributions, partials))
@@ -211,20 +211,20 @@ def _of_finish(name: str, dtype: Any) -> Any:
 
 
 class NormalizedWeights:
-    """The edges' shares w / W of their sources' out-weights, in the order of a layout; held in one type at a time."""
+    """The normalized weights w / W of the edges, in the order of a layout; stored in one type at a time."""
 
     def __init__(self, weights: Floats | None, adjacency: Adjacency, sources: Integers) -> None:
         self._weights, self._adjacency, self._sources = weights, adjacency, sources
         self._held: Any = None
 
     def of(self, dtype: Any) -> Any:
-        """Give the shares in a type, 0 where the source is dangling; None where every edge counts 1."""
+        """Return the normalized weights in this type, 0 where the source is dangling; None for unweighted graphs."""
         if self._weights is None:
             return None
         if self._held is None or self._held.dtype != dtype:
-            import cupy  # there, since the edges are on the GPU
+            import cupy  # loaded already: device arrays exist
 
-            self._held = None  # makes room
+            self._held = None  # frees their memory first
             m = self._sources.size
             held = cupy.empty(m, dtype)
             if m:
@@ -243,18 +243,18 @@ class NormalizedWeights:
         return self._held
 
     def take(self, edges: Integers) -> NormalizedWeights:
-        """Return those of some edges of the layout."""
+        """Return the normalized weights of some edges of the layout."""
         weights = None if self._weights is None else self._weights[edges]
         return NormalizedWeights(weights, self._adjacency, self._sources[edges])
 
 
 class Layout(NamedTuple):
-    """Runs of in-edges, one a row.
+    """Runs of in-edges, one per row.
 
     Attributes
     ----------
     rows : array of positions, or None
-        The row of each run; None: run k is that of row k.
+        The row of each run; None: run k belongs to row k.
     begins, ends : arrays of offsets
         Run k is ``sources[begins[k]:ends[k]]``.
     sources : array of positions
@@ -269,13 +269,13 @@ class Layout(NamedTuple):
 
 
 def csc_layout(adjacency: Adjacency) -> Layout:
-    """Lay out the in-edges of a graph on the GPU row by row."""
+    """Return the layout of the in-edges of a graph in device memory, row by row."""
     offsets, sources, weights = adjacency.csc
     return Layout(None, offsets[:-1], offsets[1:], sources, NormalizedWeights(weights, adjacency, sources))
 
 
 def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
-    """Give the macros of a kernel that pulls over a layout, with contributions of this type."""
+    """Return the macros of a kernel that pulls over a layout, with contributions of this type."""
     return {
         "index_t": runtime.ctype(layout.sources.dtype),
         "offset_t": runtime.ctype(layout.begins.dtype),
@@ -285,7 +285,7 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
 
 
 def blocks_option(blocks: int | None, threads: int, block: int) -> int:
-    """Take the blocks of a grid that a user gave, or as many as so many threads need."""
+    """Validate the user's number of blocks; if None, return the number that `threads` threads need."""
     return runtime.blocks_for(threads, block) if blocks is None else validate_int("blocks", blocks, at_most=MOST_BLOCKS)
 
 
@@ -295,12 +295,12 @@ def blocks_option(blocks: int | None, threads: int, block: int) -> int:
 def unavailable_reason(
     memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.REMEDY
 ) -> str | None:
-    """Say why a method cannot run on this GPU, or for want of memory on this graph; None if it can."""
+    """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
     if reason := runtime.missing():
         return reason
     if adjacency is None:
         return None
-    needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # should float64 take over
+    needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
     if runtime.holds(needed):
         return None
     return (

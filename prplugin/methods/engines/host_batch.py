@@ -1,4 +1,4 @@
-"""Many seeds side by side on the host: what `numpy` and `numba` share."""
+"""Many seeds on the host: the base class of the NumPy and Numba batches."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["HostBatch", "width_for"]
 
 WIDTHS = (8, 32)
-"""Seeds of a batch: 32 floats are two lines of a cache."""
+"""Numbers of seeds per batch: 32 float64 are four cache lines."""
 
 MOST_BYTES = 1 << 32
-"""Of the matrices of a batch of more than the least width."""
+"""Largest size of the matrices of a batch, for batches wider than the least width."""
 
 
 def width_for(seeds: int, bytes_a_seed: int) -> int:
-    """Return how many seeds go side by side: the least width that holds all, or as many as there is room for."""
+    """Return the batch width: the least that holds all seeds, else the largest within `MOST_BYTES`."""
     room = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_a_seed <= MOST_BYTES]
     return next((width for width in room if width >= seeds), room[-1])
 
@@ -31,8 +31,8 @@ def width_for(seeds: int, bytes_a_seed: int) -> int:
 class HostBatch(HostStep, SeedsStep):
     """Ranks as a matrix of `width` columns, one per seed; the columns past the last seed are 0.
 
-    Each sum is therefore made in the same order, whatever the number of seeds. Once few seeds are live, steps go on in
-    a narrower matrix of the live columns, and of as many others as bring it to a multiple of the least width.
+    The fixed width makes the order of additions independent of the number of seeds. When few seeds are live, steps
+    continue in a narrower matrix of the live columns, filled up to a multiple of the least width with others.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class HostBatch(HostStep, SeedsStep):
         self._hold(np.arange(self.width), all_ranks)
 
     def _hold(self, columns: Integers, ranks: Floats) -> None:
-        """Go on from the ranks of these seeds."""
+        """Continue with the ranks of these seeds."""
         self._columns, self._ranks, self._entries = columns, ranks, self._all_entries
         if columns.size < self.width:
             place = np.full(self.width, -1)
@@ -79,7 +79,7 @@ class HostBatch(HostStep, SeedsStep):
 
     def keep(self, live: Any) -> None:
         narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
-        # The moves since the last mix have the width that they were written with.
+        # The moves since the last mix have the width of the matrix at that time.
         if narrow < self._columns.size and not self._has_moves:
             self._all_ranks = self.ranks()
             columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
@@ -93,7 +93,7 @@ class HostBatch(HostStep, SeedsStep):
         return Sums(self._of_all(change), self._of_all(largest))
 
     def history(self, rows: int) -> Any:
-        # Kept from batch to batch: the first write to new memory takes longer than a step.
+        # Reused for all batches: the first write to newly allocated memory takes longer than a step.
         if self._history is None or len(self._history) != rows:
             self._history = np.empty((rows, self._n, self.width), np.float32)
         return self._history
@@ -112,7 +112,7 @@ class HostBatch(HostStep, SeedsStep):
         return spread
 
     def _begun(self) -> Floats:
-        """Make ready for the first step; return D of each column."""
+        """Prepare the first step; return D of each column."""
         raise NotImplementedError
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
@@ -120,16 +120,16 @@ class HostBatch(HostStep, SeedsStep):
         raise NotImplementedError
 
     def _products(self, moves: Any, rows: list[int]) -> Floats:
-        """Return the dot products of some moves, a matrix per column; see `Step.products`."""
+        """Return the dot products of some moves, one matrix per column; see `Step.products`."""
         raise NotImplementedError
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
-        """Mix, with a row of weights per column; return D of each column. See `Step.mix`."""
+        """Mix, with one row of weights per column; return D of each column. See `Step.mix`."""
         raise NotImplementedError
 
     @property
     def _pour(self) -> Floats:
-        """The factor of each seed's values."""
+        """Factor of each column's values v: 1 - alpha, plus alpha * D where w = v."""
         rest = np.full(self._columns.size, 1 - self._alpha)
         return rest + self._mass if self._target is None else rest
 

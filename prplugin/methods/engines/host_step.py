@@ -1,4 +1,4 @@
-"""What all steps on the host share: mixing of their vectors in NumPy."""
+"""Anderson mixing in NumPy, shared by all steps on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["HostStep"]
 
 
 class HostStep(Step):
-    """A step whose ranks are an array of NumPy, or this process's part of them."""
+    """A step whose ranks are a NumPy array, or this process's part of them."""
 
     def history(self, rows: int) -> Any:
         return np.empty((rows, *self.ranks().shape), np.float32)

@@ -1,4 +1,4 @@
-"""Many seeds side by side: an edge is read once for all, and brings a line of contributions."""
+"""Many seeds in Numba: each edge is read once for all seeds, and adds one row of contributions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["NumbaBatch"]
 
 
 class NumbaBatch(HostBatch):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once."""
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once."""
 
     narrow_pays = True
 
@@ -31,7 +31,7 @@ class NumbaBatch(HostBatch):
         self._kernels = kernels
         adjacency = problem.adjacency
         n = adjacency.n
-        # Of a rank: itself, itself in a narrower matrix, its contributions in this step and the next, and its history.
+        # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, and the history.
         super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
         offsets = adjacency.csc[0]
         out_weight = adjacency.out_weight
@@ -64,10 +64,10 @@ class NumbaBatch(HostBatch):
         return self._divided_by(np.ones(self._columns.size))
 
     def _divided_by(self, norms: Floats) -> Floats:
-        """Divide the ranks of each column, and make their contributions; return D of each."""
+        """Divide the ranks of each column by its norm, and write contributions; return D of each column."""
         shape = self._n + 1, self._columns.size
         if self._contributions is None or self._contributions.shape != shape:
-            self._contributions = self._next = None  # frees them first
+            self._contributions = self._next = None  # frees their memory first
             self._sums = np.empty((self._blocks, 3, self._columns.size))
             self._contributions, self._next = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
             self._contributions[-1], self._next[-1] = 0, 0

@@ -1,4 +1,4 @@
-"""Many seeds side by side in NumPy: whole matrices at a time, a column a seed."""
+"""Many seeds in NumPy: operations on matrices with one column per seed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["NumpyBatch"]
 
 
 class NumpyBatch(HostBatch):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for some v at once."""
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once."""
 
     def __init__(self, problem: Problem, seeds: int) -> None:
         adjacency = problem.adjacency
         n = adjacency.n
-        # Of a seed: ranks old and new, contributions, and the history; and the terms of all edges, twice with weights.
+        # Per seed: ranks old and new, contributions, and the history; and the terms of all edges, twice if weighted.
         of_ranks = (3 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n
         super().__init__(problem, width_for(seeds, of_ranks + 2 * 8 * adjacency.m))
         offsets, self._sources, weights = adjacency.csc
@@ -78,12 +78,12 @@ class NumpyBatch(HostBatch):
         return self._begun()
 
     def _narrowed(self, moves: Any) -> Any:
-        """Return a view of the first columns: as many as the ranks have."""
+        """Return a view of the first columns, as many as `_ranks` has."""
         return moves[..., : self._columns.size]
 
 
 class _RowSums:
-    """Sums of consecutive runs of a matrix's rows: as `prplugin.cpu.sums.RowSums`, which adds up vectors."""
+    """Sums of consecutive runs of rows of a matrix, in groups of `FAN` rows, level by level."""
 
     def __init__(self, offsets: Integers) -> None:
         self._n = offsets.size - 1

@@ -1,4 +1,4 @@
-"""Edges packed on the host for the way to the GPU, some at a time: what `streamed` copies. See streamed.cu."""
+"""Compression of edges on the host, in parts, for the transfers of `streamed`. See streamed.cu for the format."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from prplugin.types.edges import Floats, Integers, index_dtype
 __all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "normalized_weights", "packed", "smaller_order"]
 
 PIECE = 2048
-"""Edges of a piece, as streamed.cu has it; the last before another part may have fewer."""
+"""Edges per piece, as in streamed.cu; the last piece of a part may have fewer."""
 
 GROUP = 8
-"""Numbers of a group, as streamed.cu has it."""
+"""Numbers per group, as in streamed.cu."""
 
 PART = 1 << 18
-"""Edges that a thread sorts and packs at a time, or those of one row."""
+"""Edges per part, which one thread sorts and packs; a longer row is a part of its own."""
 
 WORST = 10
-"""Bytes that an edge takes at the most, of a piece or of less."""
+"""Bytes per packed edge, at most."""
 
 SAMPLED, SAMPLES = 1 << 14, 64
-"""Edges of a sample by which orders are compared, and how many samples there are."""
+"""Edges per sample when orders of vertices are compared, and number of samples."""
 
 
 class Rows(NamedTuple):
-    """In-edges by target, and in what order vertices are numbered.
+    """In-edges by target, and the order in which vertices are renumbered.
 
     `offsets`, `sources`, `weights` (arrays): As those of `Compressed`, on the host.
-    `order` (array of positions, or None): The vertex of each number; None: vertices keep their positions.
-    `position` (array of positions, or None): The number of each vertex.
+    `order` (array of positions, or None): The vertex of each new number; None: vertices keep their positions.
+    `position` (array of positions, or None): The new number of each vertex.
     """
 
     offsets: Integers
@@ -46,16 +46,16 @@ class Rows(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.offsets.size - 1
 
     def some(self, first: int, last: int) -> tuple[Any, Integers]:
-        """Give the rows numbered first..last, and where each begins among their edges."""
+        """Return the rows renumbered first..last, and their offsets within the edges of these rows."""
         rows = np.arange(first, last) if self.order is None else self.order[first:last].astype(np.int64)
         return rows, offsets_of(self.offsets[rows + 1] - self.offsets[rows])
 
     def by_out_degree(self, out_degree: Integers) -> Rows:
-        """Number the vertices of most out-edges first: then most sources, and what they differ by, are small."""
+        """Renumber vertices by descending out-degree: most sources, and their differences, are then small."""
         order = np.argsort(-out_degree, kind="stable").astype(index_dtype(self.n))
         position = np.empty_like(order)
         position[order] = np.arange(order.size, dtype=order.dtype)
@@ -63,13 +63,13 @@ class Rows(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Pieces one after the other.
+    """Consecutive packed pieces.
 
     `data`: array of uint8.
-    `begins` (array of int64): Where each piece begins in `data`, and where the last one ends.
-    `rows` (array of int64): The row of each one's first edge.
-    `goes_on` (array of bool): Whether that row began in an earlier piece.
-    `edges` (array of int64): How many each piece has.
+    `begins` (array of int64): Offsets of the pieces in `data`, one more than there are pieces.
+    `rows` (array of int64): The row of the first edge of each piece.
+    `goes_on` (array of bool): Whether that row begins in an earlier piece.
+    `edges` (array of int64): Number of edges of each piece.
     """
 
     data: Any
@@ -80,7 +80,7 @@ class Packed(NamedTuple):
 
 
 def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
-    """Pack all edges in their order, some rows at a time; at once twice as many parts as there are threads."""
+    """Yield all edges in order, packed; at most two parts per thread are in memory."""
     bounds = _parts(rows)
     for group in range(0, len(bounds), 2 * threads.count):
         found: dict[int, list[Packed]] = {}
@@ -95,9 +95,9 @@ def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
 
 
 def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[Floats]:
-    """Give the edges' shares w / W in the order in which edges are packed: 0 where W is 0, a dangling source.
+    """Yield the normalized weights w / W in the order of the packed edges; 0 for a dangling source, whose W is 0.
 
-    `out_weight` is that of the vertices as they are numbered.
+    `out_weight` is indexed by the renumbered vertices.
     """
     for first, last in _parts(rows):
         sources, weights, _ = _sorted(rows, first, last)
@@ -107,12 +107,12 @@ def normalized_weights(rows: Rows, out_weight: Floats, dtype: Any) -> Iterator[F
 
 
 def bits_of(n: int) -> int:
-    """Give the bits that hold a position among n vertices."""
+    """Return the number of bits of a position among n vertices."""
     return max(1, (n - 1).bit_length())
 
 
 def smaller_order(rows: Rows, threads: Threads) -> Rows:
-    """Take the order that packs a sample of the rows into fewer bytes: the one that they have, or by out-degree."""
+    """Return the rows in the order that packs a sample into fewer bytes: the present one, or by out-degree."""
     from prplugin.cpu.group import counted  # imports Numba
 
     if not rows.sources.size:
@@ -121,7 +121,7 @@ def smaller_order(rows: Rows, threads: Threads) -> Rows:
     firsts = np.unique(np.linspace(0, rows.n, SAMPLES, endpoint=False).astype(np.int64)).tolist()
 
     def size(ordered: Rows) -> int:
-        # The same rows of the graph, whatever their numbers, are sampled for both.
+        # Sample the same rows of the graph for both orders.
         total = 0
         for first in firsts:
             last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLED, "right")) - 1)
@@ -133,7 +133,7 @@ def smaller_order(rows: Rows, threads: Threads) -> Rows:
 
 
 def _parts(rows: Rows) -> list[tuple[int, int]]:
-    """Cut rows into parts of about as many edges: the first of each and the one after its last."""
+    """Partition rows into parts of about `PART` edges: first and last + 1 of each."""
     counts = np.diff(rows.offsets)
     ends = offsets_of(counts if rows.order is None else counts[rows.order])
     cuts = np.searchsorted(ends, np.arange(0, ends[-1], PART), "left")
@@ -142,7 +142,7 @@ def _parts(rows: Rows) -> list[tuple[int, int]]:
 
 
 def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
-    """Give sources and weights of the rows numbered first..last, in rising order of source, and where rows begin."""
+    """Return sources and weights of the rows renumbered first..last, sorted by source, and the rows' offsets."""
     from prplugin.cpu import packed_kernels as kernels
     from prplugin.cpu.memory import read_only  # imports Numba
 
@@ -159,7 +159,7 @@ def _sorted(rows: Rows, first: int, last: int) -> tuple[Any, Any, Integers]:
 
 
 def _packed(rows: Rows, first: int, last: int) -> list[Packed]:
-    """Pack the rows numbered first..last."""
+    """Pack the rows renumbered first..last."""
     from prplugin.cpu import packed_kernels as kernels  # imports Numba
 
     sources, _, starts = _sorted(rows, first, last)

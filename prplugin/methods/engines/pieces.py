@@ -1,4 +1,4 @@
-"""Edges cut into pieces of equally many, whatever the rows: what `expanded` and `streamed` share, beside pieces.cuh."""
+"""Pieces of equally many edges, independent of rows: used by `expanded` and `streamed`, with pieces.cuh."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from prplugin.types.edges import Integers
 __all__ = ["BYTES", "COLLECTORS", "SIZE", "Pieces", "cut"]
 
 SIZE = 2048
-"""Edges a piece: 16 KB of terms, as much as a DMA transfer of the Cell processor brings to a local store."""
+"""Edges per piece: 16 KB of terms, the size of a DMA transfer to a local store of the Cell processor."""
 
 BYTES = 40
-"""What a piece takes on the GPU: two compensated sums and a head."""
+"""Bytes per piece on the GPU: two compensated sums and a head."""
 
 COLLECTORS = 128
-"""Threads of a block that collects partial sums, a few for most rows."""
+"""Threads per block of the kernel that collects partial sums; most rows have only a few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Runs of edges, one a row that has any, and where the cuts fall among them: see pieces.cuh.
+    """Runs of edges, one per non-empty row, and the boundaries of pieces among them: see pieces.cuh.
 
-    `size`: Edges a piece; the last may have fewer.
+    `size`: Edges per piece; the last may have fewer.
     `rows` (array of positions): The row of each run.
-    `starts` (array of offsets): Where each run begins, and twice where the last one ends: once more for an empty run
-    past all.
-    `heads` (array of int64): The run that the first edge of each piece belongs to, and the empty run.
+    `starts` (array of offsets): Begin of each run, then m twice: the end of the last run, and that of an empty run
+    after all.
+    `heads` (array of int64): The run of the first edge of each piece, then the empty run.
     """
 
     size: int
@@ -40,16 +40,16 @@ class Pieces:
 
     @property
     def count(self) -> int:
-        """How many pieces there are."""
+        """Number of pieces."""
         return self.heads.size - 1
 
     def on_device(self) -> Pieces:
-        """Give the same cuts in the memory of the GPU."""
+        """Return a copy in device memory."""
         return Pieces(self.size, to_device(self.rows), to_device(self.starts), to_device(self.heads))
 
 
 def cut(offsets: Integers, size: int, index: Any) -> Pieces:
-    """Cut the edges of compressed rows into pieces of `size`; positions of rows are of type `index`."""
+    """Partition the edges of compressed rows into pieces of `size`; row positions are of type `index`."""
     xp = namespace(offsets)
     rows = xp.flatnonzero(offsets[1:] > offsets[:-1])
     starts = xp.concatenate((offsets[rows], offsets[-1:], offsets[-1:]))

@@ -1,23 +1,22 @@
-"""Where plain steps lead to, found in fewer passes over the edges: sweeps in place, in float32, extrapolated.
+"""Gauss-Seidel sweeps in float32, extrapolated: an approximate solution in fewer edge passes than plain steps take.
 
-If a plain step changed x by r, the exact ranks are x + d, where
+If a plain step changes x by r, the exact ranks are x + d, where
 
     d = alpha * (P^T d + D(d) * w) + r.
 
-Solved to a few digits, that is a start from which one more plain step proves as many digits more: so d may be found in
-any way. Here it is by Gauss-Seidel: a sweep goes through the rows, and uses at once what it has found. Edges from a
-vertex to itself are solved for. What d sums to, which is 0 but for rounding, is put back in proportion to v. Nobody
-reads a dangling vertex: so none is swept, and what they get together is known from those that they get it from. The
-others are numbered anew, in the order in which they are swept.
+If d is accurate to a few digits, the next plain step proves as many digits more, so any approximate solver may be used.
+A Gauss-Seidel sweep updates the rows in order and uses new values at once. Self-loops are solved for exactly. The sum
+of d, which is 0 but for rounding, is put back in proportion to v. Dangling vertices are not swept, since nothing reads
+them: the sum of their values follows from the others. The swept vertices are renumbered in the order of the sweep.
 
-**The same bits for any number of threads.** The rows are cut into `STREAMS` runs, and each of these into `TURNS`
-pieces. All first pieces are swept first, then all second ones, and so on. A piece reads new values of its own, as far
-as it has come, and of pieces at least `STREAMS` before it; of all others it reads old ones. So it waits for no more
-than those before it, and as many threads as there are runs hardly ever wait for each other.
+**The same bits for any number of threads.** The rows are split into `STREAMS` streams, and each stream into `TURNS`
+pieces. All first pieces are swept first, then all second ones, and so on. A piece reads new values of its own earlier
+vertices, and of pieces at least `STREAMS` before it; of all others it reads old values. It waits only for those pieces,
+so that as many threads as there are streams rarely wait for each other.
 
 **Mixing.** A sweep is an affine map too, and its iterates are mixed as those of plain steps: see
-`prplugin.numerics.extrapolation`. The iterates of a cycle lie end to end, so that a sweep reads one and writes the
-next; the cycle before is kept beside it.
+`prplugin.numerics.extrapolation`. The iterates of a cycle are contiguous, so that a sweep reads one and writes the
+next; the previous cycle is kept as well.
 """
 
 from __future__ import annotations
@@ -44,37 +43,39 @@ __all__ = ["Sweeps", "room_for", "worth_from"]
 STREAMS = 2
 TURNS = 16
 MOST = 7.2
-"""Decimal digits that float32 gives of the solution, about."""
+"""Decimal digits of the solution that float32 resolves, about."""
 
 SLOW = 0.8
-"""Where a cycle of sweeps does not bring the change below this part of what the one before came to, it stagnates by
-rounding, or a plain step is as good."""
+"""Largest ratio of the changes at the ends of two successive cycles for which sweeping continues.
+
+Above it the sweeps stagnate at rounding level, or a plain step is as good.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The in-edges of vertices that have out-edges, in the order in which these are swept.
+    """The in-edges of vertices with out-edges, in the order in which these are swept.
 
     Attributes
     ----------
     live : array of uint32
-        The vertices, in that order.
+        The swept vertices, in that order.
     pieces : list of (int, int)
-        The first of each piece, as they are swept, and the one after its last.
+        First and last + 1 of the vertices of each piece, as positions in `live`, in the order of the sweep.
     ends : array of offsets
-        Where the places of each vertex begin, and where those of the last one end, in whole groups.
+        Offsets of the vertices in `places`; the edges of each vertex are padded to whole groups.
     places : array of uint32
-        Where each edge's source is read.
+        For each edge, the index in two consecutive iterates from which its source is read.
     normalized_weights : array of float32, or None
-        What each place is multiplied by; None: 1.
+        Factor of each entry of `places`; None: 1.
     out : array of float32
-        What a vertex's contribution is multiplied by to be its value: its out-weight, or 1 where edges have shares.
-    lost : array of float32, or of one that stands for all
-        What a vertex's contribution is multiplied by to be what dangling ones get of it.
+        Value of a vertex divided by its contribution: its out-weight, or 1 in weighted graphs.
+    lost : array of float32, or of one for all vertices
+        Fraction of a vertex's contribution that goes to dangling vertices (unweighted: number of such out-edges).
     looping : array of uint32
-        The places, in that order, of vertices with an edge to themselves.
+        Positions in `live` of vertices with self-loops.
     loops : array of float32
-        What share of their ranks goes to themselves.
+        Fraction of their ranks that the self-loops carry.
     """
 
     live: Integers
@@ -92,11 +93,11 @@ _layouts: WeakKeyDictionary[Adjacency, _Layout] = WeakKeyDictionary()
 
 
 class Sweeps:
-    """Solves for what is left after a step.
+    """Approximate solver for the error that is left after a step.
 
     Parameters
     ----------
-    target, teleport : arrays of n float64, or of one that stands for all
+    target, teleport : arrays of n float64, or of one for all vertices
         w, and (1 - alpha) * v.
     """
 
@@ -115,13 +116,13 @@ class Sweeps:
         self._alpha = problem.alpha
         self._target, self._target_lost = self._parted(target, adjacency.n)
         self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
-        # What stays is solved for: c * out = alpha * (sum + loops * c * out) + ...
+        # Self-loops are solved for: c * out = alpha * (sum + loops * c * out) + ...
         self._scale = np.reciprocal(layout.out)
         divisor = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
         self._scale[layout.looping] = np.reciprocal(divisor)
 
     def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
-        """Give the entries of the vertices that are swept, and the sum of the others."""
+        """Return the entries of the swept vertices, and the sum of the others."""
         if vector.size == 1:
             return vector, float(vector[0]) * (n - self.live.size)
         own = vector[self.live]
@@ -130,7 +131,7 @@ class Sweeps:
     def solve(
         self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, room: Any
     ) -> tuple[float, int]:
-        """Find d, and replace the ranks x + r by x + d, but for those of dangling vertices.
+        """Solve for d, and replace the ranks x + r by x + d, except those of dangling vertices.
 
         Parameters
         ----------
@@ -139,20 +140,20 @@ class Sweeps:
         moves : array of n float32
             r.
         dangling : float
-            What r sums to over the vertices that are not swept.
+            Sum of r over the vertices that are not swept.
         goal : float
-            What a sweep may change to be the last, if float32 can tell.
+            Change of a sweep, in L1, at which to stop, as far as float32 resolves it.
         limit : int
             The most sweeps.
         room : array of at least `room_for` float32
-            Where the iterates are written. `moves` may lie there.
+            Buffer for the iterates. It may overlap `moves`.
 
         Returns
         -------
         gained : float
-            What d is more than r on all of these together.
+            Sum of d - r over the vertices that are not swept.
         count : int
-            How many sweeps that took.
+            Number of sweeps.
         """
         left = np.empty(self.live.size, np.float32)
         self._for_each(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
@@ -165,9 +166,9 @@ class Sweeps:
         return gained, count
 
     def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, room: Any) -> tuple[float, int]:
-        """Replace r of the vertices that are swept by d - r; `of_dangling` is the sum of r of the others."""
+        """Replace r of the swept vertices by d - r; `of_dangling` is the sum of r over the others."""
         layout, n, depth = self._layout, self.live.size, self._depth
-        # Of each cycle, what it begins with and its sweeps.
+        # Per cycle, its start and its sweeps.
         iterates = room[: room_for(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
         iterates[:, :, n] = 0
         sums = np.empty((len(layout.pieces), 2))
@@ -179,11 +180,11 @@ class Sweeps:
 
         self._for_each(begin)
         flowing, norm = (float(column.sum()) for column in sums.T)
-        # What the values of an iterate sum to, and what dangling vertices get.
+        # Per iterate, the sum of its values, and the sum over dangling vertices.
         table = np.empty((depth.cycles, depth.period + 1, 2))
         table[0, 0] = flowing, of_dangling
-        # In as many stages, of equally many digits each, as float32 needs.
-        # Rounding is relative to d, which exceeds its residual the more, the nearer alpha is to 1.
+        # Float32 limits the digits per call: split the goal into stages of equally many digits, and solve the first.
+        # Rounding is relative to d, whose ratio to its residual grows as alpha approaches 1.
         most = MOST + math.log10(1 - self._alpha) / 2
         digits = math.log10(norm / goal) if 0 < goal < norm else most
         goal = max(goal, norm / 10 ** (digits / math.ceil(digits / most)))
@@ -194,7 +195,7 @@ class Sweeps:
             change, flowing, dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
             at += 1
             table[cycle, at] = flowing, dangling + of_dangling
-            # The next would change as much less as this one has; the first after a mix, by alpha at least.
+            # The next change is expected to shrink by the same ratio; after a mix, by alpha at least.
             pace = min(change / before, 1.0) if before > 0 else self._alpha
             if change * pace <= goal:
                 break
@@ -216,7 +217,7 @@ class Sweeps:
         return float(table[cycle, at, 1]) - of_dangling, count
 
     def _mix(self, iterates: Any, table: Any, cycles: list[int], following: int) -> None:
-        """Begin a cycle with what comes of mixing the sweeps of some cycles, the latest of them last."""
+        """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `following`."""
         kernels, pieces, length = self._mixing, self._layout.pieces, self._depth.period + 1
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
@@ -255,14 +256,15 @@ class Sweeps:
 
 
 def room_for(live: int, depth: Depth) -> int:
-    """Return how many entries the iterates of so many swept vertices have, each with the 0 that follows it."""
+    """Return the number of entries of the iterates of `live` swept vertices, each followed by a 0."""
     return depth.cycles * (depth.period + 1) * (live + 1)
 
 
 def worth_from(adjacency: Adjacency) -> float:
-    """Give how many steps of those left a layout and a few sweeps are worth; infinity where 32 bits hold no place.
+    """Return the number of remaining steps from which sweeps pay off; infinity where 32-bit indices overflow.
 
-    The second term is for their compilation, once a machine: it would be most of a first call on a million edges.
+    The layout and a few sweeps cost about 12 steps. The second term accounts for compilation, once per machine, which
+    would dominate the first call on a graph of a million edges.
     """
     size = adjacency.m + adjacency.n
     return 12 + min(4e6 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
@@ -274,7 +276,7 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     out_weight = adjacency.out_weight
     rows = np.flatnonzero(out_weight).astype(np.uint32)
     n, count = rows.size, STREAMS * TURNS
-    # Of about equal work, where a row is worth four edges, and of whole groups of rows.
+    # Streams of about equal work, where a row costs as four edges, and of whole red-black groups.
     work = int(offsets[-1]) + 4 * n
     bounds = [
         bisect_left(range(n), work * place // count, key=lambda row: int(offsets[rows[row]]) + 4 * row)

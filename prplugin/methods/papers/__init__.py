@@ -1,1 +1,1 @@
-"""The methods of the five published systems, each with its own .cu file."""
+"""The methods of five papers, each with its own .cu file."""

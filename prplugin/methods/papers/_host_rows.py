@@ -21,10 +21,10 @@ FILE = "methods/papers/cpu_split.cu"
 THREADS = 256
 
 CHUNK = 1 << 18
-"""Edges that are brought to the host at a time, which bounds the memory that the GPU needs for it."""
+"""Edges copied to the host at a time, which bounds temporary GPU memory."""
 
 Recorder: TypeAlias = Callable[[str, str, Any], AbstractContextManager[None]]
-"""Records what is done within: its name, its lane, and the stream it is done on (None: the calling thread)."""
+"""Records the work within a block: its name, its lane, and its stream (None: the calling thread)."""
 
 
 def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None]:
@@ -35,9 +35,9 @@ def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None
 class HostRows(NamedTuple):
     """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``.
 
-    `rows`, `sources` (arrays of positions in the result, on the side of the graph): The rows, and the distinct sources
-    that they read.
-    `bounds`, `places`, `weights` (arrays on the host): `places` are positions in `sources`; `weights` are normalized,
+    `rows`, `sources` (arrays of positions in the result, in the memory space of the graph): The rows, and the distinct
+    sources that they read.
+    `bounds`, `places`, `weights` (host arrays): `places` are positions in `sources`; `weights` are normalized weights
     in float64, or None.
     """
 
@@ -57,10 +57,10 @@ def host_rows(runs: Layout, n: int) -> HostRows:
     bounds = xp.zeros(rows.size + 1, np.int64)
     xp.cumsum(runs.ends[order] - begins, dtype=np.int64, out=bounds[1:])
     shift = begins - bounds[:-1]
-    del order, begins  # makes room
+    del order, begins  # frees their memory
 
     def edges(first: int) -> Integers:
-        """Return where the edges from the first-th on, of all rows put end to end, are in the layout."""
+        """Return the indices in the layout of up to CHUNK edges of the sorted rows, from the `first`-th on."""
         chunk: Integers = xp.arange(first, min(first + CHUNK, int(bounds[-1])))
         chunk += shift[xp.searchsorted(bounds[1:], chunk, side="right")]
         return chunk
@@ -86,21 +86,21 @@ def host_rows(runs: Layout, n: int) -> HostRows:
 
 
 class ThreadedSums:
-    """Sums rows in several threads, which take pieces of about equal work as they come: the bits are those of one."""
+    """Row sums by several threads, in pieces of about equal work; the bits do not depend on their number."""
 
     def __init__(self, bounds: Integers, places: Integers, threads: int) -> None:
         from prplugin.cpu import tail_kernels as kernels  # imports Numba
 
         self._kernels, self._places = kernels, places
         lengths = np.diff(bounds)
-        long = int(np.count_nonzero(lengths > kernels.RUN))  # they come first
+        long = int(np.count_nonzero(lengths > kernels.RUN))  # long rows come first
         runs = -(-lengths[:long] // kernels.RUN)
         self._runs_of = np.append(0, np.cumsum(runs))
         cuts = [np.arange(bounds[row], bounds[row + 1], kernels.RUN) for row in range(long)]
         self._bounds = np.concatenate([*cuts, bounds[long:]])
         self._high, self._low = np.empty(int(runs.sum())), np.empty(int(runs.sum()))
         work = int(self._bounds[-1]) + 4 * self._bounds.size
-        # Pieces shorter than a run are not worth handing to another thread.
+        # A piece shorter than a run is not worth passing to another thread.
         pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
         self._crew = Crew(pieces, threads)
 
@@ -118,16 +118,17 @@ class ThreadedSums:
 
 
 class HostPull:
-    """Sums rows on the host: contributions come down, sums go up, on a stream of their own.
+    """Sums rows on the host; contributions and sums are copied on a stream of their own.
 
-    Four buffers are used again in every iteration, and no copy or kernel meets one that is still in use. In turn:
+    Four buffers are reused in every iteration. None is overwritten while it is in use:
 
-    - `_gathered`, written by the next gather: the copy down is over, since the host has waited for it;
-    - `_contributions`, written by the next copy down: the host has summed the rows before it goes on;
-    - `_sums`, written by the host: the copy up came before this copy down on the stream, and the host waited for that;
-    - `_arrived`, written by the next copy up: it comes after the next gather, which comes after the addition.
+    - `_gathered`, by the next gather: the copy to the host has ended, since the host waited for it;
+    - `_contributions`, by the next copy to the host: the host has summed the rows before it continues;
+    - `_sums`, by the host: the copy to the GPU precedes this copy to the host on the stream, and the host waited for
+    that;
+    - `_arrived`, by the next copy to the GPU: it follows the next gather, which follows the addition.
 
-    `vertices`, `edges`, `sources`: Rows, their edges, and the distinct sources of those.
+    `vertices`, `edges`, `sources`: Number of rows, of their edges, and of the distinct sources of those.
     """
 
     def __init__(self, runs: Layout, n: int, threads: int) -> None:
@@ -140,11 +141,11 @@ class HostPull:
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._sums, self._arrived = cupyx.empty_pinned(self.vertices), cupy.empty(self.vertices)
         self._dtype: Any = None
-        # No memory may go while a copy, of an iteration that was interrupted, is under way.
+        # Buffers must outlive copies of an iteration that was interrupted.
         weakref.finalize(self, self._stream.synchronize)
 
     def _hold(self, dtype: Any) -> None:
-        """Make buffers, weights and kernels for contributions of this type."""
+        """Allocate buffers, weights and kernels for contributions of this type."""
         import cupy
         import cupyx
 
@@ -156,11 +157,11 @@ class HostPull:
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
     def begin(self, contributions: Any, span: Recorder = unrecorded) -> None:
-        """Have the contributions that the rows read gathered, and copied as soon as they are; return at once."""
+        """Enqueue the gather of the contributions that the rows read, and their copy to the host; return at once."""
         import cupy
 
         main = cupy.cuda.get_current_stream()
-        if self._dtype is None or self._dtype != contributions.dtype:  # NumPy takes None for float64
+        if self._dtype is None or self._dtype != contributions.dtype:  # `None == np.float64` is true in NumPy
             self._hold(contributions.dtype)
         with span("gather", "GPU", main):
             grid = runtime.blocks_for(self.sources, THREADS)
@@ -170,11 +171,11 @@ class HostPull:
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
 
     def add_to(self, pulled: Any, span: Recorder = unrecorded) -> None:
-        """Sum the rows, once the contributions are here, and have the sums copied and added to `pulled`."""
+        """Sum the rows once the contributions have arrived; enqueue copy and addition of the sums to `pulled`."""
         import cupy
 
         main = cupy.cuda.get_current_stream()
-        self._stream.synchronize()  # the copy down
+        self._stream.synchronize()  # the copy of the contributions
         with span("tails", "host", None):
             self._sum(self._contributions, self._weights, self._sums)
         with span("up", "copy", self._stream):

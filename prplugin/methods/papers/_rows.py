@@ -1,4 +1,4 @@
-"""Row sums on the GPU by a thread, lanes of a warp or a block per row: what `node`, `warp` and `block` share."""
+"""Row sums on the GPU by one thread, lanes of a warp or a block per row: used by `node`, `warp` and `block`."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from prplugin.types.edges import Floats
 __all__ = ["LANES", "RowsPull", "check_launch", "step"]
 
 LANES = (4, 8, 16, 32)
-"""Threads per row that `warp` may have."""
+"""Valid numbers of threads per row for `warp`."""
 
 
 def step(problem: Problem, method: str, **launch: Any) -> Step:
-    """Return a step that sums the in-edges of all vertices by one of the three kernels."""
+    """Return a step that sums the in-edges of all vertices with the kernel of `method`."""
     layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
     return gpu_pull.DeviceStep(problem, RowsPull(layout, method, **launch))
 
 
 def check_launch(method: str, threads: int, lanes: int | None, blocks: int | None) -> None:
-    """Raise InvalidOptionError unless the kernel of a method can be launched so."""
+    """Raise InvalidOptionError for an invalid launch configuration of a method's kernel."""
     validate_int("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
     if blocks is not None:
         validate_int("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
     if not (isinstance(lanes, Integral) and lanes in LANES if method == "warp" else lanes is None):
         raise InvalidOptionError(
-            f"lanes must be one of {', '.join(map(str, LANES))} for warp and not given else, not {lanes!r}."
+            f"lanes must be one of {', '.join(map(str, LANES))} for 'warp', and None otherwise, not {lanes!r}."
         )
 
 
 class RowsPull:
-    """Sums some of the runs of a layout in one launch.
+    """Sums some runs of a layout in one launch.
 
-    `method` ({"node", "warp", "block"}): Whose kernel.
-    `threads`: Per block.
-    `lanes`: Threads per run, for "warp" alone.
-    `blocks`: Of the grid, over which the kernels stride: any number gives the same sums. As many as give each run its
-    threads if not given.
-    `first`, `last`: Which runs; up to the end of the layout where `last` is None.
+    `method` ({"node", "warp", "block"}): The kernel.
+    `threads`: Threads per block.
+    `lanes`: Threads per run, only for "warp".
+    `blocks`: Blocks of the grid; as many as give each run its threads if not given. The sums are the same for any
+    number.
+    `first`, `last`: Range of runs; up to the end of the layout if `last` is None.
     """
 
     def __init__(

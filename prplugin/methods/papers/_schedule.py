@@ -1,4 +1,4 @@
-"""Schedules of the segmented method: where rows are cut, what runs each segment, and how a schedule is kept."""
+"""Schedules of the segmented method: boundaries of segments, the kernel of each, and JSON files."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["Schedule", "Segment", "cut", "for_the_host"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """What runs one segment.
+    """Launch configuration of one segment.
 
-    `method` ({"node", "warp", "block", "host"}): A thread, lanes of a warp or a block of the GPU per row; or threads of
-    the host.
-    `threads`: Per block; of the host, all that share its segments.
-    `lanes`: Of a warp, for "warp" alone.
-    `blocks`: Of the grid; as many as give each row its threads if not given.
-    `ms` (float, default 0): What it took when it was measured; of the host with its sums' way up.
+    `method` ({"node", "warp", "block", "host"}): One thread, lanes of a warp or a block of the GPU per row; or host
+    threads.
+    `threads`: Threads per block; for "host", the threads that share all its segments.
+    `lanes`: Threads per row, only for "warp".
+    `blocks`: Blocks of the grid; as many as give each row its threads if not given.
+    `ms` (float, default 0): Measured time; for "host" with the copy of the sums to the GPU.
     """
 
     method: str
@@ -47,18 +47,18 @@ class Segment:
 
     @property
     def threads_a_row(self) -> int:
-        """How many threads share a row."""
+        """Number of threads per row."""
         return {"warp": self.lanes or 1, "block": self.threads}.get(self.method, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What runs each segment of a graph.
+    """Launch configurations of the segments of a graph.
 
     `n`, `m`: Vertices and edges of the graph.
-    `segments` (tuple of Segment): In falling order of in-degree.
-    `device`: The GPU on which it was measured.
-    `copy_ms` (float, default 0): What the contributions' way down to the host took, once an iteration where the host
+    `segments` (tuple of Segment): By descending in-degree.
+    `device`: Name of the GPU on which it was measured.
+    `copy_ms` (float, default 0): Measured time of the copy of contributions to the host, once per iteration if the host
     has segments.
     """
 
@@ -79,11 +79,11 @@ class Schedule:
 
     @property
     def host_segments(self) -> list[int]:
-        """The segments that run on the host."""
+        """Indices of the segments that run on the host."""
         return [k for k, segment in enumerate(self.segments) if segment.method == "host"]
 
     def __str__(self) -> str:
-        """Print it as the paper does: a line a segment, and the time of each device, which work at once."""
+        """Format as in the paper: one line per segment, and the time of each device; devices work concurrently."""
         lines = ["segment  method   blocks  threads         ms"]
         for k, segment in enumerate(self.segments):
             method = segment.method if segment.lanes is None else f"{segment.method}/{segment.lanes}"
@@ -98,7 +98,7 @@ class Schedule:
         return "\n".join(lines)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it as JSON; raise InvalidOptionError if nothing can be written there."""
+        """Write the schedule as JSON; raise InvalidOptionError if that fails."""
         try:
             text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
             Path(path).write_text(text + "\n", encoding="utf-8")
@@ -107,7 +107,7 @@ class Schedule:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Schedule:
-        """Read what `save` wrote; raise InvalidOptionError if there is no such file, or no schedule in it."""
+        """Read a schedule that `save` wrote; raise InvalidOptionError if the file is missing or invalid."""
         try:
             fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
             segments = tuple(Segment(**segment) for segment in fields.pop("segments"))
@@ -116,11 +116,11 @@ class Schedule:
             raise InvalidOptionError(f"the schedule {str(path)!r} cannot be read: {error}") from error
         except KeyError as error:
             raise InvalidOptionError(f"{str(path)!r} holds no schedule: it has no {error}.") from error
-        except (AttributeError, TypeError, ValueError) as error:  # of JSON, of a field's type, of its value
+        except (AttributeError, TypeError, ValueError) as error:  # invalid JSON, or a field of the wrong type or value
             raise InvalidOptionError(f"{str(path)!r} holds no schedule: {error}") from error
 
     def check(self, n: int, m: int, segments: int, *, cpu: bool) -> None:
-        """Raise InvalidOptionError unless it fits a graph of that size, cut into so many segments."""
+        """Raise InvalidOptionError unless the schedule has n vertices, m edges and `segments` segments."""
         ours = (("vertices", self.n, n), ("edges", self.m, m), ("segments", len(self.segments), segments))
         if differ := [f"{there:,} {what}, not {here:,}" for what, there, here in ours if there != here]:
             raise InvalidOptionError(
@@ -129,7 +129,7 @@ class Schedule:
         if self.host_segments and not cpu:
             raise InvalidOptionError(
                 f"the schedule has segments for the host ({listed(self.host_segments)}): give cpu=True, "
-                "or have it measured anew without."
+                "or measure a new schedule without it."
             )
 
 
@@ -139,14 +139,14 @@ def _check_ms(name: str, value: object) -> None:
 
 
 def cut(offsets: Integers, segments: int) -> list[int]:
-    """Return where each of at most so many segments of about equally many edges begins, and n.
+    """Return the boundaries, n included, of at most `segments` segments of about equally many edges.
 
-    Every segment gets its part of the edges that are left, so that a hub of more than a segment's share does not leave
-    others empty. Each has a row with edges, as far as there are as many; rows without come last in falling order, and
-    are all in the last segment.
+    Every segment gets an equal part of the edges that are left, so that a hub larger than a segment does not leave
+    others empty. Each segment has a row with edges if there are enough such rows. Rows without edges come last, and are
+    all in the last segment.
     """
     n, m = offsets.size - 1, int(offsets[-1])
-    filled = _reached(offsets, m)  # rows that have edges
+    filled = _reached(offsets, m)  # rows with edges
     bounds = [0]
     for left in range(min(segments, filled), 1, -1):
         first = bounds[-1]
@@ -157,16 +157,15 @@ def cut(offsets: Integers, segments: int) -> list[int]:
 
 
 def _reached(offsets: Integers, edges: int) -> int:
-    """Return the first row before which there are so many edges."""
+    """Return the first row that `edges` edges precede."""
     xp = namespace(offsets)
     return int(xp.searchsorted(offsets, xp.asarray([edges]))[0])
 
 
 def for_the_host(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> list[int]:
-    """Return the segments that the host takes, by what each takes on either side and what the host's first copy takes.
+    """Return the segments that run on the host, given the time of each on GPU and host, and that of the copy.
 
-    Greedy: the segments at which the host is least behind the GPU come first, and each is taken over if that lowers
-    max(GPU, copy + host).
+    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, copy + host).
     """
     chosen: list[int] = []
     gpu, host = sum(gpu_ms), copy_ms

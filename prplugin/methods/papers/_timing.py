@@ -1,4 +1,4 @@
-"""Timing for methods that choose by measurement."""
+"""Timing of methods that choose by measurement."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 __all__ = ["best_seconds"]
 
 LIMIT = 0.1
-"""Seconds after which nothing is timed once more."""
+"""Total seconds after which the work is not repeated."""
 
 
 def best_seconds(work: Callable[[], object], times: int = 3) -> float:
-    """Return the least seconds of several runs, on the GPU or here, after one that compiles and warms the caches."""
+    """Return the least seconds of several runs, on GPU or host, after a warm-up run."""
     import cupy  # lazy import: callers run on the GPU
 
     wait = cupy.cuda.get_current_stream().synchronize

@@ -1,4 +1,4 @@
-"""Three bins of rows by in-degree, with a thread, 16 lanes or a warp a row (Wu and others 2010); `thresholds=`."""
+"""Three bins of rows by in-degree: one thread, 16 lanes or a warp per row (Wu and others 2010); `thresholds=`."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
     return gpu_pull.ITERATIONS * (69e-6 + 2.1e-11 * m + 4e-11 * n + 1.5e-9 * longest)
 
 
 def prepare(problem: Problem, machine: Machine, *, thresholds: tuple[int, int] = (6, 96)) -> Step:
-    """Sort the edges by target, and the rows into bins.
+    """Group the edges by target, and partition the rows into bins.
 
     Parameters
     ----------
     thresholds : (int, int), default (6, 96)
-        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 do; a warp sums the others.
-        The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
+        The most in-edges of a tiny row, which one thread sums, and of a small one, which 16 lanes sum; a warp sums each
+        other row. The defaults are the paper's: no thread of a tiny or small row reads more than six edges.
     """
     return gpu_pull.DeviceStep(problem, BinnedPull(problem.adjacency.on("device"), thresholds))
 
 
 class BinnedPull:
-    """The modified CSR: begin, end and original index of every row, rows in order of their bins.
+    """The modified CSR of the paper: begin, end and original index of every row, with the rows ordered by bin.
 
-    Columns and values stay as they are. The paper keeps size for end: the same bytes. Inside a bin rows keep their
-    order, so that neighbouring threads still read neighbouring edges: a stable partition, in O(n).
+    Indices and weights are not moved. The paper stores sizes instead of ends, which takes as many bytes. A stable
+    partition in O(n) keeps the order of rows within a bin, so that neighbouring threads read neighbouring edges.
     """
 
     def __init__(self, adjacency: Adjacency, thresholds: Sequence[int] = (6, 96)) -> None:
@@ -65,7 +65,7 @@ class BinnedPull:
         )
         self.rounding_depth = compensated_depth(adjacency.m)
         self.sizes = tuple(part.size for part in bins)
-        """How many rows are tiny, small and normal."""
+        """Number of tiny, small and normal rows."""
         bounds = np.cumsum([0, *self.sizes]).tolist()
         tiny, small, normal = ({"first": first, "last": last} for first, last in pairwise(bounds))
         self._pulls = (
@@ -77,7 +77,7 @@ class BinnedPull:
         self.csr_nbytes = offsets.nbytes + matrix
         """Bytes of the plain CSR matrix of in-edges, as in the paper's Table I."""
         self.nbytes = sum(array.nbytes for array in (rows, self.layout.begins, self.layout.ends)) + matrix
-        """Bytes of the modified one."""
+        """Bytes of the modified CSR matrix."""
 
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         for pull in self._pulls:
@@ -85,7 +85,7 @@ class BinnedPull:
 
 
 def _checked(thresholds: Sequence[int]) -> list[int]:
-    """Take two whole numbers, 0 <= a <= b."""
+    """Validate two integers 0 <= a <= b."""
     good = (
         isinstance(thresholds, Sequence)
         and len(thresholds) == 2

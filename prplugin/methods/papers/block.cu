@@ -1,9 +1,10 @@
-// A block a row: block sum in Bowen 2022.
+// One block per row: block sum in Bowen 2022.
 //
-// Mapping: all threads of a block on one row, in a loop that strides over the grid; they read its indices side by side
-// and add up their sums through shared memory.
-// Memory: an index an edge (and a share), coalesced, and a gathered contribution; two offsets and a sum a row.
-// Wins: on rows of thousands of in-edges; on short ones nearly all threads idle.
+// Mapping: one block per row, in a grid-stride loop; its threads read the row's indices coalesced, and reduce their
+// sums in shared memory.
+// Memory: one index per edge (and a normalized weight), coalesced, and a gathered contribution; two offsets and a sum
+// per row.
+// Wins: on rows of thousands of in-edges; on short rows most threads idle.
 
 #include "../../gpu/edge_term.cuh"
 

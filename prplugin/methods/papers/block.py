@@ -1,4 +1,4 @@
-"""A GPU block per vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
+"""One GPU block per vertex (block sum in Bowen 2022); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (54e-6 + 1.5e-11 * adjacency.m + 1.4e-9 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
-    """Sort the edges by target.
+    """Group the edges by target.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
-"""GPU and host at once: the first N in-edges on one, the rest on the other (Kumar 2012); `split=`, `threads=`.
+"""First N in-edges on the GPU, the others on the CPU, concurrently (Kumar 2012); `split=`, `threads=`.
 
-Design 2 of Kumar, Sondhi and Mittal for CUDA. The head of a vertex is its first N in-edges, its tail the others. An
-iteration goes
+Design 2 of Kumar, Sondhi and Mittal for CUDA. The head of a vertex is its first N in-edges, its tail the others. One
+iteration:
 
     GPU   gather the contributions that tails read | sum the heads ............................ | add tails to heads
     copy                                           | down |                            | up |
     host                                                  | sum the tails .............|
 
-where `copy` is a stream of its own, so that neither the copies nor the host wait for the heads.
+The copies run on a stream of their own, so that neither they nor the host wait for the heads.
 """
 
 from __future__ import annotations
@@ -56,39 +56,39 @@ logger = logging.getLogger(__name__)
 name = "cpu-split"
 runs_on = "gpu"
 nondeterministic = True
-"""With ``split="auto"`` N comes from measurements, and the last bits of a sum depend on N."""
+"""With ``split="auto"`` N depends on timings, and the last bits of a sum depend on N."""
 
 N: TypeAlias = int | Literal["all"]
-"""In-edges per vertex that the GPU sums, at most."""
+"""Most in-edges per vertex that the GPU sums."""
 
 
 memory = replace(
     gpu_pull.MEMORY,
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
-    preparing_vertex=Size(64, index=1, offset=2),  # the order of the vertices
-    preparing_bytes=32 * CHUNK,  # tails on their way to the host, to be timed
+    preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
+    preparing_bytes=32 * CHUNK,  # copies of tails to the host for timing
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md: heads wait for the longest."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md; the longest head dominates."""
     return gpu_pull.ITERATIONS * (68e-6 + 3.3e-11 * adjacency.m + 2.2e-8 * adjacency.largest_in_degree)
 
 
 def prepare(
     problem: Problem, machine: Machine, *, split: N | list[N] | Literal["auto"] = "auto", threads: int | None = None
 ) -> SplitStep:
-    """Sort vertices by in-degree and cut their in-edges into heads and tails.
+    """Sort vertices by in-degree, and split their in-edges into heads and tails.
 
     Parameters
     ----------
     split : int, "all", list of these, or "auto"
-        N: the GPU sums the first N in-edges of each vertex, the host the others; 0 leaves all to the host, "all" none.
-        A list gives each of as many equal blocks of vertices, in falling in-degree order, an N of its own. "auto" times
-        a few iterations with each of some N, "all" among them, and takes the fastest.
+        N: the GPU sums the first N in-edges of each vertex, the host the others. 0 leaves all edges to the host, "all"
+        none. A list partitions the vertices, by descending in-degree, into equal blocks with one N each. "auto" times a
+        few iterations with several N, including "all", and takes the fastest.
     threads : int, optional
-        Of the host; all that this process may use if not given. Any number gives the same bits.
+        Number of host threads; all that this process may use if not given. The bits are the same for any number.
     """
     chosen = split_option(split)
     threads = machine.threads if threads is None else validate_int("threads", threads)
@@ -108,9 +108,9 @@ def prepare(
 
 
 def split_option(split: object) -> list[N] | None:
-    """Return the N of each block of vertices; None stands for "auto".
+    """Validate the option; return the N of each block of vertices, or None for "auto".
 
-    Raises InvalidOptionError: if it is something else.
+    Raises InvalidOptionError: for any other value.
     """
     if isinstance(split, str) and split == "auto":
         return None
@@ -133,7 +133,7 @@ def _is_n(block: Any) -> bool:
 
 
 def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[N, float]:
-    """Time iterations on this graph; only one split is held at a time."""
+    """Time iterations on this graph, with one split in memory at a time."""
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     contributions, pulled = cupy.full(n, 1 / n), cupy.empty(n)
@@ -146,10 +146,10 @@ def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[
 
 
 def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
-    """Return the seconds of each N that is worth timing, where the longest row has so many edges.
+    """Return the seconds of each N that is worth timing; `longest` is the largest in-degree.
 
-    As N falls, the GPU takes less time and the host more. So N goes from "all" through the powers of 4 down to 0, until
-    two in a row are slower than the best so far; then come half of the best and twice as much.
+    As N decreases, the GPU takes less time and the host more. The search starts with "all", then goes through the
+    powers of 4 down to 0 until two in a row are slower than the best so far, and then tries half and twice the best.
     """
     found: dict[N, float] = {"all": seconds("all")}
 
@@ -172,7 +172,7 @@ def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
 
 
 class Tally(NamedTuple):
-    """What the host does in an iteration: vertices with tails, their edges, distinct sources of those, and copies."""
+    """Work of the host per iteration: vertices with tails, their edges, distinct sources of those, and bytes copied."""
 
     vertices: int
     edges: int
@@ -182,10 +182,10 @@ class Tally(NamedTuple):
 
 
 class SplitStep(gpu_pull.DeviceStep):
-    """A step whose row sums are shared between GPU and host.
+    """A step whose row sums are computed partly on the host.
 
-    `split` (list of N): For each block of vertices.
-    `seconds` (dict or None): Where N was found by timing: seconds per iteration for every N that was timed.
+    `split` (list of N): The N of each block of vertices.
+    `seconds` (dict or None): Seconds per iteration for every N that was timed; None without timing.
     """
 
     def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[N, float] | None) -> None:
@@ -195,7 +195,7 @@ class SplitStep(gpu_pull.DeviceStep):
 
     @property
     def tally(self) -> Tally:
-        """What is shared, with contributions held as they are."""
+        """Work of the host per iteration, with contributions in their present type."""
         if (tails := self._shared.tails) is None:
             return Tally(0, 0, 0, 0, 0)
         down = tails.sources * self._contributions.dtype.itemsize
@@ -203,7 +203,7 @@ class SplitStep(gpu_pull.DeviceStep):
 
     @contextmanager
     def record(self) -> Iterator[list[Span]]:
-        """Record the steps taken within; the list is filled at the end of the block."""
+        """Record the steps within the block; the list is filled when it ends."""
         spans: list[Span] = []
         timeline = Timeline()
         self._shared.span = timeline.span
@@ -234,7 +234,7 @@ class SplitPull:
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         import cupy  # lazy import: availability was checked by `unavailable_reason`
 
-        # The heads are launched before the host waits for anything, and after all that the tails begin with.
+        # The heads are launched after `begin`, on which the tails depend, and before the host waits for anything.
         if self.tails is not None:
             self.tails.begin(contributions, self.span)
         with self.span("heads", "GPU", cupy.cuda.get_current_stream()):
@@ -244,7 +244,10 @@ class SplitPull:
 
 
 def head_lengths(degrees: Integers, split: list[N]) -> Integers:
-    """Return how many in-edges of each row the GPU sums; rows are in falling order, in equal blocks, one for each N."""
+    """Return the number of in-edges of each row that the GPU sums.
+
+    Rows are sorted by descending degree and partitioned into equal blocks, one for each N.
+    """
     xp = namespace(degrees)
     longest = int(degrees[0])
     limits = xp.asarray([longest if block == "all" else min(block, longest) for block in split], degrees.dtype)
@@ -257,7 +260,7 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
 
 
 class Span(NamedTuple):
-    """Something that took place in an iteration, in seconds on the clock of `time.perf_counter`.
+    """One operation of an iteration, in seconds on the clock of `time.perf_counter`.
 
     `what` is "gather", "heads", "add", "down", "up" or "tails"; `lane` is "GPU", "copy" or "host".
     """
@@ -270,10 +273,11 @@ class Span(NamedTuple):
 
 
 class Timeline:
-    """Brings the times of GPU and host to one clock.
+    """Recorder that maps GPU events and host times to one clock.
 
-    CUDA tells the time between two events. One event is awaited on an idle GPU, next to two readings of the host's
-    clock: it took place between them. The closest of several such pairs, a few microseconds apart, is the reference.
+    CUDA measures the time between two events. One event is synchronized on an idle GPU between two readings of the
+    host's clock, and so took place between them. The closest of ten such pairs, a few microseconds apart, is the
+    reference.
     """
 
     def __init__(self) -> None:
@@ -292,7 +296,7 @@ class Timeline:
 
     @contextmanager
     def span(self, what: str, lane: str, stream: Any) -> Iterator[None]:
-        """Mark begin and end of what is put on a stream within, or of what the host does within."""
+        """Record begin and end of the work that is enqueued on a stream, or done by the host, within the block."""
         begin = self._mark(stream)
         yield
         self._marks.append((what, lane, begin, self._mark(stream)))
@@ -305,9 +309,9 @@ class Timeline:
         return event
 
     def spans(self) -> list[Span]:
-        """Wait for all that was marked, and return it."""
+        """Wait for all recorded work, and return it."""
         self._cuda.Device().synchronize()
-        seen: Counter[str] = Counter()  # each takes place once per iteration
+        seen: Counter[str] = Counter()  # each occurs once per iteration
         spans = []
         for what, lane, begin, end in self._marks:
             spans.append(Span(seen[what], what, lane, self._seconds(begin), self._seconds(end)))

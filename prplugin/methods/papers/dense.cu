@@ -1,13 +1,13 @@
 // The dense power method: Swaroop 2021.
 //
-// Mapping: a block a row of the n x n matrix, in a loop that strides over the grid; its threads read the row side by
-// side and add up their sums through shared memory.
-// Memory: n^2 entries, coalesced, each once; the n contributions again for each row, from the caches.
-// Wins: on graphs of which a good part of all pairs are edges: an entry costs no index and no gather.
+// Mapping: one block per row of the n x n matrix, in a grid-stride loop; its threads read the row coalesced, and reduce
+// their sums in shared memory.
+// Memory: n^2 entries, coalesced, each once; the n contributions once per row, from the caches.
+// Wins: on graphs where a large part of all pairs are edges: an entry costs no index and no gather.
 //
 //   real_t   float or double: the type of contributions
-//   entry_t  int: how many edges go from j to i. float or double, where edges have weights: their shares of j's
-//            out-weight, added up.
+//   entry_t  int: the number of edges from j to i. float or double, for weighted graphs: the sum of their normalized
+//            weights.
 
 #include "../../gpu/sums.cuh"
 
@@ -16,7 +16,7 @@ extern "C" __global__ void dense_pull(long long n, const entry_t *matrix, const 
         const entry_t *row = matrix + i * n;
         Sum sum = NOTHING;
         for (long long j = threadIdx.x; j < n; j += blockDim.x) {
-            // Not fused with the addition that follows, whose error has to be that of a number.
+            // Not fused with the addition that follows: the compensated sum needs the rounded product.
             sum.add(__dmul_rn(row[j], contributions[j]));
         }
         sum = block_sum(sum);

@@ -1,4 +1,4 @@
-"""The dense power method: all n * n pairs as a matrix on the GPU (Swaroop 2021); `threads=`."""
+"""The dense power method: an n x n matrix in GPU memory (Swaroop 2021); `threads=`."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ memory = replace(
     gpu_pull.MEMORY,
     arrays=("rows", "out_weight"),
     edge=Size(),
-    preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with room to sort in
+    preparing_edge=Size(40, weight=1),  # pairs, their order and their entries, with buffers for sorting
     pair=Size(4, normalized_weight=1, weight=-0.5),  # an int32, or a normalized weight
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (56e-6 + 1.9e-12 * adjacency.n**2)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256) -> Step:
-    """Write down the matrix.
+    """Build the dense matrix.
 
-    The paper's matrix holds 1/n in dangling columns, and alpha and the teleport in every entry. Here it holds the edges
-    alone, and dangling rank and teleport are added to the product, which is the same and loses nothing to rounding.
+    The paper's matrix has 1/n in dangling columns, and alpha and the teleport in every entry. This one holds only the
+    edges; dangling mass and teleport are added to the product, which is equivalent and adds no rounding error.
 
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     """
     return gpu_pull.DeviceStep(problem, DensePull(problem.adjacency.on("device"), threads))
 
 
 class DensePull:
-    """Multiplies contributions by the matrix whose row i holds what each vertex sends to i."""
+    """Multiplies contributions by the matrix whose entry (i, j) is the number, or weight, of the edges from j to i."""
 
     def __init__(self, adjacency: Adjacency, threads: int) -> None:
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
         self._adjacency = adjacency
         self._matrix: Any = None
-        # Before, shares of parallel edges were added up; a count of them is exact, but its product is not.
+        # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
     def __call__(self, contributions: Floats, pulled: Any) -> None:
         entry = contributions.dtype if self._adjacency.weighted else "int32"
         if self._matrix is None or self._matrix.dtype != entry:
-            self._matrix = None  # makes room
+            self._matrix = None  # frees its memory first
             self._matrix = _matrix(self._adjacency, entry)
         launch = runtime.kernel(
             "methods/papers/dense.cu",
@@ -74,7 +74,7 @@ class DensePull:
 
 
 def _matrix(adjacency: Adjacency, dtype: Any) -> Any:
-    """Add up the edges of each pair in the order of the frame, without atomic additions, which have none."""
+    """Add up the edges of each pair in the order of the frame; atomic additions would have no fixed order."""
     import cupy
 
     from prplugin.gpu import group

@@ -1,11 +1,12 @@
-// Edge-centric: Kim 2013, Algorithms 1 and 2; CUDA design 1 of Kumar and others 2012, for which their hardware had no
+// Edge-centric: Kim 2013, Algorithms 1 and 2; CUDA design 1 of Kumar and others 2012, whose hardware had no
 // floating-point atomics.
 //
-// Mapping: one thread an edge, in a loop that strides over the grid, in the order in which they lie; each adds its term
-// to its target's sum, which was set to 0 before. Additions come in the order of arrival: the last bits vary.
-// Memory: two positions an edge (and a share), coalesced, a gathered contribution, and an atomic addition of a double at
-// the target, which the L2 cache carries out (native from compute capability 6.0 on).
-// Wins: nothing has to be sorted; on edges without any order of their own it beats a thread a vertex on skewed graphs.
+// Mapping: one thread per edge, in a grid-stride loop, in the order of the edge list; each adds its term to its
+// target's sum, which is initialized to 0. The order of additions varies, so the last bits vary between runs.
+// Memory: two positions per edge (and a normalized weight), coalesced, a gathered contribution, and an atomic addition
+// of a double at the target, done by the L2 cache (native from compute capability 6.0 on).
+// Wins: where sorting does not pay; on an edge list in arbitrary order it is faster than one thread per vertex on
+// skewed graphs.
 
 #include "../../gpu/edge_term.cuh"
 

@@ -1,4 +1,4 @@
-"""Edge-centric: a GPU thread an edge, atomic additions (Kim 2013, Algorithms 1 and 2); `threads=`, `blocks=`."""
+"""Edge-centric: one GPU thread per edge, atomic additions (Kim 2013, Algorithms 1 and 2); `threads=`, `blocks=`."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from prplugin.types.edges import Floats
 
 name = "edge"
 runs_on = "gpu"
-nondeterministic = True  # atomic additions come in any order
+nondeterministic = True  # the order of atomic additions varies
 memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (61e-6 + 2.4e-11 * adjacency.m + 4.3e-11 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
-    """Take the edges in the order of the frame, or of their targets, as the graph has them.
+    """Use the edges in the order of the frame, or grouped by target if the graph holds them so.
 
     Parameters
     ----------
     threads : int, default 256
-        Threads a block, 1024 at most.
+        Threads per block, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; as many as give each edge a thread if not given. Kim's are 1000 of 1000 threads.
+        Blocks of the grid; as many as give each edge a thread if not given. Kim uses 1000 blocks of 1000 threads.
     """
     return gpu_pull.DeviceStep(problem, EdgePush(problem.adjacency.on("device"), threads, blocks))
 
@@ -47,7 +47,7 @@ class EdgePush:
     def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
         self.threads = validate_int("threads", threads, at_most=1024)
         self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
-        # A term may be added first and go through all additions that follow.
+        # The first term that is added goes through all additions that follow.
         self.rounding_depth = adjacency.largest_in_degree
         self._edges = adjacency.edges
         self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)

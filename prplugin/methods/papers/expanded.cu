@@ -1,23 +1,23 @@
-// Contributions copied into the order of the edges, and summed in equal shares from there: Kumar, Sondhi and Mittal
-// 2012, their system for the Cell processor.
+// Contributions copied to edge order, and summed in equal pieces from there: Kumar, Sondhi and Mittal 2012, their
+// system for the Cell processor.
 //
-// Mapping: `expand` a thread an edge (their PPE copies ranks to V1); `sum_expanded` a block a piece of `size` edges
-// (an SPE, which takes 16 KB of V1 to its local store at a time), which all its threads bring to shared memory and then
-// sum there, a thread a short row, a warp a long one; `collect` a block a piece, for the row that ends there and began
-// in another one (V2).
-// Memory: an index an edge, a gathered contribution, and that contribution written and read again, coalesced; a share
-// an edge, coalesced; an offset and a sum a row; 40 bytes a piece.
-// Wins: where in-degrees differ wildly, for no thread, warp or block has more edges than another; it pays with 8 or
-// 16 bytes more an edge than `warp` moves.
+// Mapping: `expand`: one thread per edge (their PPE copies ranks to V1). `sum_expanded`: one block per piece of `size`
+// edges (an SPE, which loads 16 KB of V1 into its local store at a time); all its threads load the piece to shared
+// memory, and sum there, one thread per short row, one warp per long row. `collect`: one block per piece, for the row
+// that ends in it and begins in an earlier one (V2).
+// Memory: one index per edge, a gathered contribution, and that contribution written and read again, coalesced; a
+// normalized weight per edge, coalesced; an offset and a sum per row; 40 bytes per piece.
+// Wins: where in-degrees differ widely, since all blocks have equally many edges; the price is 8 or 16 bytes per edge
+// more than `warp` moves.
 
-// Run k is the edges starts[k]..starts[k + 1] of row rows[k], whole; heads[p] is the run that the first edge of piece p
-// belongs to, and heads[pieces] stands for a run past the last one, without edges.
+// Run k is the edges starts[k]..starts[k + 1], all of row rows[k]. heads[p] is the run of the first edge of piece p,
+// and heads[pieces] an empty run after the last one.
 //
 //   index_t, offset_t  int or long long: the types of `rows` and of `starts`
 
 #include "../../gpu/pieces.cuh"
 
-// Copies to each edge the contribution of its source.
+// Copies the contribution of its source to each edge.
 extern "C" __global__ void expand(long long m, const index_t *sources, const real_t *contributions, real_t *expanded) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long edge = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; edge < m; edge += stride) {
@@ -26,11 +26,12 @@ extern "C" __global__ void expand(long long m, const index_t *sources, const rea
 }
 
 // Sums the runs of a piece, the edges begin..end, whose terms are in shared memory. Runs first..open end in the piece;
-// run `open` goes on after it, or only begins there. All threads must call it.
+// run
+// `open` continues after it, or only begins there. All threads of the block must call it.
 __device__ inline void sum_runs(const double *terms, long long begin, long long end, long long first, long long open,
                                 const index_t *rows, const offset_t *starts, double *pulled, Partials *partials) {
     int lane = threadIdx.x % WARP;
-    for (long long base = first + threadIdx.x - lane; base <= open; base += blockDim.x) {  // the same for a warp
+    for (long long base = first + threadIdx.x - lane; base <= open; base += blockDim.x) {  // uniform in a warp
         long long run = base + lane;
         int place = 0, past = 0;
         if (run <= open) {
@@ -42,7 +43,7 @@ __device__ inline void sum_runs(const double *terms, long long begin, long long 
         if (run == first) partials->front = {0.0, 0.0};
         if (run == open) {
             partials->tail = sum;
-        } else if (began_before) {  // only run `first` can
+        } else if (began_before) {  // only for run `first`
             partials->front = sum;
         } else if (run < open) {
             pulled[rows[run]] = sum.value();
@@ -50,8 +51,8 @@ __device__ inline void sum_runs(const double *terms, long long begin, long long 
     }
 }
 
-// Block p sums the runs of piece p. Shares are multiplied here and in double: a product kept in `expanded` would be
-// rounded to real_t once more.
+// Block p sums the runs of piece p. Normalized weights are multiplied here, in double: a product stored in `expanded`
+// would be rounded to real_t.
 extern "C" __global__ void sum_expanded(long long m, long long size, const index_t *rows, const offset_t *starts,
                                         const long long *heads, const real_t *expanded,
                                         const real_t *normalized_weights, double *pulled, Partials *partials) {
@@ -68,11 +69,11 @@ extern "C" __global__ void sum_expanded(long long m, long long size, const index
     sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, pulled, partials + piece);
 }
 
-// A block a piece: completes the run that ends in it and began before it.
+// One block per piece: completes the run that ends in it and begins in an earlier one.
 extern "C" __global__ void collect(long long size, const index_t *rows, const offset_t *starts, const long long *heads,
                                    const Partials *partials, double *pulled) {
     long long piece = blockIdx.x, run = heads[piece], began = starts[run] / size;
-    if (run == heads[piece + 1] || began == piece) return;  // it goes on, or is summed already
+    if (run == heads[piece + 1] || began == piece) return;  // it does not end here, or is summed already
     Sum sum = crossing_sum(partials, began, piece);
     if (threadIdx.x == 0) pulled[rows[run]] = sum.value();
 }

@@ -1,4 +1,4 @@
-"""Contributions copied into edge order and summed in equal shares (Kumar 2012, Cell); `piece_bytes=`, `threads=`."""
+"""Contributions copied to edge order, summed in equal pieces (Kumar 2012, Cell); `piece_bytes=`, `threads=`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ name = "expanded"
 runs_on = "gpu"
 
 TERM = 8
-"""Bytes of a term in shared memory, a double whatever the type of contributions."""
+"""Bytes of a term in shared memory: float64 for any type of contributions."""
 
 LEAST = 32 * TERM
-"""A piece has whole warps of edges."""
+"""A piece is a multiple of 32 edges."""
 
 MOST = 32_768
-"""Every GPU gives a block 48 KB of shared memory unasked."""
+"""Limit of a piece in bytes; every GPU allows a block 48 KB of shared memory without opt-in."""
 
 memory = replace(
     gpu_pull.MEMORY,
@@ -37,36 +37,37 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (83e-6 + 1.2e-11 * adjacency.m + 5.3e-11 * adjacency.n)
 
 
 def prepare(problem: Problem, machine: Machine, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> Step:
-    """Sort the edges by target and cut them into pieces.
+    """Group the edges by target, and partition them into pieces.
 
     Parameters
     ----------
     piece_bytes : int, default 16384
-        Shared memory for the terms of a piece, 8 bytes an edge: a multiple of 256, 32768 at most. 16 KB was the most
-        that one transfer brought to a local store of Kumar's Cell processor.
+        Shared memory for the terms of a piece, 8 bytes per edge: a multiple of 256, 32768 at most. 16 KB was the limit
+        of a transfer to a local store of Kumar's Cell processor.
     threads : int, default 128
-        Threads a block, a multiple of 32, 1024 at most.
+        Threads per block, a multiple of 32, 1024 at most.
     """
     pull = ExpandedPull(problem.adjacency.on("device"), piece_bytes=piece_bytes, threads=threads)
     return gpu_pull.DeviceStep(problem, pull)
 
 
 class ExpandedPull:
-    """Copies contributions into the order of the edges, and sums runs of them without a gather."""
+    """Copies contributions to edge order, and sums runs of them without a gather."""
 
-    # A term goes through 128 additions and a warp's, and a partial sum through one for each 128 of its row's and a
-    # block's, all compensated: far fewer than the 2**26 that this holds for, up to 2**37 edges in the least pieces.
+    # A term goes through 128 additions and those of a warp; a partial sum through one per 128 edges of its row, and
+    # those of a block. All are compensated, and fewer than the 2**26 of the bound, up to 2**37 edges in the least
+    # pieces.
     rounding_depth = gpu_pull.ROW_DEPTH
 
     def __init__(self, adjacency: Adjacency, *, piece_bytes: int = pieces.SIZE * TERM, threads: int = 128) -> None:
         size = validate_int("piece_bytes", piece_bytes, multiple_of=LEAST, at_most=MOST) // TERM
         self.threads = validate_int("threads", threads, multiple_of=32, at_most=1024)
-        import cupy  # there: `unavailable_reason` has looked
+        import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         self._layout = gpu_pull.csc_layout(adjacency)
         self._pieces = pieces.cut(adjacency.csc.offsets, size, self._layout.sources.dtype)
@@ -95,10 +96,10 @@ class ExpandedPull:
         collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, pulled))
 
     def _room_for(self, dtype: Any) -> Any:
-        """Give the array of a contribution an edge; one type is held at a time."""
+        """Return the buffer for one contribution per edge; one type is allocated at a time."""
         import cupy
 
         if self._expanded is None or self._expanded.dtype != dtype:
-            self._expanded = None  # before the next is allocated
+            self._expanded = None  # frees its memory first
             self._expanded = cupy.empty(self._layout.sources.size, dtype)
         return self._expanded

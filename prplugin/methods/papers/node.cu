@@ -1,9 +1,9 @@
 // Node-centric pull: Kim 2013, Algorithm 3; one-to-one in Bowen 2022; 1T1R in Wu and others 2010.
 //
-// Mapping: one thread a row, in a loop that strides over the grid, so that any grid does for any count of rows.
-// Memory: an index an edge (and a share), read by neighbouring threads from places a row apart, and a gathered
-// contribution; two offsets and a sum a row.
-// Wins: on short rows of like lengths (road networks, uniform graphs): a warp takes as long as its longest row.
+// Mapping: one thread per row, in a grid-stride loop.
+// Memory: one index per edge (and a normalized weight), which neighbouring threads read a row apart, and a gathered
+// contribution; two offsets and a sum per row.
+// Wins: on short rows of similar lengths (road networks, uniform graphs): a warp takes as long as its longest row.
 
 #include "../../gpu/edge_term.cuh"
 

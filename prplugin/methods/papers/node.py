@@ -18,19 +18,19 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md: a warp waits for its longest row."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md; a warp waits for its longest row."""
     n, m, longest = adjacency.n, adjacency.m, adjacency.largest_in_degree
     return gpu_pull.ITERATIONS * (49e-6 + 1.9e-11 * m + 1.1e-10 * n + 7e-8 * longest)
 
 
 def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: int | None = None) -> Step:
-    """Sort the edges by target.
+    """Group the edges by target.
 
     Parameters
     ----------
     threads : int, default 256
         Threads per block, 1024 at most.
     blocks : int, optional
-        Blocks of the grid; as many as give each vertex a thread if not given. Kim's are 1000 of 1000 threads.
+        Blocks of the grid; as many as give each vertex a thread if not given. Kim uses 1000 blocks of 1000 threads.
     """
     return step(problem, name, threads=threads, blocks=blocks)

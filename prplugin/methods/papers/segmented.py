@@ -1,4 +1,4 @@
-"""Segments of like in-degree, each by the kernel measured fastest (Bowen 2022); `segments=`, `schedule=`, `cpu=`."""
+"""Segments of similar in-degree, each with the fastest kernel (Bowen 2022); `segments=`, `schedule=`, `cpu=`."""
 
 from __future__ import annotations
 
@@ -35,35 +35,35 @@ logger = logging.getLogger(__name__)
 
 name = "segmented"
 runs_on = "gpu"
-nondeterministic = True  # schedules measured anew differ, and with them the order of additions; saved ones do not
+nondeterministic = True  # a measured schedule, and so the order of additions, differs between runs
 
 CANDIDATES = (
     Segment(method="node", threads=256),
     *(Segment(method="warp", threads=256, lanes=lanes) for lanes in LANES),
     *(Segment(method="block", threads=threads) for threads in (64, 128, 256, 1024)),
 )
-"""What is timed on every segment; the last takes rows of any length."""
+"""Kernels that are timed on every segment; the last accepts rows of any length."""
 
 LONGEST = 1 << 14
-"""Edges that one thread may have to read one after the other for a candidate to be timed: some milliseconds."""
+"""Most edges per thread for which a candidate is timed: some milliseconds."""
 
 LAUNCHES = 10
-"""Launches in a row that are timed, at most; or as many as fill a millisecond."""
+"""Most consecutive launches that are timed; fewer if they fill a millisecond."""
 
 
 memory = replace(
     gpu_pull.MEMORY,
     arrays=("rows", "out_weight"),
-    edge=Size(index=1, normalized_weight=1, weight=1),  # the in-edges once more, by falling in-degree
+    edge=Size(index=1, normalized_weight=1, weight=1),  # a second copy of the in-edges, by descending in-degree
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=1),
-    preparing_edge=Size(0.5, index=5, weight=2),  # their sorting
+    preparing_edge=Size(0.5, index=5, weight=2),  # buffers for sorting them
     preparing_vertex=Size(2 * 8, index=1),
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate the measurement and a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate the measurement and a ranking, fitted to benchmarks/results/kernels.md."""
     return 0.2 + gpu_pull.ITERATIONS * (75e-6 + 1.2e-11 * adjacency.m + 6.5e-11 * adjacency.n)
 
 
@@ -76,21 +76,21 @@ def prepare(
     save: str | PathLike[str] | None = None,
     cpu: bool = False,
 ) -> Step:
-    """Sort rows by falling in-degree, cut them into segments, and find out what runs each.
+    """Sort rows by descending in-degree, partition them into segments, and choose a kernel for each.
 
     The schedule is logged at INFO by the logger "prplugin.methods.papers.segmented".
 
     Parameters
     ----------
     segments : int, default 24
-        How many, of about as many edges each; fewer where fewer rows have edges. The paper found 24 best.
+        Number of segments, of about equally many edges; fewer if fewer rows have edges. 24 was best in the paper.
     schedule : "measured", path or Schedule, default "measured"
-        What runs each segment: the fastest kernel for each, measured now, or what was saved before, with which the bits
-        of the ranks are the same in every run.
+        "measured" times the kernels and takes the fastest for each segment. With a saved schedule the bits of the ranks
+        are the same in every run.
     save : path, optional
-        Where to write the schedule, as JSON.
+        File to which the schedule is written, as JSON.
     cpu : bool, default False
-        Whether segments may also run on the host's threads while the GPU runs the others.
+        Whether host threads may process some segments while the GPU processes the others.
     """
     segments = validate_int("segments", segments)
     if not isinstance(cpu, (bool, np.bool_)):
@@ -110,11 +110,11 @@ def prepare(
 
 
 class SortedRows:
-    """The in-edges row by row, in falling order of in-degree; segment k is the rows of ``spans[k]``.
+    """The in-edges row by row, by descending in-degree; segment k consists of the rows ``spans[k]``.
 
-    The paper sorts by out-degree; what a pull costs is the in-degree. The edges themselves are put in that order too,
-    so that a segment reads one stretch of memory. `order` holds the rows' positions in the result, `offsets` where each
-    row's edges begin in the layout.
+    The paper sorts by out-degree; the cost of a pull depends on the in-degree. The edges are sorted in the same order,
+    so that a segment reads a contiguous range. `order` holds the rows' positions in the result, `offsets` the offsets
+    of the rows in the layout.
     """
 
     def __init__(self, adjacency: Adjacency, segments: int) -> None:
@@ -125,7 +125,7 @@ class SortedRows:
         order = stable_order(degrees.max() - degrees)
         place = xp.empty(self.n, source.dtype)
         place[order] = xp.arange(self.n, dtype=source.dtype)
-        # The graph with its targets, not its sources, numbered in that order.
+        # The graph with its targets, not its sources, renumbered in that order.
         sorted_graph = Adjacency(Edges(source, place[target], adjacency.edges.weights, self.n))
         offsets, sources, weights = sorted_graph.csc
         self.order = order.astype(sources.dtype)
@@ -135,7 +135,7 @@ class SortedRows:
         self.spans = list(pairwise(cut(offsets, segments)))
 
     def runs(self, spans: list[tuple[int, int]]) -> gpu_pull.Layout:
-        """Return the rows of some segments alone."""
+        """Return the layout of only the rows of some segments."""
         xp, layout, parts = namespace(self.order), self.layout, [slice(*span) for span in spans]
         rows, begins, ends = (
             xp.concatenate([array[part] for part in parts]) for array in (self.order, layout.begins, layout.ends)
@@ -144,7 +144,7 @@ class SortedRows:
 
 
 class SegmentedPull:
-    """Runs a schedule."""
+    """Computes row sums by a schedule."""
 
     def __init__(self, rows: SortedRows, schedule: Schedule) -> None:
         pairs = list(zip(schedule.segments, rows.spans, strict=True))
@@ -161,12 +161,13 @@ class SegmentedPull:
             self._sum(contributions, pulled)
             return
         self._helper.begin(contributions)
-        pulled.fill(0.0)  # the host's sums are added
+        pulled.fill(0.0)  # the host's sums are added to it
         self._sum(contributions, pulled)
         self._helper.add_to(pulled)
 
     def _sum(self, contributions: Floats, pulled: Floats) -> None:
-        # From Python one launch takes longer than a small segment; replaying a CUDA graph takes one for all of them.
+        # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all
+        # segments.
         graph, read, written = self._recorded
         if read is contributions and written is pulled:
             graph.launch()
@@ -184,7 +185,7 @@ def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) ->
 def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
-    They run once before they are recorded: kernels that are not compiled and arrays that are not there cannot be.
+    They run once before the capture, since compilation and allocation cannot be captured.
     """
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
@@ -205,7 +206,7 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
 
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
-    """Time every candidate on every segment; with `threads`, give the host what makes the whole shorter."""
+    """Time every candidate on every segment; with `threads`, move segments to the host if that is faster."""
     import cupy  # lazy import: availability was checked by `unavailable_reason`
     import cupyx
 
@@ -216,7 +217,7 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
         here = cupyx.empty_pinned(rows.n)
         copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=here))
         host_ms = [
-            _host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # sums go up as fast
+            _host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
             for span in rows.spans
         ]
         for k in for_the_host([segment.ms for segment in segments], host_ms, copy_ms):
@@ -226,10 +227,10 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
 
 
 def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, pulled: Any) -> Segment:
-    """Time the candidates on a segment; one that is far behind the best only roughly.
+    """Return the fastest candidate for a segment; candidates far behind the best are timed only roughly.
 
-    Several launches are recorded and replayed, lest the time be that of Python between them. The segment's indices then
-    come from the caches more often than in an iteration, for every candidate alike.
+    Several launches are captured and replayed, so that the overhead of Python is not measured. Indices are then cached
+    more often than in an iteration, for all candidates alike.
     """
     longest = int(rows.offsets[span[0] + 1] - rows.offsets[span[0]])
     best: Segment | None = None
@@ -238,12 +239,12 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, pulled
             continue
         pull = _launch(candidate, rows.layout, span)
         ms = 1e3 * best_seconds(partial(pull, contributions, pulled), times=1)
-        if best is None or ms < 4 * best.ms + 0.2:  # the time of Python's launch is in it
+        if best is None or ms < 4 * best.ms + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
             ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, pulled).launch) / launches
         if best is None or ms < best.ms:
             best = replace(candidate, blocks=pull.blocks, ms=ms)
-    assert best is not None  # the last candidate takes rows of any length
+    assert best is not None  # the last candidate accepts rows of any length
     return best
 
 

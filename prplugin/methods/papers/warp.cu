@@ -1,10 +1,10 @@
-// Lanes of a warp a row: warp sum in Bowen 2022; 16T1R and 1W1R in Wu and others 2010.
+// Lanes of a warp per row: warp sum in Bowen 2022; 16T1R and 1W1R in Wu and others 2010.
 //
-// Mapping: LANES neighbouring threads (4, 8, 16 or 32) a row, in a loop that strides over the grid; they read the row's
-// indices side by side and add up their sums by shuffles.
-// Memory: an index an edge (and a share), coalesced within a row, and a gathered contribution; two offsets and a sum a
-// row.
-// Wins: where rows are about as long as there are lanes, or longer; lanes beyond a row's length idle.
+// Mapping: LANES neighbouring threads (4, 8, 16 or 32) per row, in a grid-stride loop; they read the row's indices
+// coalesced, and reduce their sums by shuffles.
+// Memory: one index per edge (and a normalized weight), coalesced within a row, and a gathered contribution; two
+// offsets and a sum per row.
+// Wins: where rows are at least about as long as LANES; lanes beyond a row's length idle.
 //
 //   LANES  4 8 16 32
 
@@ -18,7 +18,7 @@ extern "C" __global__ void GATHERING warp_pull(long long first, long long last, 
     int lane = threadIdx.x % LANES;
     long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
     long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
-    long long rounds = (last - first + groups - 1) / groups;  // the same for all: shuffles need every lane
+    long long rounds = (last - first + groups - 1) / groups;  // uniform: shuffles need every lane
     for (long long round = 0; round < rounds; ++round) {
         long long k = first + round * groups + group;
         Sum sum = NOTHING;

@@ -18,14 +18,14 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
-    """Estimate a ranking, as fitted to benchmarks/results/kernels.md."""
+    """Estimate a ranking, fitted to benchmarks/results/kernels.md."""
     return gpu_pull.ITERATIONS * (61e-6 + 2.5e-11 * adjacency.m + 1.3e-10 * adjacency.n)
 
 
 def prepare(
     problem: Problem, machine: Machine, *, lanes: int = 32, threads: int = 256, blocks: int | None = None
 ) -> Step:
-    """Sort the edges by target.
+    """Group the edges by target.
 
     Parameters
     ----------
