@@ -1,10 +1,10 @@
-"""What NetworkX asks each backend when it is itself imported; apart, so that prplugin is not imported then."""
+"""Backend information for NetworkX, in a module of its own so that importing NetworkX does not import prplugin."""
 
 __all__ = ["get_info"]
 
 
 def get_info() -> dict[str, object]:
-    """Describe the backend, as NetworkX's interface has it."""
+    """Return the description of the backend that NetworkX's dispatch interface defines."""
     return {
         "backend_name": "prplugin",
         "project": "prplugin",

@@ -1,4 +1,4 @@
-"""A graph in the memory of this process, on the host or on one GPU: read, choose, solve, write."""
+"""Graph in the memory of this process, on the host or on one GPU: read edges, choose a method, solve, write ranks."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ from prplugin.types.history import Considered, History
 __all__ = ["LocalGraph"]
 
 STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
-"""Stages of a ranking, in their order."""
+"""Names of the stages of a ranking, in order."""
 
 
 class LocalGraph:
-    """The adjacency and the vertices.
+    """Graph of one process: adjacency and vertex ids.
 
     Parameters
     ----------
     weights : str
         Name of the weights, for messages.
     began : float
-        When reading began, by `time.perf_counter`.
+        Time by `time.perf_counter` at which reading started.
     lasting : bool
-        Whether more than one ranking may follow; if not, no history of the ranking is kept.
+        Whether more than one ranking may follow. If not, no history of the ranking is recorded.
     """
 
     unused_weight: Hashable = None
-    """A column of the frame that seems to hold weights, where none was named."""
+    """Column of the frame that seems to hold weights, if the user did not name a weight column."""
 
     def __init__(self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool) -> None:
         self.adjacency, self._vertices, self._lasting = adjacency, vertices, lasting
@@ -75,7 +75,7 @@ class LocalGraph:
 
     @classmethod
     def read(cls, edges: Any, how: EdgeOptions, *, lasting: bool, unused_weight: Hashable = None) -> LocalGraph:
-        """Read a frame of edges; `unused_weight` is a column of weights that the frame was made without."""
+        """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
@@ -98,7 +98,7 @@ class LocalGraph:
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
-        """Read compressed rows or a sparse matrix."""
+        """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
         with runtime.allocating(matrix.memory_space, gpu_of(matrix.offsets)):
@@ -151,11 +151,11 @@ class LocalGraph:
             return _read_only(self.adjacency.csc)
 
     def estimate(self) -> Estimate:
-        """Estimate bytes and seconds of each method."""
+        """Estimate memory and time of a ranking by each method."""
         return of_graph(self.adjacency, this_machine())
 
     def facts(self) -> dict[str, str]:
-        """Return what is shown of the graph, besides the counts."""
+        """Return properties of the graph for its representation, in addition to the counts."""
         chosen = self.estimate().chosen
         return {
             "weights": self._weights if self.adjacency.weighted else "every edge counts 1",
@@ -164,7 +164,7 @@ class LocalGraph:
         }
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Rank the vertices: once, or from each of many seeds."""
+        """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         rank = self._rank_one if given.seeds is None else self._rank_many
         return require_converged(rank(options, given, watch), options)
 
@@ -198,14 +198,14 @@ class LocalGraph:
             self._vertices.write,
             options.top,
             outcome.order,
-            # Nobody sees the ranking of a one-shot graph, except in an error.
+            # The history of a one-shot graph is visible only through an error.
             self._history(method, options, watch) if self._lasting or not outcome.converged else None,
             among,
             self._vertices.plain_ids,
         )
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
-        """Rank from each of many seeds, some of them side by side; keep the ranks that are asked for alone."""
+        """Compute one ranking per seed in batches, and keep only the ranks selected by `among` and `top`."""
         if options.certified:
             raise InvalidOptionError(
                 "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, "
@@ -259,7 +259,7 @@ class LocalGraph:
         return runtime.allocating(self.adjacency.memory_space, self.adjacency.gpu)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
-        """Return a distribution over all vertices, divided by its sum."""
+        """Return a distribution given by vertex as n float64 with sum 1, or None."""
         if given is None:
             return None
         values = self._vertices.read_values(given, what)
@@ -272,7 +272,7 @@ class LocalGraph:
         return vector
 
     def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
-        """Return the positions of the vertices in `among`."""
+        """Return the positions of the vertices in `among`, or None."""
         if given.among is None:
             return None
         if options.certified:
@@ -283,14 +283,14 @@ class LocalGraph:
         return to_memory(rows, self.adjacency.memory_space)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
-        """Note how a ranking came about that has just ended."""
+        """Return the record of the ranking that has just ended: methods considered, stages and error bounds."""
         machine = this_machine()
         timings = measured(machine, options, self._timings) if options.method == "measured" else {}
         considered = reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
         return self._record(method, options, watch, considered, watch.bounds)
 
     def _history_of_seeds(self, method: Method, options: Options, watch: Watch, count: int) -> History:
-        """Note how the rankings of many seeds came about that have just ended."""
+        """Return the record of the rankings of many seeds that have just ended."""
         named = options.method != "auto"
         reason = "asked for by name" if named else f"the least estimate for {counted(count, 'seed')}"
         return self._record(method, options, watch, (Considered(method.name, None, reason),), [])
@@ -317,7 +317,10 @@ class LocalGraph:
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:
-        """Prepare to prove vertices equal: from the values as they were given, which division may make equal."""
+        """Return the function that proves vertices equal. It compares v and w before normalization.
+
+        Normalization could round different values to equal ones.
+        """
 
         @cache
         def equal_ranks() -> EqualRanks:
@@ -343,7 +346,7 @@ class LocalGraph:
 def _iterated(
     method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None
 ) -> tuple[Floats, Outcome]:
-    """Prepare the method and iterate; all but the ranks is gone, and its memory free, when this returns or raises."""
+    """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors."""
     adjacency = problem.adjacency
     if adjacency.n == 0:
         none = adjacency.out_weight
@@ -353,7 +356,7 @@ def _iterated(
     budget = step_budget(certificate, options)
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
-    # With tol=0 exactly `max_iter` plain steps are asked for, and rules other than a proved error go by plain steps.
+    # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
     patience = Patience(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
     loop = Loop(certificate, options, budget, watched, order, patience)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
@@ -361,7 +364,7 @@ def _iterated(
 
 
 def _asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
-    """Return the ranks that are asked for of each row, and their positions, None for all."""
+    """Select the ranks of each row by `among` and `top`; return them and their positions, None for all vertices."""
     xp: Any = namespace(ranks)
     rows = None
     if among is not None:
@@ -395,7 +398,7 @@ def _normalized(many: SeedValues) -> Floats:
 
 
 def _with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
-    """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
+    """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
     if matrix is None:
         matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
     matrix[first : first + len(rows)] = rows

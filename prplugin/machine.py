@@ -1,4 +1,4 @@
-"""Facts about the machine that the choice of a method rests on."""
+"""Properties of the machine on which the choice of a method depends."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ __all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "this_mach
 CGROUP = Path("/sys/fs/cgroup")
 
 COMPILED_FROM = 1 << 20
-"""Edges from which Numba's kernels are worth the start of Numba, and once a machine their compilation.
+"""Number of edges from which compiled kernels save more time than starting Numba, or once compiling them, takes.
 
 Measured in docs/decisions/0002-numpy-numba-threshold.md.
 """
 
 COMPILED_AFTER = 4 * COMPILED_FROM
-"""Edges that a process has factorized or ranked by then, for the kernels to be worth their start for smaller frames."""
+"""Number of edges processed so far from which compiled kernels are also used for smaller frames."""
 
 COMPILED_AT_LEAST = 1 << 15
-"""Edges below which NumPy is as fast as the kernels once they are compiled."""
+"""Number of edges below which NumPy is as fast as compiled kernels."""
 
 _worked_on = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a method may use.
+    """Resources that a method may use.
 
     Attributes
     ----------
     threads : int
-        How many threads this process may run at once.
+        Number of threads that this process may run at once.
     """
 
     threads: int
 
 
 def worked_on(edges: int) -> None:
-    """Count edges that are about to be factorized or ranked in this process: `compiles` goes by all of them."""
-    global _worked_on  # noqa: PLW0603  # a count is all that the process keeps
+    """Add to the number of edges that this process has factorized or ranked, on which `compiles` depends."""
+    global _worked_on  # noqa: PLW0603  # the only state of the process
     _worked_on += edges
 
 
 def compiles(edges: int) -> bool:
-    """Return whether work on so many edges goes to Numba's kernels rather than to NumPy.
+    """Return whether Numba's kernels are used for this number of edges, rather than NumPy.
 
-    The first few frames of less than a million edges do not wait for a compiler. Where this is asked for less than
-    `COMPILED_FROM` edges, both ways give the same bits, since the answer depends on what the process did before.
+    Below `COMPILED_FROM` edges the answer depends on what the process did before, so that the first small frames do not
+    wait for a compiler. Callers must compute the same bits either way there.
     """
     return edges >= COMPILED_FROM or (edges >= COMPILED_AT_LEAST and _worked_on >= COMPILED_AFTER)
 
@@ -76,7 +76,7 @@ def _of_the_machine() -> int:
 
 
 def _of_the_container() -> float:
-    """Return what the limit of the control group (version 2) leaves; inactive page cache counts as available."""
+    """Return the bytes left below the limit of the control group (version 2); inactive page cache counts as left."""
     try:
         limit = (CGROUP / "memory.max").read_text().strip()
         used = int((CGROUP / "memory.current").read_text())

@@ -1,4 +1,4 @@
-"""What `Graph` is made of, and where a frame of edges is read: in this process, or on the workers of a cluster."""
+"""Implementations behind `Graph`: a graph in this process, or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PreparedGraph", "prepare", "read_file"]
 
 
 class PreparedGraph(Protocol):
-    """What `Graph` is made of: a graph in this process (`LocalGraph`), or on the workers of a cluster."""
+    """Implementation of `prplugin.Graph`: `LocalGraph`, or `DistributedGraph` on the workers of a cluster."""
 
     @property
     def n(self) -> int:
@@ -41,17 +41,25 @@ class PreparedGraph(Protocol):
         """Return the in-edges by target."""
 
     def estimate(self) -> Estimate:
-        """Estimate bytes and seconds of each method."""
+        """Estimate memory and time of a ranking by each method."""
 
     def facts(self) -> dict[str, str]:
-        """Return what `Graph` shows of itself, besides the counts."""
+        """Return properties for the representation of `Graph`, in addition to the counts."""
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Rank the vertices."""
+        """Compute the ranks of the vertices."""
 
 
 def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
-    """Read edges where they are: on the workers of a cluster that is in use, else into this process."""
+    """Read edges: a Dask frame on the workers if a client is active, others in this process.
+
+    Accepted are frames, paths, graphs of NetworkX and igraph, and sparse matrices.
+
+    Parameters
+    ----------
+    lasting : bool
+        Whether more than one ranking may follow.
+    """
     if dask.accepts(edges) and (client := dask.client()) is not None:
         from prplugin.distributed.run import DistributedGraph  # imports distributed, which has a client
 
@@ -75,7 +83,7 @@ def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
 
 
 def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, **text: Any) -> LocalGraph:
-    """Read edges from a file of a known format; `text` has the arguments of `prplugin.io.read_edges` for its text."""
+    """Read edges from a file; `text` holds the arguments of `prplugin.io.read_edges` about text formats."""
     from prplugin.io import read_edges  # imports pyarrow
 
     source, destination = (_as_list(end) for end in (how.source, how.destination))
@@ -95,7 +103,7 @@ def _as_list(end: Hashable | list[Hashable]) -> list[Hashable] | None:
 
 
 def _refuse_all_but(allowed: tuple[str, ...], graph: Any, how: EdgeOptions) -> None:
-    """Raise for arguments on the columns of a frame, given with a graph that has edges of its own."""
+    """Raise if options other than `allowed`, which apply to frames, are given for a graph or a matrix."""
     for argument in fields(EdgeOptions):
         given = getattr(how, argument.name)
         default = given is argument.default or (isinstance(given, str) and given == argument.default)

@@ -114,7 +114,7 @@ def test_a_hub_of_most_edges_meets_the_promised_tolerances(method, alpha, tol):
     if method == "dense":
         pytest.skip("300,000 squared entries are more than any GPU holds")
     if method == "edge":  # additions in the order of arrival prove less
-        with pytest.raises(prplugin.InvalidOptionError, match="the least that can is"):
+        with pytest.raises(prplugin.InvalidOptionError, match="the smallest provable tol is"):
             graph.rank(alpha=alpha, tol=tol, method=method)
         return
     ranking = graph.rank(alpha=alpha, tol=tol, method=method)
@@ -170,9 +170,9 @@ def test_every_tolerance_is_proved_or_refused(method, name, alpha):
         pytest.skip("38,000 steps: one method stands for those of the GPU, which share the loop and its end")
     source, target, nstart = ROUND_AND_ROUND[name]
     graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": target}))
-    with pytest.raises(prplugin.InvalidOptionError, match="the least that can is") as caught:
+    with pytest.raises(prplugin.InvalidOptionError, match="the smallest provable tol is") as caught:
         graph.rank(alpha=alpha, tol=1e-17, method=method)
-    least = float(str(caught.value).split("the least that can is ")[1].split(". Ask")[0])
+    least = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0])
     assert least < 1e-13 / (1 - alpha)
     ranking = graph.rank(alpha=alpha, tol=1.1 * least, nstart=nstart, method=method)
     assert ranking.error_bound <= 1.1 * least

@@ -251,7 +251,7 @@ class TestOnTheGPU:
         for given in (v, v.get(), {1: 1, 3: 3}):
             ranks = graph.rank(personalization=given, tol=1e-12).ranks
             np.testing.assert_allclose(ranks.get(), expected.rank(personalization=v.get(), tol=1e-12).ranks, atol=2e-12)
-        with pytest.raises(prplugin.InvalidEdgesError, match="lie partly on the GPU"):
+        with pytest.raises(prplugin.InvalidEdgesError, match="are partly on the GPU"):
             prplugin.Graph.from_csr(offsets, INDICES)
         for name in ("offsets that fall", "indices past the end", "negative weights", "NaN weights", "complex weights"):
             given, message = REFUSED[name]

@@ -386,7 +386,7 @@ class TestBadInput:
             prplugin.pagerank(edges)
 
     def test_a_stream_that_is_no_table(self):
-        with pytest.raises(prplugin.InvalidEdgesError, match="Capsule are no table"):
+        with pytest.raises(prplugin.InvalidEdgesError, match="Capsule are not a table"):
             prplugin.pagerank(Capsule(pa.chunked_array([[1]])))
 
 

@@ -94,7 +94,7 @@ def test_a_file_that_is_neither_parquet_nor_known_text(tmp_path):
         ({"src": [1], "dst": [2]}, "pandas.DataFrame(edges)"),
         (np.ones((4, 3)), "columns=['src', 'dst', 'weight']"),
         (np.eye(3), "prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))"),
-        (EDGES["src"], "Put the two ends of the edges in the columns of one."),
+        (EDGES["src"], "Put the two endpoints of each edge in two columns of a frame."),
     ],
 )
 def test_what_is_no_graph_is_refused_with_the_call_to_use(given, call):

@@ -139,7 +139,7 @@ def test_where_rounding_keeps_steps_from_coming_to_rest_the_least_is_proved_all_
     graph = prplugin.Graph(pd.DataFrame({"src": range(7), "dst": [*range(1, 7), 0]}))
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
         graph.rank(seeds=[0, 3], tol=1e-18, alpha=0.99, method=method)
-    least = float(str(caught.value).split("the least that can is ")[1].split(". Ask")[0]) * 1.1
+    least = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
     many = graph.rank(seeds=[0, 3], tol=least, alpha=0.99, method=method)
     assert many.error_bound <= least
 

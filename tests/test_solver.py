@@ -143,7 +143,7 @@ def test_where_iterates_stagnate_the_least_tolerance_is_proved(method, edges):
     graph = prplugin.Graph(edges)
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
         graph.rank(personalization={0: 1.0}, tol=1e-18, alpha=0.9, method=method)
-    least = float(str(caught.value).split("the least that can is ")[1].split(". Ask")[0]) * 1.1
+    least = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
     ranking = graph.rank(personalization={0: 1.0}, tol=least, alpha=0.9, method=method)
     assert ranking.error_bound <= least
 

@@ -1,4 +1,4 @@
-"""Communication between the ranks of a distributed program: the protocol, and collective operations on top of it."""
+"""Communication between the ranks of a distributed program: protocol, and collective operations based on it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ T = TypeVar("T")
 
 
 class Communicator(Protocol):
-    """The ranks 0 .. size - 1 of a program, all of which call the same functions in the same order.
+    """Connects the ranks 0 .. size - 1 of a program. All ranks call the same operations in the same order.
 
-    `sent`: approximate number of bytes that this rank has sent to others.
-    `seconds`: time that this rank has spent waiting for others and for their data.
+    Attributes
+    ----------
+    rank, size : int
+        This rank, and the number of ranks.
+    sent : int
+        Approximate number of bytes that this rank has sent to others.
+    seconds : float
+        Time that this rank has waited for others and for their data.
     """
 
     rank: int
@@ -29,32 +35,35 @@ class Communicator(Protocol):
     def seconds(self) -> float: ...
 
     def exchange(self, pieces: Sequence[Any]) -> list[Any]:
-        """Send piece r to rank r, and return what each rank sent here: arrays or picklable objects of any size.
+        """Send piece r to rank r, and return the pieces received, by rank (all-to-all).
 
-        Received host arrays may be read-only.
+        Pieces are arrays or picklable objects of any size. Received host arrays may be read-only.
         """
 
     def gather(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, in their order, to all of them: a few bytes each, in host memory."""
+        """Return the values of all ranks, in the order of ranks, on every rank (all-gather).
+
+        Values are small objects in host memory.
+        """
 
     def swap(self, arrays: Sequence[Any]) -> list[Any]:
-        """Do as `exchange` does with arrays of one type and dimension, which stay on the GPU if they are there."""
+        """Exchange arrays of one dtype, of one dimension each. Arrays in device memory stay there."""
 
 
 def summed(communicator: Communicator, values: Any) -> Any:
-    """Add up arrays or numbers of all ranks, in the order of the ranks: the same bits on each."""
+    """Return the sum of the values of all ranks, added in the order of ranks: the same bits on every rank."""
     first, *others = communicator.gather(values)
     return sum(others, start=first)
 
 
 def largest(communicator: Communicator, value: int) -> int:
-    """Return the greatest of the numbers of all ranks."""
+    """Return the maximum of the values of all ranks."""
     values: list[int] = communicator.gather(value)
     return max(values)
 
 
 def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
-    """Return the prefix sums of all ranks' counts: where each rank's items begin, and the total."""
+    """Return the offsets of the items of each rank, and their total: size + 1 prefix sums of the counts."""
     offsets = [0]
     for one in communicator.gather(count):
         offsets.append(offsets[-1] + one)
@@ -62,9 +71,12 @@ def offsets_of_ranks(communicator: Communicator, count: int) -> list[int]:
 
 
 def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
-    """Call a function on every rank, and return all results; if it refuses something on one, all raise the same error.
+    """Call a function on every rank; return the results of all ranks, or raise the same error on all ranks.
 
-    Raises PageRankError: the first that a rank raised, in the order of ranks; where it names rows, those of all ranks.
+    Raises
+    ------
+    PageRankError
+        If the function raises one on some rank: the first in the order of ranks, merged over ranks if it is about rows.
     """
     done, error = None, None
     try:
@@ -79,7 +91,7 @@ def all_agreed(communicator: Communicator, do: Callable[[], T]) -> list[T]:
 
 
 def agreed(communicator: Communicator, do: Callable[[], T]) -> T:
-    """Do as `all_agreed` does, but return this rank's result alone, which the others do not receive."""
+    """Call a function on every rank; return this rank's result, or raise the same error on all ranks."""
     done: list[T] = []
     all_agreed(communicator, lambda: done.append(do()))
     return done[0]

@@ -1,9 +1,9 @@
-"""Iterations on a GPU over the rows of a rank, by a method's kernel, with ghosts' contributions by NCCL in between.
+"""Iteration on a GPU over the vertices of a rank, with the kernel of a method and NCCL for contributions of ghosts.
 
-An iteration is a kernel, which iterates once; a gather of what others have for ghosts; and one group of NCCL, which
-brings this rank's ghosts and what every rank has measured. Both of the last run on a stream of their own, while the
-next iteration begins with what needs no ghosts, if the method has it so. The host waits for none of them. Each kernel
-adds up what all ranks measured by itself, in their order: the same bits on each.
+An iteration consists of one launch of the method's kernel, a gather of the contributions that other ranks need, and one
+NCCL group, which exchanges these contributions and the partial sums of all ranks. Gather and exchange run on a separate
+stream. Meanwhile the next iteration begins with the work that needs no ghosts, if the method supports that. Each kernel
+adds the partial sums of all ranks in the order of ranks, so that all ranks have the same bits.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ PLANS = {persistent.name: persistent.PersistentPlan, propagation_blocking.name: 
 def prepare(
     communicator: DeviceRanks, shard: Shard, options: Options, v: Floats | None, w: Floats | None
 ) -> tuple[str, RowsStep]:
-    """Choose a method, the same on all ranks, and make its plan.
+    """Choose a method, the same on all ranks, by the cost on the slowest rank; return its name and the step.
 
     Raises
     ------
     MethodUnavailableError
-        If the method that was asked for cannot run on the part of some rank.
+        If the requested method cannot run on the part of some rank.
     """
     asked = list(PLANS) if options.method == "auto" else [options.method]
     able = [name for name in asked if set(options.method_options) <= set(_options_of_plan(name))]
@@ -73,19 +73,19 @@ def _options_of_plan(name: str) -> tuple[str, ...]:
 
 
 class RowsPlan(gpu_merge.Plan, Protocol):
-    """A plan for some rows, with sources among others too."""
+    """Plan of a kernel for the vertices of one rank. Sources of edges may be ghosts."""
 
     def begin(self, contributions: Any) -> None:
-        """Begin an iteration with what needs the contributions of rows alone: those of others may still be missing."""
+        """Start the work of an iteration that needs no contributions of ghosts, which may still be missing."""
 
 
 class RowsStep(MixedOnDevice):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank; its parts are those of `MergeStep`.
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank; the counterpart of `MergeStep`.
 
     Parameters
     ----------
     plan : RowsPlan, or None
-        How the kernel reads the edges; None where the rank owns no vertex.
+        Plan of the kernel; None if the rank owns no vertex.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RowsStep(MixedOnDevice):
             (plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.rounding_depth)
         )
         self.narrow_pays = any(narrow for narrow, _ in facts)
-        # The same grid on all ranks, so that what its blocks leave is as much on each.
+        # The same grid on all ranks, so that the arrays of partial sums per block have the same size.
         self._starting = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
         pieces = 0 if plan is None else plan.pieces.count
         blocks = 0 if plan is None else min(pieces, gpu_merge.most_blocks_of(plan))
@@ -120,12 +120,12 @@ class RowsStep(MixedOnDevice):
             self._before, self._inverse_out_weight, self._both, self._partials, arrived,
         ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
         self._arrived = arrived.view(np.uint32)
-        # Two in turn: a step reads what the one before it measured.
+        # Double buffer: a step reads the sums of the previous one.
         self._everyone = list(everyone.reshape(2, size, totals))
         uniform = 1.0 / shard.n
         self._uniform = uniform, (1 - alpha) * uniform
         self._equation = alpha, *self._vectors(alpha, v, w), self._inverse_out_weight
-        sums = 3 * gpu_pull.TOTALS_DEPTH + size  # in a block, of the blocks, and of the ranks
+        sums = 3 * gpu_pull.TOTALS_DEPTH + size  # sums within a block, over blocks, and over ranks
         self._rounding = self.rounding = StepRounding(
             row=max(depth for _, depth in facts),
             edge=shard.out_weight_depth + 4 if self._weighted else 2,
@@ -140,7 +140,7 @@ class RowsStep(MixedOnDevice):
         self._contributions: list[Any] = []
 
     def _vectors(self, alpha: float, v: Floats | None, w: Floats | None) -> tuple[Any, int, Any, int]:
-        """Give w and (1 - alpha) * v as kernels take them: an entry a row, or one that stands for all, with step 0."""
+        """Return w and (1 - alpha) * v as kernel arguments: array and stride, with stride 0 for a uniform vector."""
         if v is None:
             teleport, step = self._constants[1:], 0
         else:
@@ -156,7 +156,7 @@ class RowsStep(MixedOnDevice):
         self._leaving = cupy.empty(self._sent.size, dtype)
         self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
         if self._plan is not None:
-            self._edges: tuple[Any, ...] = ()  # makes room
+            self._edges: tuple[Any, ...] = ()  # frees the edges in the other precision
             self._launch = self._plan.kernel(dtype).kernel
             self._room = self._plan.room(dtype)
             self._blocks = gpu_merge.blocks_of(self._plan, self._launch, self._room)
@@ -198,7 +198,7 @@ class RowsStep(MixedOnDevice):
         stream = cupy.cuda.get_current_stream()
         if self._plan is None:
             stream.wait_event(self._here)
-            return  # what it measures is 0, as it is from the start
+            return  # its partial sums stay 0
         self._plan.begin(self._contributions[0])
         stream.wait_event(self._here)
         pieces = self._plan.pieces
@@ -216,9 +216,9 @@ class RowsStep(MixedOnDevice):
         )  # fmt: skip
 
     def _bring(self, measured: Any, everyone: Any) -> None:
-        """Send contributions to those who have them for ghosts, and bring those of ghosts, and what all measured.
+        """Exchange the contributions of ghosts and the partial sums of all ranks, on a separate stream.
 
-        `_here` tells when all has come.
+        The event `_here` marks the end.
         """
         self._ready.record()
         self._travelling.wait_event(self._ready)

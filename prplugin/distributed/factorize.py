@@ -1,14 +1,14 @@
-"""Distributed factorization: a key per vertex that sorts as the result does, and the rank that owns it.
+"""Distributed factorization: assigns each vertex a key, in the order of the result, and a rank that owns it.
 
-No rank ever holds the ids of all vertices.
+No rank holds the ids of all vertices.
 
-**Integer ids** are their own keys. Ranks own ranges of them, between splitters taken from samples of both endpoints, so
-that each owner's ids, sorted, are its part of the result.
+**Integer ids** are their own keys. Ranks own ranges of ids between splitters, which are quantiles of samples of both
+endpoints. The sorted ids of an owner are its part of the result.
 
-**Other ids** get keys by first appearance. Each rank factorizes its own rows and sends the distinct ids to the rank
-that a hash selects, which so sees all occurrences of an id and finds its first place in the frame. Splitters of places,
-weighted by degree, determine the owner, which sorts its ids by place and counts on from where the rank before it ends.
-Keys travel back the same way.
+**Other ids** get keys in the order of first appearance. Each rank factorizes its rows and sends the distinct ids to the
+rank selected by a hash. That rank receives all occurrences of an id, and determines its first place in the frame.
+Splitters of places, weighted by degree, determine the owner of an id. The owner sorts its ids by place and numbers them
+from the number of vertices of lower ranks on. Keys are returned along the same path.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ __all__ = [
 ]
 
 SAMPLES = 1 << 16
-"""Rows sampled to find splitters, over all ranks."""
+"""Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
 
 QUANTILES = 1 << 12
-"""Quantiles that each rank contributes to the splitters of places."""
+"""Number of quantiles that each rank contributes to the splitters of places."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of the frame that a rank holds."""
+    """The partitions of the frame that a rank holds."""
 
-    partitions: list[int]  # ascending
-    starts: list[int]  # row of the frame at which each partition begins
-    lengths: list[int]  # rows of each partition
-    rows: int  # of the whole frame
-    more: int = 0  # offset of this rank's share of the additional vertices
+    partitions: list[int]  # numbers of the partitions, ascending
+    starts: list[int]  # first row of each partition in the frame
+    lengths: list[int]  # number of rows of each partition
+    rows: int  # number of rows of the whole frame
+    more: int = 0  # offset of this rank's part of the additional vertices
 
     def rows_of(self, local: Integers) -> Integers:
-        """Return the rows in the frame of some rows of this rank."""
+        """Convert row numbers of this rank to row numbers of the frame."""
         begins = np.cumsum([0, *self.lengths])[:-1]
         shifts = np.asarray(self.starts, np.int64) - begins
         nth = np.searchsorted(begins, local, side="right") - 1
-        # An empty partition begins where the next does, which is found: the last of equal ones.
+        # With side="right" the last of equal begins is found: an empty partition is never selected.
         rows: Integers = np.asarray(local, np.int64) + shifts[nth]
         return rows
 
     def places_of(self, local: Integers) -> Integers:
-        """Return the places in the frame of places in this rank's rows: see `by_first_appearance`."""
+        """Convert places in the rows of this rank to places in the frame: see `by_first_appearance`."""
         mine = sum(self.lengths)
         places = np.asarray(local, np.int64)
         found = np.empty_like(places)
@@ -75,44 +75,51 @@ class Part:
 
 
 class Directory:
-    """Looks up keys by id, for values by vertex that are given after the graph is built.
+    """Distributed map from ids to keys, for arguments given by vertex after the graph has been built.
 
-    `parts`: operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    `shared` (list of Shared): type of each column of a vertex.
-    `arrays`, `keys` (list of arrays, array): ids whose hash selects this rank, and their keys; [] and None where ids
-    are keys.
-    `owned` (list of arrays): the ids that this rank owns, in the order of the result; [] where ids are keys.
+    Parameters
+    ----------
+    parts : module
+        Operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    shared : list of Shared
+        Common type of each column of the vertices.
+    arrays : list of arrays
+        Ids whose hash selects this rank, column by column; [] if ids are keys.
+    keys : array or None
+        Keys of these ids; None if ids are keys.
+    owned : list of arrays
+        Ids that this rank owns, in the order of the result; [] if ids are keys.
     """
 
     def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
-        self._parts, self.shared = parts.__name__, shared  # by name: a module cannot be sent or stored
+        self._parts, self.shared = parts.__name__, shared  # the name, since modules cannot be pickled
         self._arrays, self._keys, self._owned = arrays, keys, owned
 
     @property
     def parts(self) -> Any:
-        """Module with the operations on ids."""
+        """Module of the operations on ids."""
         return importlib.import_module(self._parts)
 
     @property
     def ids_are_keys(self) -> bool:
-        """Whether vertex ids serve as keys unchanged."""
+        """Whether ids are their own keys."""
         return self._keys is None
 
     def columns(self, keys: Integers) -> list[Any]:
-        """Return the columns of the vertices that this rank owns, from their keys."""
+        """Return the id columns of the vertices that this rank owns; `keys` are their keys."""
         return list(self.parts.named([keys] if self.ids_are_keys else self._owned, self.shared))
 
     def spelt(self, keys: Integers, rows: Integers) -> list[str]:
-        """Format a few of the vertices that this rank owns."""
+        """Return the ids at `rows` of the vertices that this rank owns as text, for messages."""
         return list(self.parts.spelt([keys] if self.ids_are_keys else self._owned, rows))
 
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
-        """Return the keys of ids, -1 where the graph does not have one; every rank asks for its own."""
+        """Return the keys of ids, -1 for ids not in the graph. Collective: each rank passes ids of its own."""
         assert not self.ids_are_keys
         owner = self.parts.owners(arrays, self.shared, communicator.size)
         pieces, order = pieces_of(owner, communicator.size)
         asked = communicator.exchange([self.parts.taken(arrays, rows) for rows in pieces])
-        known = np.append(self._keys, -1)  # at place -1
+        known = np.append(self._keys, -1)  # entry -1, for ids that are not found
         answers = [known[self.parts.located(self._arrays, ids, self.shared)] for ids in asked]
         keys = np.empty(order.size, np.int64)
         keys[order] = np.concatenate(communicator.exchange(answers))
@@ -120,7 +127,7 @@ class Directory:
 
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
-    """Return the rank that owns each key: rank r from splitters[r - 1] on, and below splitters[r]."""
+    """Return the rank that owns each key: rank r owns splitters[r - 1] <= key < splitters[r]."""
     xp = namespace(keys)
     if xp is np:
         found: Integers = np.searchsorted(splitters, keys, side="right")
@@ -132,7 +139,7 @@ def owners_of(keys: Integers, splitters: Integers) -> Integers:
 
 
 def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
-    """Return the rows of each owner, in their order, and their concatenation."""
+    """Return the rows of each owner, ascending, and the concatenation of these arrays."""
     if namespace(owner) is np:
         pieces = [np.flatnonzero(owner == rank) for rank in range(size)]
         return pieces, np.concatenate(pieces)
@@ -145,16 +152,21 @@ def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
 
 
 def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
-    """Return where the keys of each owner begin and end among ascending keys."""
+    """Return begin and end of the keys of each owner in an ascending array of keys."""
     xp = namespace(keys)
     cuts = xp.searchsorted(keys, xp.asarray(splitters, keys.dtype)).tolist()
     return list(pairwise([0, *cuts, keys.size]))
 
 
 def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
-    """Choose splitters of integer ids; they do not depend on which rank holds which partition.
+    """Choose splitters of integer ids: quantiles of a sample of all ranks.
 
-    `endpoints` (list of arrays): sources, destinations and additional vertices of this rank.
+    The sample does not depend on which rank holds which partition.
+
+    Parameters
+    ----------
+    endpoints : list of arrays
+        Sources, destinations and, optionally, additional vertices of this rank.
     """
     xp = namespace(endpoints[0])
     stride = max(1, part.rows // SAMPLES)
@@ -184,9 +196,15 @@ def keys_by_appearance(
     labels: list[list[str]],
     shared: list[Shared],
 ) -> tuple[list[Integers], Integers, Directory]:
-    """Number ids of any type in the order in which they first appear in the frame.
+    """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
-    Returns `keys` (list of arrays): of each endpoint column of this rank's rows.
+    Returns
+    -------
+    keys : list of arrays
+        Keys of the ids of this rank, per endpoint.
+    splitters : array of int64
+        First key of each rank but the first.
+    directory : Directory
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
@@ -195,17 +213,17 @@ def keys_by_appearance(
     for code in codes:
         occurrences += to_host(group_sizes(code, places.size))
 
-    # To the rank that the hash of the id selects.
+    # 1. Send distinct ids to the rank selected by their hash, which determines their first places.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
     brought = communicator.exchange([(parts.taken(arrays, r), places[r], occurrences[r]) for r in rows])
     counts = [found.size for _, found, _ in brought]
     numbers, ids = parts.distinct(parts.together([piece for piece, _, _ in brought], shared), shared)
     first = np.full(len(ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate([found for _, found, _ in brought]))
-    # One per vertex, added only here: several ranks may hold the same id, and owners must not depend on which.
+    # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
     loads = 1.0 + np.bincount(numbers, np.concatenate([found for _, _, found in brought]), first.size)
 
-    # To the rank that owns the id, and its key back.
+    # 2. Send each id to its owner, and receive its key.
     by_place = np.argsort(first)
     places_between = _weighted_splitters(communicator, first[by_place], loads[by_place])
     runs = runs_of(first[by_place], places_between)
@@ -221,7 +239,7 @@ def keys_by_appearance(
     keys = np.empty(first.size, np.int64)
     keys[by_place] = np.concatenate(communicator.exchange(split(codes_of_owned, [found.size for _, found in owned])))
 
-    # To those who asked.
+    # 3. Return the keys to the ranks that sent the ids.
     answers = communicator.exchange(split(keys[numbers], counts))
     position = np.empty(order.size, np.int64)
     position[order] = np.concatenate(answers)
@@ -230,13 +248,16 @@ def keys_by_appearance(
 
 
 def split(array: Any, sizes: list[int]) -> list[Any]:
-    """Split an array into consecutive pieces of these sizes."""
+    """Split an array into consecutive pieces of the given sizes."""
     ends = np.cumsum(sizes).tolist()
     return [array[end - size : end] for end, size in zip(ends, sizes, strict=True)]
 
 
 def _weighted_splitters(communicator: Communicator, places: Integers, weights: Any) -> Integers:
-    """Choose splitters that divide the places of all ranks, ascending on each, into ranges of about equal weight."""
+    """Choose splitters that divide the places of all ranks into ranges of about equal weight.
+
+    `places` are ascending on each rank.
+    """
     heavy = np.cumsum(weights)
     total = float(heavy[-1]) if heavy.size else 0.0
     at = np.searchsorted(heavy, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)

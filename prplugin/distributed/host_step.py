@@ -1,4 +1,4 @@
-"""One iteration on the processor over the rows of a rank, with the contributions of its ghosts from their owners."""
+"""Iteration on the CPU over the vertices of a rank, with an exchange of the contributions of ghosts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ __all__ = ["CompiledStep", "NumpyStep"]
 
 
 class _SpreadStep(HostStep, ABC):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, in the rows of this rank.
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank.
 
-    What a step leaves in contributions goes to those who have them for ghosts together with its sums: one exchange an
-    iteration.
+    Each iteration has one exchange, of the contributions of ghosts together with the sums of each rank.
     """
 
     def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
@@ -38,11 +37,11 @@ class _SpreadStep(HostStep, ABC):
         v = uniform if v is None else v
         self._target = v if w is None else w
         self._teleport = (1 - alpha) * v
-        # Those of the rows, and then those of the ghosts.
+        # Contributions of the vertices of this rank, then those of its ghosts.
         self._contributions, self._next = np.empty(n), np.empty(n)
 
     def _rounding(self, row: int, sums: int) -> StepRounding:
-        """Give the roundings of a step, with those of a row sum and those of the sums of all rows of a rank."""
+        """Return the rounding depths of a step, from those of a row sum and of a sum over the vertices of a rank."""
         shard, ranks = self._shard, self._communicator.size
         return StepRounding(
             row=row,
@@ -65,10 +64,13 @@ class _SpreadStep(HostStep, ABC):
 
     @abstractmethod
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
-        """Replace this rank's part of x, and write the contributions that follow; give change, largest and dangling."""
+        """Replace x on this rank and write its new contributions to `following`.
+
+        Return the sums of this rank: L1 change, largest change of a vertex, and dangling mass.
+        """
 
     def _exchange(self, contributions: Floats, change: float, largest: float, dangling: float) -> Sums:
-        """Bring the ghosts' contributions, and the sums of all ranks, added up in the order of these on each."""
+        """Exchange contributions of ghosts and sums; return the sums over all ranks, added in the order of ranks."""
         mine = np.array([change, largest, dangling])
         came = self._communicator.exchange([(contributions[vertices], mine) for vertices in self._shard.sent])
         ghost = self._rows
@@ -87,7 +89,7 @@ class _SpreadStep(HostStep, ABC):
 
 
 class NumpyStep(_SpreadStep):
-    """Whole vectors at a time: nothing to compile."""
+    """A step in NumPy, which needs no compilation."""
 
     def __init__(self, communicator: Communicator, shard: Shard, alpha: float, v: Floats | None, w: Floats | None):
         super().__init__(communicator, shard, alpha, v, w)
@@ -117,7 +119,7 @@ class NumpyStep(_SpreadStep):
 
 
 class CompiledStep(_SpreadStep):
-    """The kernels of `numba`, on the threads of this worker: the same bits for any number of them."""
+    """A step with the kernels of method `numba`, with the same bits for any number of threads."""
 
     def __init__(
         self,

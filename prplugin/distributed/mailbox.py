@@ -1,10 +1,10 @@
-"""Communication between ranks over the connections of Dask's workers, as Dask's own shuffle does it.
+"""Communication between ranks over the connections of Dask workers, as in Dask's shuffle.
 
 A plugin installs a message handler on every worker. Messages are keyed by job, turn and source, and may arrive before
-the receiving rank has begun. They are handled on the worker's event loop; ranks run on threads and wait for it.
+the receiving rank has started. They are handled on the event loop of the worker; ranks run on threads and wait for it.
 
-No message comes from a lost worker: a rank that sends to it fails, the driver tells those that only wait (`run`), and
-a rank whose task Dask has cancelled finds that out by itself.
+If a worker is lost, sending to it raises an error, and the driver (`run`) ends the job of the ranks that wait for its
+messages. A rank also checks periodically that Dask has not cancelled its task.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from prplugin.errors import WorkerLostError
 __all__ = ["Mailbox", "MessagePlugin", "abandon"]
 
 CLOSED = 1000
-"""Number of finished jobs that a worker remembers, to drop messages that arrive late."""
+"""Number of finished jobs that a worker remembers, to discard messages that arrive late."""
 
 WANTED_SECONDS = 5.0
 """Interval at which a waiting rank checks that Dask has not cancelled its task."""
 
 
 class MessagePlugin(WorkerPlugin):
-    """Installs a message handler on every worker, now and when it joins."""
+    """Worker plugin that installs the message handler on present and future workers."""
 
     name = "prplugin-messages"
     idempotent = True
 
     def setup(self, worker: Any) -> None:
-        """Install the message handler of a worker, unless it has one."""
+        """Install the message handler on a worker, unless it has one."""
         _messages_of(worker)
 
 
@@ -52,7 +52,7 @@ def _messages_of(worker: Any) -> _Messages:
 
 
 class _Messages:
-    """Messages to a worker, keyed by job, turn and source; used on the worker's event loop alone."""
+    """Messages received by a worker, keyed by job, turn and source. Used only on the event loop of the worker."""
 
     def __init__(self) -> None:
         self._futures: dict[tuple[str, int, int], asyncio.Future[Any]] = {}
@@ -62,15 +62,15 @@ class _Messages:
         return job not in self._closed
 
     async def handle(self, job: str, turn: int, source: int, data: Any) -> str:
-        """Keep a message that another worker sends, unless its job has ended."""
+        """Store a received message, unless its job has ended."""
         if self.is_open(job) and not (future := self._future((job, turn, source))).done():
             future.set_result(data)
         return "OK"
 
     async def receive(self, job: str, turn: int, source: int, wanted: Any) -> Any:
-        """Wait for a message; raise if the job is closed, or if `wanted` turns false."""
+        """Wait for a message; raise if the job has ended, or if `wanted()`, checked periodically, returns False."""
         if not self.is_open(job):
-            raise WorkerLostError("this job has been given up.")
+            raise WorkerLostError("this job has been cancelled.")
         key = job, turn, source
         future = self._future(key)
         while not future.done():
@@ -81,7 +81,7 @@ class _Messages:
         return future.result()
 
     def close(self, job: str, error: Exception | None = None) -> None:
-        """End a job; whoever still waits for one of its messages gets the error."""
+        """End a job; receivers that still wait for its messages raise the error."""
         if self.is_open(job):
             self._closed.append(job)
         for key in [key for key in self._futures if key[0] == job]:
@@ -96,11 +96,16 @@ class _Messages:
 
 
 class Mailbox:
-    """A `Communicator` over Dask's connections, for arrays and objects of the host.
+    """A `Communicator` over Dask connections, for arrays and objects in host memory.
 
-    `job`: the same on all ranks of a program, and different from that of any other program.
-    `addresses` (list of str): address of each rank's worker.
-    `key`: key of the Dask task that runs this rank.
+    Parameters
+    ----------
+    job : str
+        Unique name of the program, the same on all its ranks.
+    addresses : list of str
+        Address of the worker of each rank.
+    key : str
+        Key of the Dask task that runs this rank.
     """
 
     def __init__(self, worker: Any, job: str, addresses: list[str], rank: int, key: Any) -> None:
@@ -125,7 +130,7 @@ class Mailbox:
         return self.exchange([value] * self.size)
 
     def check_wanted(self) -> None:
-        """Raise if Dask has cancelled this rank's task, or the driver has given up the job."""
+        """Raise if Dask has cancelled the task of this rank, or the driver has ended the job."""
 
         async def is_open() -> bool:
             return _messages_of(self._worker).is_open(self._job)
@@ -134,7 +139,7 @@ class Mailbox:
             raise _not_wanted()
 
     def close(self) -> None:
-        """End the job on this worker."""
+        """End the job on this worker, and discard its messages."""
 
         async def close() -> None:
             _messages_of(self._worker).close(self._job)
@@ -176,8 +181,8 @@ def _not_wanted() -> WorkerLostError:
 
 
 async def abandon(job: str, reason: str, dask_worker: Any) -> None:
-    """Cancel a job on a worker; called there by `distributed.Client.run`."""
+    """Cancel a job on a worker; the driver calls it through `distributed.Client.run`."""
     _messages_of(dask_worker).close(job, WorkerLostError(reason))
     nccl = sys.modules.get("prplugin.distributed.nccl")
-    if nccl is not None:  # on a thread: it waits for what runs on the GPU
+    if nccl is not None:  # on a thread, since it waits for the GPU
         await asyncio.get_running_loop().run_in_executor(None, nccl.abort)

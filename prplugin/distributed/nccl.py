@@ -1,11 +1,11 @@
-"""Communication between ranks on GPUs through NCCL; what is in host memory goes through their mailboxes.
+"""Communication between ranks on GPUs through NCCL. Data in host memory are exchanged through a `Mailbox`.
 
 Creating an NCCL communicator takes some tenths of a second, so a worker keeps the last one for the next job of the same
-workers. Jobs take turns: the first rank waits for its worker's turn and then tells the others, so that all workers see
-them in one order.
+workers. Jobs are serialized by a lock of the first rank, which the other ranks follow, so that all workers run them in
+the same order.
 
-An NCCL kernel waits for its peers and for nothing else. If one of these is lost, the driver says so (`run`), and
-`abort` ends the kernel. Its output is invalid; whoever waited for it checks for that.
+An NCCL kernel waits for its peers without a timeout. If a worker is lost, the driver (`run`) calls `abort` on the
+others, which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from prplugin.gpu import runtime
 __all__ = ["DeviceRanks", "abort", "connected"]
 
 SLOT = 4096
-"""Bytes per rank of the first message of `gather`; what is longer takes a second one."""
+"""Bytes per rank of the first message of `gather`. Longer values need a second message."""
 
 LOCK_SECONDS = 2.0
-"""Interval at which a rank that waits for its turn checks that it is still wanted; `abort` waits as long for a call."""
+"""Interval of checks for cancellation while waiting for the lock, and timeout of `abort` for running calls."""
 
 BYTE = 1
-"""NCCL_UINT8; the constant in CuPy needs the library."""
+"""Value of NCCL_UINT8; CuPy's constant requires the library."""
 
 _turn = Lock()
-"""Serializes jobs on this worker; held by the job's first rank alone."""
+"""Lock that serializes jobs; only the first rank of a job acquires it."""
 
 
 class _Communicator:
-    """An NCCL communicator, and whether it has been given up."""
+    """An NCCL communicator that can be aborted."""
 
     def __init__(self, identity: bytes, rank: int, size: int, unique: Any) -> None:
         from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
@@ -53,7 +53,7 @@ class _Communicator:
 
     @contextmanager
     def group(self) -> Iterator[Any]:
-        """Yield the NCCL handle for calls that begin together."""
+        """Yield the NCCL handle within a group of calls, which start at the end of the context."""
         with self._calling:
             self.check()
             try:
@@ -64,17 +64,17 @@ class _Communicator:
                     self._nccl.groupEnd()
             except self._nccl.NcclError as error:
                 self.given_up = True
-                raise WorkerLostError(f"NCCL has failed, as where a GPU or a worker is lost: {error}") from error
+                raise WorkerLostError(f"NCCL has failed, perhaps because a GPU or a worker is lost: {error}") from error
 
     def check(self) -> None:
-        """Raise if what NCCL received is invalid."""
+        """Raise if the communicator was aborted, so that received data are invalid."""
         if self.given_up:
-            raise WorkerLostError("the GPUs' work was given up, for one of the workers failed or is lost.")
+            raise WorkerLostError("the computation on the GPUs was aborted, because a worker failed or is lost.")
 
     def abort(self) -> None:
-        """End all kernels that run in this communicator."""
+        """End all kernels of this communicator."""
         self.given_up = True
-        called = self._calling.acquire(timeout=LOCK_SECONDS)  # one that waits for a lost peer never ends by itself
+        called = self._calling.acquire(timeout=LOCK_SECONDS)  # a call that waits for a lost peer never returns
         try:
             self._handle.abort()
         finally:
@@ -83,14 +83,14 @@ class _Communicator:
 
 
 _kept: list[_Communicator] = []
-"""The last communicator of this worker, if there is one."""
+"""Cache of the last communicator of this worker; at most one entry."""
 
 _ranks: set[Any] = set()
-"""Mailboxes of the ranks that run on this worker."""
+"""Mailboxes of the ranks that are running on this worker."""
 
 
 def abort() -> None:
-    """Abort the communicator of this worker, and the operations in it, if a rank is running."""
+    """Abort the communicator of this worker, and its running operations, if a rank is running."""
     if _ranks:
         _drop()
 
@@ -101,7 +101,7 @@ def _drop() -> None:
 
 
 class DeviceRanks:
-    """A `Communicator` by NCCL on the current stream."""
+    """A `Communicator` that uses NCCL on the current stream."""
 
     def __init__(self, mailbox: Mailbox, communicator: _Communicator) -> None:
         self.rank, self.size = mailbox.rank, mailbox.size
@@ -132,10 +132,10 @@ class DeviceRanks:
         if longest > SLOT:
             received = np.hstack([received, self._gathered(message[SLOT:], longest - SLOT)])
         self._seconds += time.perf_counter() - began
-        return [pickle.loads(row[8:]) for row in received]  # ignores the padding at the end
+        return [pickle.loads(row[8:]) for row in received]  # `loads` ignores the padding at the end
 
     def _gathered(self, message: Any, size: int) -> Any:
-        """Return the bytes of all ranks, padded to `size`, one row per rank."""
+        """Gather messages of all ranks: a size x `size` array of bytes with zero padding, one row per rank."""
         mine = cupy.asarray(np.pad(message, (0, size - message.size)))
         everyone = cupy.empty((self.size, size), np.uint8)
         with self.together() as calls:
@@ -164,7 +164,7 @@ class DeviceRanks:
 
     @contextmanager
     def together(self) -> Iterator[DeviceRanks]:
-        """Group calls of `send`, `receive` and `all`: they begin together at the end, and none is waited for."""
+        """Group calls of `send`, `receive` and `all`, which start together at the end, asynchronously."""
         with self._communicator.group() as self._handle:
             self._stream = cupy.cuda.get_current_stream().ptr
             yield self
@@ -175,21 +175,21 @@ class DeviceRanks:
             self._sent += array.nbytes
 
     def receive(self, array: Any, rank: int) -> None:
-        """Receive an array from a rank, which sends as many bytes."""
+        """Receive an array from a rank, which must send the same number of bytes."""
         if array.nbytes:
             self._handle.recv(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
 
     def all(self, array: Any, everyone: Any) -> None:
-        """Gather the arrays of all ranks on all of them."""
+        """Gather the arrays of all ranks in `everyone`, on every rank."""
         self._handle.allGather(array.data.ptr, everyone.data.ptr, array.nbytes, BYTE, self._stream)
         self._sent += everyone.nbytes - array.nbytes
 
     def waited(self, seconds: float) -> None:
-        """Count time that this rank's GPU has waited for others outside of `gather` and `swap`."""
+        """Add time that the GPU of this rank has waited for others outside of `gather` and `swap`."""
         self._seconds += seconds
 
     def arrived(self, array: Any) -> Any:
-        """Copy an array to the host once the current stream is done; raise if what NCCL received is invalid."""
+        """Synchronize the current stream and copy an array to the host; raise if the communicator was aborted."""
         copied = array.get()
         self._communicator.check()
         return copied
@@ -197,9 +197,12 @@ class DeviceRanks:
 
 @contextmanager
 def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
-    """Yield a rank's communicator when it is this job's turn.
+    """Wait until earlier jobs have ended; yield the communicator of a rank.
 
-    Raises MethodUnavailableError: if a worker has no GPU or no NCCL, or two have the same GPU.
+    Raises
+    ------
+    MethodUnavailableError
+        If a worker has no GPU or no NCCL, or two workers have the same GPU.
     """
     first = mailbox.rank == 0
     if first:
@@ -215,7 +218,7 @@ def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
 
 
 def _communicator(mailbox: Mailbox) -> _Communicator:
-    """Return the kept communicator if all ranks have the same one, else create one."""
+    """Return the cached communicator if all ranks have the same one, else create one."""
     kept = None if not _kept or _kept[0].given_up else _kept[0].identity
     facts = mailbox.gather((kept, *_facts()))
     workers_of: dict[Any, list[str]] = {}
@@ -225,7 +228,7 @@ def _communicator(mailbox: Mailbox) -> _Communicator:
         workers_of.setdefault(gpu, []).append(address)
     if shared := next((workers for workers in workers_of.values() if len(workers) > 1), None):
         raise MethodUnavailableError(
-            f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker a GPU, for "
+            f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker per GPU, for "
             "instance with dask_cuda.LocalCUDACluster()."
         )
     if kept is not None and all(identity == kept for identity, _, _ in facts):
@@ -239,7 +242,7 @@ def _communicator(mailbox: Mailbox) -> _Communicator:
 
 
 def _facts() -> tuple[str | None, Any]:
-    """Return why this worker cannot take part, or None, and which GPU it has."""
+    """Return the reason why this worker cannot use NCCL, or None, and an identifier of its GPU."""
     if reason := runtime.missing():
         return reason, None
     try:

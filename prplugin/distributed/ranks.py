@@ -1,4 +1,4 @@
-"""What a rank does for one ranking: read what is given by vertex, iterate, and write its part of the result."""
+"""One ranking on one rank of the program: read arguments given by vertex, iterate, write its part of the result."""
 
 from __future__ import annotations
 
@@ -25,13 +25,20 @@ __all__ = ["Report", "rank"]
 
 @dataclass(frozen=True)
 class Report:
-    """What there is to say of a ranking, besides the ranks.
+    """Results of a ranking other than the ranks.
 
-    `rows`: Of each rank's part of the result.
-    `like` (frame): Of the type of the result, without rows.
-    `stages`: Seconds of each stage, of the slowest rank; "communication" is a part of the others.
-    `sent`: Bytes that each rank has sent to others, while it ranked.
-    `bounds`: Iterations and error bound after each of them.
+    Attributes
+    ----------
+    rows : list of int
+        Number of rows of the part of the result of each rank.
+    like : frame
+        Empty frame of the type of the result.
+    stages : dict of str to float
+        Seconds of each stage on the slowest rank. "communication" is included in the other stages.
+    sent : list of int
+        Bytes that each rank has sent to others during the ranking.
+    bounds : list of (int, float)
+        Number of passes and error bound, for each error bound computed.
     """
 
     converged: bool
@@ -58,12 +65,20 @@ def rank(
     threads: int,
     watch: Callable[[int, float], object],
 ) -> tuple[Any, Report]:
-    """Rank the vertices together; give this rank's part of the result, and a report, the same on every rank.
+    """Compute the ranks of the vertices; collective. Return this rank's part of the result, and a report.
 
-    `names` (list of column labels): How the result names the columns of a vertex.
-    `given`: This rank's share of the arguments `personalization`, `dangling` and `nstart`, where they are given.
-    `threads`: That this rank may use.
-    `watch`: Called after each iteration with their count and the error bound.
+    The report is the same on all ranks.
+
+    Parameters
+    ----------
+    names : list of column labels
+        Names of the vertex columns in the result.
+    given : dict of str to Given
+        This rank's part of the arguments `personalization`, `dangling` and `nstart`, if given.
+    threads : int
+        Number of threads that this rank may use.
+    watch : function
+        Called after each error bound with the number of passes and the bound.
     """
     stages, sent, waited = Stages(), communicator.sent, communicator.seconds
     bounds: list[tuple[int, float]] = []
@@ -112,7 +127,7 @@ def rank(
 
 
 def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w: Any, threads: int) -> tuple[str, Step]:
-    """Prepare the method: on the GPU if the graph is there, else what pays for its largest part."""
+    """Choose and prepare the method: on the GPU if the graph is there, else by the size of the largest part."""
     if shard.adjacency.memory_space == "device":
         from prplugin.distributed import device_step  # imports CuPy, which holds the graph
 
@@ -128,7 +143,7 @@ def _step(communicator: Communicator, shard: Shard, options: Options, v: Any, w:
 
 
 def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
-    """Write this rank's part of the result; of the highest ranks alone, the first rank writes all."""
+    """Return the frame of this rank's part of the result; with `top`, rank 0 has all rows."""
     parts = shard.directory.parts
     first = shard.offsets[communicator.rank]
     columns = shard.directory.columns(shard.keys)
@@ -136,7 +151,7 @@ def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: 
         return parts.write(names, columns, ranks, first)
     mine: Any = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
     values = communicator.gather(to_host(ranks[mine]))
-    # Falling; equal ones in the order of the ranks, and so of the result.
+    # Descending by value; the stable sort keeps equal values in the order of the result.
     whose = np.repeat(np.arange(len(values)), [found.size for found in values])
     order = np.argsort(-np.concatenate(values), kind="stable")[:top]
     chosen = mine[: int(np.count_nonzero(whose[order] == communicator.rank))]
@@ -145,5 +160,5 @@ def _written(communicator: Communicator, shard: Shard, names: list[Any], ranks: 
     together = parts.joined([parts.unpacked(piece, frame) for piece in pieces], frame)
     if communicator.rank:
         return together.iloc[:0]
-    # The pieces lie rank by rank, each falling: their places in the order of all.
+    # `together` is ordered by rank and descending within a rank. Row of order[i] there: its position in sorted `order`.
     return parts.in_order(together, np.argsort(np.argsort(order, kind="stable"), kind="stable"))

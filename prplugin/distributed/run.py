@@ -1,8 +1,8 @@
-"""The driver: starts the program on the workers of a Dask cluster, one task per worker, and watches it until it ends.
+"""Driver: runs the program on the workers of a Dask cluster, one task per worker, and monitors it until it ends.
 
-Dask computes the partitions and knows where they are, starts the tasks, and keeps each worker's part of the graph and
-of the result until nobody refers to them. What it cannot know is that these tasks wait for one another. So when one
-fails, or its worker is lost, the driver tells the others to give up.
+Dask computes and locates the partitions, starts the tasks, and keeps the parts of the graph and of the result on the
+workers as long as they are referenced. Dask does not know that these tasks wait for one another. When a task fails, or
+its worker is lost, the driver therefore cancels the others.
 """
 
 from __future__ import annotations
@@ -42,22 +42,28 @@ __all__ = ["DistributedGraph"]
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.5
-"""Interval at which the driver checks that no worker is lost."""
+"""Interval at which the driver checks for lost workers."""
 
 ABANDON_SECONDS = 10.0
-"""Timeout for telling the workers that a call has failed."""
+"""Timeout for cancelling the tasks of a failed call."""
 
 SCATTERED = 1 << 20
-"""Size in bytes from which a worker's share of an argument is scattered instead of sent with the task."""
+"""Size in bytes above which a worker's part of an argument is scattered, not sent with the task."""
 
 _with_plugin: WeakSet[Client] = WeakSet()
 
 
 class DistributedGraph:
-    """A graph on the workers of a cluster; unless it is lasting, the driver does not wait until it is built."""
+    """A graph on the workers of a cluster.
 
-    n: int  # vertices; like m, of a lasting graph only
-    m: int  # directed edges
+    Parameters
+    ----------
+    lasting : bool
+        Whether more than one ranking may follow. If not, the driver does not wait until the graph has been built.
+    """
+
+    n: int  # number of vertices; n and m exist only if the graph is lasting
+    m: int  # number of directed edges
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
@@ -90,7 +96,7 @@ class DistributedGraph:
             self.n, self.m = self._job.result([*self._shards, size], size)
 
     def _sent(self, portions: list[Any]) -> list[Any]:
-        """Scatter large shares to their workers, where the tasks find them."""
+        """Scatter large parts of an argument to their workers; return futures of these, and the other parts."""
         return [
             self._client.scatter([portion], workers=[address], hash=False)[0]
             if safe_sizeof(portion) > SCATTERED
@@ -99,7 +105,7 @@ class DistributedGraph:
         ]
 
     def vertices(self) -> Any:
-        """Return the ids in the order of the ranks: a Series of Dask; of several columns, a frame."""
+        """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
         with watching(False) as watch:
             frame = self.rank(Options(alpha=0.0), GivenByVertex(), watch).frame  # a single iteration
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
@@ -115,11 +121,11 @@ class DistributedGraph:
         raise _not_in_one_memory("can estimate its methods")
 
     def facts(self) -> dict[str, str]:
-        """Return what is shown of the graph, besides the counts."""
+        """Return properties of the graph for its representation, in addition to the counts."""
         return {"edges are on": f"{counted(len(self._addresses), 'worker')} of a Dask cluster"}
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Rank the vertices, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
+        """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
         _check_method(options, self._parts_of)
         needing = {
@@ -166,8 +172,8 @@ class DistributedGraph:
 
 
 def _history(found: Report, options: Options, unused_weight: Hashable) -> History:
-    """Return how a ranking came about."""
-    reason = "asked for by name" if options.method != "auto" else "auto: what pays for the largest part of the graph"
+    """Return the record of a ranking."""
+    reason = "asked for by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
     return History(
         found.n, found.m, found.weighted, found.memory_space, options.alpha, options.tol, options.stop,
         (Considered(found.method, None, reason),), tuple(found.stages.items()), tuple(found.bounds), unused_weight,
@@ -193,7 +199,10 @@ def _watched(client: Client, watch: Watch, options: Options) -> str | None:
 
 
 class _Job:
-    """Tasks, one per worker, that wait for one another, and those of the job before that they depend on."""
+    """Tasks that wait for one another, one per worker.
+
+    `before` is the job whose results they depend on; both are cancelled together.
+    """
 
     def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
         self._client, self._addresses = client, addresses
@@ -201,7 +210,7 @@ class _Job:
         self._names: list[str] = [self._name] if before is None else [*before._names, self._name]
 
     def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
-        """Start the task of a rank, on its worker and no other, without retries."""
+        """Start the task of a rank on its worker only, without retries."""
         key = f"{self._name}-{rank}"
         return self._client.submit(
             _task, do, self._name, self._addresses, rank, key, *arguments,
@@ -209,7 +218,7 @@ class _Job:
         )  # fmt: skip
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
-        """Wait for tasks and return the result of one; if one fails or loses its worker, make the others give up."""
+        """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
         left = set(futures)
         try:
             while left:
@@ -223,13 +232,13 @@ class _Job:
                         self._raise(future)
                 left -= done
             result = wanted.result()
-            # Let Dask recompute lost results on any worker, where that fails at once (`_task`): it would wait for ever
-            # for a worker that is gone.
+            # Allow Dask to recompute lost results on any worker, where `_task` fails immediately. Otherwise Dask would
+            # wait forever for the lost worker.
             anywhere = {future.key: self._addresses for future in futures}
             self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
             return result
         except BaseException as error:
-            # On a thread: a worker that does not answer is not waited for long.
+            # On a thread, so that a worker that does not answer cannot block the driver.
             reason = str(error) or type(error).__name__
             abandoning = threading.Thread(target=self._abandon, args=(futures, reason), daemon=True)
             abandoning.start()
@@ -237,38 +246,38 @@ class _Job:
             raise
 
     def check_workers(self) -> None:
-        """Raise WorkerLostError if one of the workers is gone."""
+        """Raise WorkerLostError if a worker has left the cluster."""
         there = _workers(self._client)
         lost = [address for address in self._addresses if address not in there]
         if lost:
             raise WorkerLostError(
-                f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} in the middle of the work: killed, "
-                "out of memory, or cut off. Call again to work with those that are there; what the lost ones held of "
-                "the edges, Dask makes anew if it can."
+                f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} during the computation: killed, "
+                "out of memory, or disconnected. Call again to use the remaining workers; Dask recomputes lost "
+                "partitions if it can."
             )
 
     def _raise(self, failed: Future) -> None:
-        """Raise the error of a task that did not finish; name the lost worker if that is the cause."""
+        """Raise the error of a failed task, or WorkerLostError with the lost worker if that is the cause."""
         if failed.status == "error":
             error = failed.exception()
             if isinstance(error, (WorkerLostError, distributed.scheduler.KilledWorker, OSError)):
-                # The worker that it could not reach may still be on the scheduler's list.
+                # The scheduler may not have noticed the loss of the worker yet.
                 self._wait_for_loss()
             if isinstance(error, distributed.scheduler.KilledWorker):
                 raise WorkerLostError(f"a worker was lost: {error}") from error
             raise error
         self._wait_for_loss()
-        raise WorkerLostError(f"Dask gave up a task of this call: it is {failed.status}.")
+        raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
 
     def _wait_for_loss(self) -> None:
-        """Raise WorkerLostError if the scheduler notices within a few seconds that a worker is lost."""
+        """Raise WorkerLostError if the scheduler reports the loss of a worker within a few seconds."""
         until = time.monotonic() + 10 * POLL_SECONDS
         while time.monotonic() < until:
             self.check_workers()
             time.sleep(POLL_SECONDS / 5)
 
     def _abandon(self, futures: list[Future], reason: str) -> None:
-        """Tell the workers that are left to give up."""
+        """Cancel the jobs on the remaining workers, and the tasks."""
         there = [address for address in self._addresses if address in _workers(self._client)]
         for name in self._names:
             self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")
@@ -279,11 +288,11 @@ METHODS = {
     "prplugin.frames._pandas_parts": ("numpy", "numba"),
     "prplugin.frames._cudf_parts": ("persistent", "propagation-blocking"),
 }
-"""Methods available for each memory space of the partitions."""
+"""Methods available for partitions of pandas (host) and of cuDF (device)."""
 
 
 def _check_method(options: Options, parts_name: str) -> None:
-    """Raise unless the method is available on several workers and takes the options."""
+    """Raise unless the method is available on several workers and has the given options."""
     able = METHODS[parts_name]
     if options.method in able:
         check_options(methods()[options.method], options.method_options)
@@ -300,8 +309,8 @@ def _check_method(options: Options, parts_name: str) -> None:
 
 
 def _workers(client: Client) -> list[str]:
-    """Return the addresses of the workers, in the order of their names."""
-    # Not `client.scheduler_info`, whose periodic update without workers may come between its query and its result.
+    """Return the addresses of the workers, sorted by worker name."""
+    # Not `client.scheduler_info`: its periodic update, which omits workers, may overwrite the result of a query.
     try:
         workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     except OSError as error:
@@ -314,7 +323,10 @@ def _workers(client: Client) -> list[str]:
 
 
 def _assigned(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
-    """Assign each partition to a rank that holds it; of several, to the one that has the fewest so far."""
+    """Assign each partition to a rank that holds it; among several, to the one with the fewest partitions so far.
+
+    Return the numbers of the partitions of each rank.
+    """
     distributed.wait(partitions)
     for partition in partitions:
         if partition.status != "finished":
@@ -333,9 +345,9 @@ def _assigned(client: Client, partitions: list[Future], addresses: list[str]) ->
 
 
 def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *arguments: Any) -> Any:
-    """Run a rank's part of a job, outside the worker's thread pool.
+    """Run a rank's part of a job, outside the thread pool of the worker.
 
-    Otherwise jobs of two clients, each waiting for a thread that the other occupies, would wait for ever.
+    In the thread pool, jobs of two clients could deadlock, each waiting for a thread that the other occupies.
     """
     worker = get_worker()
     if worker.address != addresses[rank]:
@@ -349,7 +361,7 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
 
 @contextmanager
 def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicator]:
-    """Yield the communicator for the memory space of the partitions, and allocate there."""
+    """Yield the communicator for the memory space of the partitions, with its memory pool active."""
     if parts.memory_space == "host":
         yield messages
         return

@@ -1,9 +1,9 @@
-"""A rank's part of the graph: the vertices that it owns, their in-edges, and its ghosts.
+"""Part of the graph on one rank: the vertices that it owns, their in-edges, and its ghosts.
 
-A rank owns the vertices of a range of keys (`numbering`) and all their in-edges. Sources of these edges that other
-ranks own are its ghosts: a graph of both, without edges into ghosts, is all that a method has to know. Each rank knows
-which of its vertices are ghosts elsewhere, in the order that they have there; along these lists it sends out-weights
-once and contributions in every iteration, and nothing else.
+A rank owns the vertices of a range of keys (`factorize`) and all their in-edges. Sources of these edges that other
+ranks own are its ghosts. A method runs on the graph of owned vertices and ghosts, in which ghosts have no in-edges.
+Each rank has a list of its vertices that are ghosts on each other rank, in the order of the ghosts there. According to
+these lists it sends out-weights once, and contributions in every iteration.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ __all__ = ["Shard", "build"]
 class Shard:
     """A rank's part of a graph.
 
-    Vertices 0 .. rows - 1 of `adjacency` are those that the rank owns, in the order of the result; after them come its
-    ghosts, by owner. Its out-weights are those of the whole graph.
+    Vertices 0 .. rows - 1 of `adjacency` are those that the rank owns, in the order of the result. Its ghosts follow,
+    grouped by owner. The out-weights of `adjacency` are those of the whole graph.
     """
 
     adjacency: Adjacency
     rows: int
-    offsets: list[int]  # of each rank's vertices in the whole graph, and their number
-    m: int  # edges of the whole graph
-    largest: int  # most edges that a rank has
-    sent: list[Integers]  # the vertices that are ghosts of each rank, in the order that they have there
-    ghosts: list[int]  # number of ghosts by owner
-    keys: Integers  # of the vertices that the rank owns, ascending
-    splitters: Integers
+    offsets: list[int]  # first vertex of each rank in the whole graph, and n
+    m: int  # number of edges of the whole graph
+    largest: int  # largest number of edges of a rank
+    sent: list[Integers]  # for each rank, the vertices of this rank that are ghosts there, in the order of these
+    ghosts: list[int]  # number of ghosts per owner
+    keys: Integers  # keys of the vertices that the rank owns, ascending
+    splitters: Integers  # lowest key of each rank but the first
     directory: Directory
     longest: int = 0  # largest in-degree of the whole graph
-    out_weight_depth: int = 0  # rounding depth of an out-weight, at most, on any rank
-    seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of the construction
+    out_weight_depth: int = 0  # largest rounding depth of an out-weight, over all ranks
+    seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of `build`
 
     @property
     def n(self) -> int:
@@ -76,14 +76,14 @@ class Shard:
 
 
 class Stages:
-    """Durations of consecutive stages."""
+    """Measures the durations of consecutive stages."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._began = time.perf_counter()
 
     def done(self, stage: str) -> None:
-        """Record the end of a stage, at which the next begins."""
+        """Record the end of a stage and the beginning of the next one."""
         now = time.perf_counter()
         self.seconds[stage] = now - self._began
         self._began = now
@@ -96,7 +96,7 @@ class _Rows:
     source: Integers
     target: Integers
     weights: Floats | None
-    rows: Integers | None = None  # rows in the frame, for errors
+    rows: Integers | None = None  # row numbers in the frame, for messages
 
     def columns(self) -> list[Any]:
         return [self.source, self.target, self.weights, self.rows]
@@ -114,13 +114,20 @@ def build(
     directed: bool,
     duplicates: Duplicates,
 ) -> Shard:
-    """Build the graph, on all ranks together.
+    """Build the graph; collective. Return this rank's part.
 
-    `parts`: operations on ids and frames: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    `frames` (list of frames): the partitions that this rank holds, in their order.
-    `partitions`: their numbers.
-    `like`: without rows, of the type of all partitions.
-    `more` (list of pandas Series, or None): this rank's share of additional vertices, column by column.
+    Parameters
+    ----------
+    parts : module
+        Operations on partitions: `prplugin.frames._pandas_parts` or `_cudf_parts`.
+    frames : list of frames
+        Partitions that this rank holds, in ascending order of their numbers.
+    partitions : list of int
+        Numbers of these partitions.
+    like : frame
+        Empty frame of the type of the partitions.
+    more : list of pandas Series, or None
+        This rank's part of the additional vertices, column by column.
     """
     stages = Stages()
     part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))
@@ -130,7 +137,7 @@ def build(
         labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
     pieces, placed = agreed(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
     shared = _shared(communicator, parts, part, pieces, more, labels)
-    if not frames:  # this rank holds none
+    if not frames:  # this rank holds no partition
         like = like.iloc[:0]
         frames, placed, pieces = [like], [columns], [parts.endpoints_of(like, columns)]
     read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
@@ -164,7 +171,7 @@ def build(
 
 
 def _part(communicator: Communicator, lengths: list[int], partitions: list[int], more: int) -> Part:
-    """Return the rows of the frame that this rank holds."""
+    """Return the `Part` of the frame that this rank holds; collective."""
     everyone = communicator.gather((dict(zip(partitions, lengths, strict=True)), more))
     length_of = {partition: length for lengths, _ in everyone for partition, length in lengths.items()}
     starts, rows = {}, 0
@@ -183,7 +190,7 @@ def _shared(
     more: list[Any] | None,
     labels: list[list[str]],
 ) -> list[Shared]:
-    """Determine the common type of each column of a vertex over all partitions."""
+    """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
         of_partitions = facts_of_partitions(parts, pieces, part.partitions, part.starts, labels)
@@ -201,7 +208,7 @@ def _shared(
     return shared
 
 
-# --- to the owners of the targets ---------------------------------------------------------------------------------
+# --- exchange of edges --------------------------------------------------------------------------------------------
 
 
 def _rows_of(
@@ -214,11 +221,14 @@ def _rows_of(
     directed: bool,
     duplicates: Duplicates,
 ) -> _Rows:
-    """Send every edge to the rank that owns its target; keep the order of the frame."""
+    """Send each edge to the owner of its target; return the edges received, in the order of the frame.
+
+    Apply `duplicates`, and add reverse edges if not `directed`.
+    """
     source, target = keys[:2]
     xp = namespace(source)
     if duplicates != "sum":
-        # Both rows of a pair go to the same rank, even where their endpoints are swapped.
+        # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
         in_frame = xp.asarray(part.rows_of(np.arange(source.size))) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
         rows = _shuffled(communicator, part, _Rows(source, target, weights, in_frame), owner)
@@ -230,7 +240,7 @@ def _rows_of(
     rows = _shuffled(communicator, part, _Rows(source, target, weights), owners_of(target, splitters))
     if directed:
         return rows
-    # Reverse edges go to the owner of the source; self-loops have none.
+    # The target of a reverse edge is the source of the row. Self-loops have no reverse edge.
     back = xp.flatnonzero(source != target)
     part = replace(part, lengths=_counts_below(back, part.lengths))
     reverse = _Rows(target[back], source[back], None if weights is None else weights[back])
@@ -247,21 +257,24 @@ def _host(array: Any) -> Any:
 
 
 def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
-    """Count ascending row numbers by partition."""
+    """Count ascending row numbers of this rank per partition; `lengths` are those of the partitions."""
     ends = namespace(rows).asarray(np.cumsum(lengths, dtype=np.int64).astype(rows.dtype))
     counts: list[int] = np.diff(_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
     return counts
 
 
 def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Integers) -> _Rows:
-    """Send rows to their owners, and restore the order of the frame there, whoever held which partition."""
+    """Send rows to their owners; return the rows received, in the order of the frame.
+
+    The result does not depend on which rank held which partition.
+    """
     size = communicator.size
     if size == 1:
         return rows
     pieces, order = pieces_of(owner, size)
     sizes = [piece.size for piece in pieces]
     everyone = communicator.gather((part.partitions, [_counts_below(piece, part.lengths) for piece in pieces]))
-    received = []  # partition, rank that held it, and where its rows begin and end among those of that rank
+    received = []  # partition, rank that held it, begin and end of its rows in the data from that rank
     for rank, (partitions, sent) in enumerate(everyone):
         ends = np.cumsum([0, *sent[communicator.rank]]).tolist()
         received += [(partition, rank, *cut) for partition, cut in zip(partitions, pairwise(ends), strict=True)]
@@ -278,7 +291,7 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
 
 
 def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
-    """Keep the first or the last row of each pair on this rank, or refuse repeated pairs."""
+    """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
     (source, target), ids = factorize_ids([rows.source, rows.target])
     try:
         kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
@@ -296,7 +309,10 @@ def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows
 def _factorized(
     communicator: Communicator, rows: _Rows, more: Integers, splitters: Integers, directory: Directory
 ) -> Shard:
-    """Determine the vertices that this rank owns and its ghosts, and factorize the endpoints of its edges."""
+    """Determine the owned vertices and the ghosts of each rank, and factorize the endpoints of its edges.
+
+    `rows` are the edges to owned targets; `more` holds keys of vertices that need not have edges on this rank.
+    """
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
     (codes,), sources = factorize_ids([rows.source])
@@ -342,7 +358,7 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
 
 
 def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
-    """Sum the out-weight of each vertex over all ranks, on its owner, and send it to those that have it as a ghost."""
+    """Sum the out-weight of each vertex over all ranks on its owner, and send the sum to the ranks of its ghosts."""
     adjacency, rank = shard.adjacency, communicator.rank
     xp = namespace(adjacency.out_weight)
     partial_sums = adjacency.out_weight
@@ -351,12 +367,12 @@ def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> N
         if one != rank:
             with np.errstate(over="ignore"):  # checked below
                 mine[shard.sent[one]] += weights
-    # A rank's own roundings, and at most one addition per rank.
+    # Depth on one rank, plus at most one addition per rank.
     shard.out_weight_depth = (
         largest(communicator, adjacency.out_weight_depth) + communicator.size if adjacency.weighted else 0
     )
     agreed(communicator, lambda: _check_range(shard, mine, label))
-    out_weight = xp.full(adjacency.n, np.nan)  # that of ghosts is used with edge weights alone
+    out_weight = xp.full(adjacency.n, np.nan)  # out-weights of ghosts are needed only for weighted edges
     out_weight[: shard.rows] = mine
     if adjacency.weighted:
         out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))

@@ -1,4 +1,4 @@
-"""Values given by vertex: from the caller, who gives each rank a share of them, to the ranks that own the vertices."""
+"""Arguments given by vertex: each rank gets a part of the values and sends them to the owners of the vertices."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["Given", "sum_of_ranks", "vector", "vector_depth"]
 
 Given = tuple[list[Any], Floats, int]
-"""A rank's share of values by vertex: columns of ids, values, and at which entry of all the share begins."""
+"""A rank's part of values by vertex: id columns, values, and the position of its first entry in the whole argument."""
 
 
 def vector(communicator: Communicator, shard: Shard, what: str, given: Given | None) -> Floats | None:
-    """Spread values over the vertices that this rank owns, 0 for the others, divided by the sum of all.
+    """Return the values of the vertices that this rank owns, divided by the sum over all ranks; collective.
 
-    Raises InvalidOptionError: if a vertex is unknown or repeated, or the sum not positive and finite.
+    Values are 0 for vertices not given. Return None if `given` is None.
+
+    Raises
+    ------
+    InvalidOptionError
+        If a vertex is unknown or repeated, or if the sum is not positive and finite.
     """
     if given is None:
         return None
@@ -65,19 +70,19 @@ def vector(communicator: Communicator, shard: Shard, what: str, given: Given | N
 
 
 def sum_of_ranks(communicator: Communicator, values: Floats) -> float:
-    """Add up the values of all ranks."""
+    """Return the sum of the values over all ranks; collective."""
     with np.errstate(over="ignore"):
         return float(summed(communicator, float(total(values))))
 
 
 def vector_depth(shard: Shard) -> int:
-    """Roundings in an entry of a vector: of the value as given, of the sum, and of their quotient."""
+    """Return the rounding depth of an entry of a vector: conversion of the value, sum, and quotient of both."""
     ranks = len(shard.offsets) - 1
     return rounding_depth(int(np.diff(shard.offsets).max())) + ranks + 2
 
 
 def _as_keys(column: Any, shard: Shard) -> tuple[Integers, Integers]:
-    """Take integer ids in the type of the graph's; also say which that type holds."""
+    """Cast integer ids to the type of the keys; return them, and a mask of the ids that the type can hold."""
     ids = shard.directory.parts.given_integers(column)
     keys = ids.astype(to_host(shard.keys[:0]).dtype)
     known: Integers = (keys.astype(ids.dtype) == ids) & ((keys < 0) == (ids < 0))

@@ -1,4 +1,7 @@
-"""The only place where a dataframe library is touched: one adapter per library, as `prplugin.frames.base` describes."""
+"""Adapters, one per dataframe or graph library: the only package that depends on these libraries.
+
+`prplugin.frames.base` defines their protocols.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,16 @@ from prplugin.frames.base import FrameAdapter, full_name
 __all__ = ["adapter_for"]
 
 ADAPTERS: tuple[FrameAdapter, ...] = (proxies, cudf, pandas, parquet, narwhals)
-"""In this order: a frame of cudf.pandas is one of pandas, too, and narwhals, which knows all, is imported last."""
+"""Order of the lookup: proxies of cudf.pandas are also pandas frames, and narwhals accepts most frames."""
 
 
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter of a frame: a module, or for a frame of Dask, an object.
+    """Return the adapter of a frame: a module, or an object for a Dask frame.
 
     Raises
     ------
     InvalidEdgesError
-        If there is none.
+        If no adapter accepts the frame.
     """
     if dask.accepts(frame):
         return dask.Collected(frame)
@@ -34,13 +37,13 @@ def adapter_for(frame: object) -> FrameAdapter:
 
 
 def _frame_of(given: Any) -> str:
-    """Return the call that makes a frame, or a graph, of what is none."""
+    """Return the part of the message that tells how to make a frame or a graph from an object."""
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) == 2 and shape[0] == shape[1]:
-        return "Of an adjacency matrix: prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."
+        return "For an adjacency matrix use prplugin.Graph.from_csr(scipy.sparse.csr_array(matrix))."
     if isinstance(given, dict):
-        return "Of columns by name: pandas.DataFrame(edges)."
+        return "For columns by name use pandas.DataFrame(edges)."
     if isinstance(given, (list, set)) or (len(shape) == 2 and shape[1] in (2, 3)):
         names = ["src", "dst", "weight"][: shape[1] if shape else 2]
-        return f"Of pairs: pandas.DataFrame(edges, columns={names})."
-    return "Put the two ends of the edges in the columns of one."
+        return f"For pairs use pandas.DataFrame(edges, columns={names})."
+    return "Put the two endpoints of each edge in two columns of a frame."

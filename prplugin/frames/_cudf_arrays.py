@@ -1,6 +1,6 @@
-"""Columns of cuDF as CuPy arrays, and back: they share memory where they can. Imported once there is a cuDF frame.
+"""Conversion between cuDF columns and CuPy arrays, without a copy where possible. Imports cuDF.
 
-Columns are made by pylibcudf: cuDF's constructors accept so much that they are slow for small columns.
+Columns are constructed with pylibcudf, since the more general constructors of cuDF are slow for small columns.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from prplugin.types.edges import Floats, Integers
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
 
 OFFSETS: dict[Any, np.dtype[Any]] = {plc.TypeId.INT32: np.dtype(np.int32), plc.TypeId.INT64: np.dtype(np.int64)}
-"""Types of the offsets of a column of strings: the wider from 2 GiB on."""
+"""Offset types of string columns; int64 from 2 GiB on."""
 
 
 def as_array(column: cudf.Series) -> Any:
-    """View the numbers of a column without nulls as a CuPy array."""
-    if not len(column):  # which may have no memory to view
+    """Return a view of a numeric column without nulls as a CuPy array."""
+    if not len(column):  # may have no memory to view
         dtype = column.dtype
         return cupy.empty(0, dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype)
     return column.values
 
 
 def missing_rows(column: cudf.Series) -> Integers:
-    """Return the rows of nulls, and of NaN among floats, which cuDF tells apart."""
+    """Return the rows of nulls and of NaN, which cuDF distinguishes."""
     missing = as_array(column.isna())
     if column.dtype.kind == "f":
         missing = missing | cupy.isnan(as_array(column.astype("float64").fillna(np.nan)))
@@ -51,9 +51,9 @@ def is_decimal(dtype: Any) -> bool:
 
 
 def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> Floats:
-    """Return a column of cuDF or pandas as float64 on the GPU; raise `error` unless all are finite and non-negative.
+    """Return a cuDF or pandas column as float64 on the GPU; raise `error` unless all are finite and non-negative.
 
-    Messages call the column `label`, and one of its values `noun`.
+    `label` is the name of the column in messages, and `noun` that of an entry, such as "row".
     """
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))
@@ -63,7 +63,7 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
 
 
 def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
-    """Return a column of cuDF as float64, without a copy where it is, and without a check of the values."""
+    """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
     refuse = host.refusing(column, label, noun, error)
     dtype = column.dtype
     decimal = is_decimal(dtype)
@@ -80,20 +80,20 @@ def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) ->
 
 
 def as_series(array: Any) -> cudf.Series:
-    """Return an array of numbers as a column; NaN is not a null."""
+    """Return a numeric array as a column; NaN does not become null."""
     return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(array))
 
 
 def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
-    """Return a frame of arrays of numbers, one per column."""
+    """Return a frame of numeric arrays, one per column."""
     table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in arrays.values()])
     return cudf.DataFrame.from_pylibcudf(table, {"columns": list(arrays)})
 
 
 def as_strings(column: cudf.Series) -> Strings | None:
-    """View a column of strings without nulls as arrays; one without rows of any type, too.
+    """Return a view of a string column without nulls as arrays. The column may be of any type if it has no rows.
 
-    None for other types, and where cuDF has no memory to show, which it may have moved to the host.
+    Return None for other types, and for columns whose memory is not accessible because cuDF has spilled it to the host.
     """
     if not len(column):
         return Strings(cupy.empty(0, np.uint8), cupy.zeros(1, np.int32))
@@ -119,7 +119,7 @@ def as_string_series(strings: Strings, dtype: Any) -> cudf.Series:
 
 
 def _view(memory: Any, dtype: np.dtype[Any]) -> Any:
-    """View memory of cuDF as an array."""
+    """Return a view of cuDF memory as a CuPy array."""
     if not memory.size:
         return cupy.empty(0, dtype)
     shared = cupy.cuda.UnownedMemory(memory.ptr, memory.size, memory)

@@ -1,7 +1,6 @@
-"""Columns of ids, in all the ways that cuDF can hold them. Imported once there is a cuDF frame.
+"""Id columns of every cuDF type: kinds, common types and factorization. Imports cuDF.
 
-Ids that the caller gave in a list, a dict or a pandas object stay pandas columns until they are needed on the GPU: the
-pandas adapter reads and describes them.
+Ids that the user gave as a list, a dict or a pandas object stay pandas Series until they are needed on the GPU.
 """
 
 from __future__ import annotations
@@ -38,20 +37,22 @@ NESTED = (cudf.ListDtype, cudf.StructDtype)
 def encode(
     endpoints: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize the columns of each endpoint, and add weights, which are read once ids are known to be ids.
+    """Factorize the columns of each endpoint, and add weights.
 
     Parameters
     ----------
     endpoints : list of lists of Series
-        Sources, destinations, and if there are more vertices, those, which may be pandas Series.
+        Sources, destinations and, optionally, additional vertices, which may be pandas Series.
+    weights : function
+        Returns the weights. It is called after the ids have been checked, so that errors about ids come first.
     grouped : bool
-        Whether edges are preferred by target, not by row.
+        Whether edges grouped by target are preferred to edges by row.
 
     Returns
     -------
     edges : Edges or GroupedEdges
     columns : list of cuDF Series
-        The vertices, column by column, in the type of the source's columns; a single one of plain integers as an array.
+        Vertices, column by column, in the types of the source columns; a single column of NumPy integers as an array.
     kinds : list of str
         The kind of ids in each column.
     """
@@ -77,7 +78,7 @@ def encode(
 
 
 def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
-    """Return the position of each row of `columns` among `vertices`, -1 where there is none; `what` is for messages."""
+    """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
     for column, kind in zip(columns, kinds, strict=True):
         host.check_kind(column, kind, what, kind_of)
     rows = cupy.full(len(columns[0]), -1, np.int64)
@@ -90,7 +91,7 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
             ids = integers(vertex, "")
             others = integers(column, "")
             cast = others.astype(ids.dtype)
-            # An id that the type of the graph's does not hold is none of them.
+            # An id that the type of the vertices cannot hold is not a vertex.
             comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
             pair = [cudf.Series(ids), cudf.Series(cast)]
         else:
@@ -104,7 +105,7 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
 
 
 def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
-    """Copy some rows of a column, in its type."""
+    """Return a copy of the given rows of a column."""
     return column.take(rows).reset_index(drop=True)
 
 
@@ -112,7 +113,7 @@ def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
 
 
 def kind_of(column: Any, label: str) -> str:
-    """Return the kind of ids in a column, "empty" without ids and type; refuse nulls and ids that do not compare."""
+    """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
     if isinstance(column, pd.Series):
         return host.kind_of(column, label)
     dtype = column.dtype
@@ -123,10 +124,10 @@ def kind_of(column: Any, label: str) -> str:
     if dtype.kind == "f":
         if len(column):
             raise host.floats_refused(dtype, label, missing_rows(column))
-        return "empty"  # the type of an empty list
+        return "empty"  # cuDF infers float for an empty list
     _refuse_nulls(column, label)
     if not len(column) and dtype == np.dtype(object):
-        return "empty"  # the type of a frame that was given no columns but their names
+        return "empty"  # type of the columns of a frame made from column names only
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
         raise host.unhashable_refused(dtype, label)
@@ -146,7 +147,7 @@ def _refuse_nulls(column: cudf.Series, label: str) -> None:
 
 
 def on_device(column: Any, label: str) -> cudf.Series:
-    """Copy a column on the host to the GPU."""
+    """Copy a pandas column to the GPU; return a cuDF column unchanged."""
     if isinstance(column, cudf.Series):
         return column
     try:
@@ -159,16 +160,16 @@ def on_device(column: Any, label: str) -> cudf.Series:
 
 
 def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
-    """Return integer ids in the one type that holds all."""
+    """Return integer ids in one type that holds all of them."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
     return host.in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def integers(column: Any, label: str) -> Integers:
-    """Return integer ids as an array; without a copy from plain columns on the GPU."""
+    """Return integer ids as a CuPy array, without a copy from NumPy-typed columns on the GPU."""
     if isinstance(column, pd.Series):
         return cupy.asarray(host.integers(column, label))
-    if not len(column):  # of no type, or of floats
+    if not len(column):  # untyped, or float
         return cupy.empty(0, column.dtype if column.dtype in _NUMPY_INTEGERS else np.int64)
     if isinstance(column.dtype, cudf.CategoricalDtype):
         return as_array(cudf.Series(column.dtype.categories))[as_array(column.cat.codes)]
@@ -183,7 +184,7 @@ def has_width(column: Any) -> bool:
 
 
 def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
-    """Return ids in the type of the source's column: plain, nullable, Arrow's or categorical."""
+    """Return integer ids in the type of the source column: NumPy, nullable, Arrow or categorical."""
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
         return like_categories(as_series(ids), columns)
@@ -194,22 +195,22 @@ def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
     return as_series(ids)
 
 
-# --- everything else: the order of first appearance ---------------------------------------------------------------
+# --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
 def factorize_by_first_appearance(
     parts: list[list[cudf.Series]], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[cudf.Series]]:
-    """Factorize vertices in the order of first appearance, source before destination: return codes and columns.
+    """Factorize vertices in the order of first appearance, source before destination; return codes and columns.
 
-    `parts` has, for each column of a vertex, that of each endpoint; integers in one type.
+    `parts` holds, for each column of a vertex, its Series in each endpoint; integers in one type.
     """
     strings = _strings_by_first_appearance(parts[0]) if kinds == ["string"] else None
     return strings or _by_first_appearance(parts, labels[0])
 
 
 def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
-    """Factorize strings by kernels of our own; None for categories, and where two strings have one hash of 64 bits."""
+    """Factorize strings with `prplugin.gpu.strings`; return None for categories, and if 64-bit hashes collide."""
     columns = [strings for end in endpoints if (strings := as_strings(end)) is not None]
     filled = [end for end in endpoints if len(end)]
     factorized = factorize_strings(columns) if filled and len(columns) == len(endpoints) else None
@@ -220,9 +221,9 @@ def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Int
 
 
 def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> tuple[list[Integers], list[cudf.Series]]:
-    """Factorize each endpoint on its own, and then the few distinct vertices of each together, by first appearance.
+    """Factorize each endpoint separately, then the distinct vertices of all endpoints in the order of first appearance.
 
-    That is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for one of more vertices.
+    The first appearance is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
     """
     endpoints = list(zip(*parts, strict=True))
     m = len(endpoints[0][0])
@@ -230,7 +231,7 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
     scales = ((2, 0), (2, 1), (1, 2 * m))
     places = [
         rows.astype(np.int64) * scale + shift
-        for (_, rows), (scale, shift) in zip(factorized, scales, strict=False)  # mostly without more vertices
+        for (_, rows), (scale, shift) in zip(factorized, scales, strict=False)  # additional vertices are optional
     ]
     order = cupy.argsort(cupy.concatenate(places))
     distinct = []
@@ -247,10 +248,10 @@ def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> t
 
 
 def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
-    """Factorize the rows of some columns in the order of first appearance: return codes, and where each first appears.
+    """Factorize the rows of columns in the order of first appearance; return codes, and the first row of each code.
 
-    cuDF's own `factorize` takes one column, and sorts what its join has put out of order; here each row is told where
-    to write its code.
+    `cudf.factorize` takes a single column and sorts the result of its join. Here each pair of the join scatters its
+    code to its row, which needs no sort.
     """
     if not len(columns[0]):
         return cupy.empty(0, np.int32), cupy.empty(0, np.int32)
@@ -261,7 +262,7 @@ def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
         plc.types.NullEquality.EQUAL,
         plc.types.NanEquality.ALL_EQUAL,
     )
-    rows = cupy.sort(_rows(found))  # they come in no order
+    rows = cupy.sort(_rows(found))  # in no particular order
     codes = cupy.empty(len(columns[0]), np.int32)
     at, code = _matches(table, _table([taken(column, rows) for column in columns]))
     codes[at] = code
@@ -269,7 +270,7 @@ def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
 
 
 def _matches(one: plc.Table, other: plc.Table) -> tuple[Integers, Integers]:
-    """Return all pairs of equal rows of two tables of the same types, in no order."""
+    """Return all pairs of equal rows of two tables with the same types, in no particular order."""
     pairs = plc.join.inner_join(one, other, plc.types.NullEquality.EQUAL)
     return _rows(pairs[0]), _rows(pairs[1])
 
@@ -283,26 +284,26 @@ def _rows(column: plc.Column) -> Integers:
 
 
 def _keys(column: cudf.Series) -> cudf.Series:
-    """Return what tells the ids of one column apart: of categories, their codes."""
+    """Return the codes of a categorical column, which identify its ids, and other columns unchanged."""
     return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
 
 
 def plain(column: cudf.Series) -> cudf.Series:
-    """Return the ids of a categorical, and other columns as they are."""
+    """Return a categorical column as a column of its values, and other columns unchanged."""
     if not isinstance(column.dtype, cudf.CategoricalDtype):
         return column
     return taken(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
 
 
 def one_column(columns: list[Any], what: str) -> Any:
-    """Concatenate ids of the host and of the GPU."""
+    """Concatenate columns of ids, each pandas or cuDF; on the host if all are pandas."""
     if all(isinstance(column, pd.Series) for column in columns):
         return host.one_column(columns)
     return _joined([plain(on_device(column, what)) for column in columns], what)
 
 
 def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:
-    """Concatenate columns of one kind: in their common type, else in that of the first."""
+    """Concatenate columns of one kind, in their common type if there is one, else in the type of the first."""
     filled = [column for column in columns if len(column)] or columns[:1]
     cast = _in_one_type(filled, label)
     return cudf.concat(cast, ignore_index=True) if len(cast) > 1 else cast[0]
@@ -315,7 +316,7 @@ def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
     except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise InvalidEdgesError(f"{label} and the other columns of ids have no common type: {error}") from error
     for new, old in zip(cast, columns, strict=True):
-        # Casts of durations wrap around, and casts to a coarser unit cut off, silently.
+        # Casts of durations silently overflow, and casts to a coarser unit silently truncate.
         if new.dtype != old.dtype and old.dtype.kind in "mM" and not bool((new.astype(old.dtype) == old).all()):
             raise InvalidEdgesError(
                 f"{label} and the other columns of ids have no common type: {dtype} does not hold all of {old.dtype}"
@@ -324,7 +325,7 @@ def _in_one_type(columns: list[cudf.Series], label: str) -> list[cudf.Series]:
 
 
 def _common_type(dtypes: list[Any]) -> Any:
-    """Return the type to compare ids of one kind in: the finest unit, the most digits, else the first type."""
+    """Return the type for comparisons of ids of one kind: finest unit, most digits, otherwise the first type."""
     first = dtypes[0]
     if all(dtype == first for dtype in dtypes):
         return first
@@ -341,7 +342,7 @@ def _common_type(dtypes: list[Any]) -> Any:
 
 
 def like_categories(values: cudf.Series, columns: list[Any]) -> cudf.Series:
-    """Return distinct values as categories again where all columns are of one categorical type."""
+    """Return distinct values as a categorical if all columns have the same categorical type, else unchanged."""
     like = columns[0].dtype
     if not isinstance(like, cudf.CategoricalDtype):
         return values

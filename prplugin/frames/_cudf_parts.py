@@ -1,6 +1,7 @@
-"""Parts of a cuDF frame on several GPUs. Imports cuDF.
+"""Operations on the partitions of a distributed cuDF frame. Imports cuDF.
 
-Edges and integer ids stay on the GPU. `_pandas_parts` handles other distinct ids of a part, copied to the host.
+Edges and integer ids stay in device memory. Distinct ids of other kinds are copied to the host, where `_pandas_parts`
+processes them.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ memory_space = "device"
 
 
 def joined(frames: list[cudf.DataFrame], like: cudf.DataFrame) -> cudf.DataFrame:
-    """Concatenate the parts of one worker; without any, return an empty frame like the others."""
+    """Concatenate the frames of one worker; return an empty frame like `like` if there are none."""
     if len(frames) == 1:
         return frames[0]
     return cudf.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
 def endpoints_of(frame: cudf.DataFrame, columns: Columns) -> list[list[cudf.Series]]:
-    """Return the columns of sources and of destinations."""
+    """Return the source columns and the destination columns."""
     return [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
 
 
 def read_weights(frame: cudf.DataFrame, columns: Columns) -> Floats | None:
-    """Return the weights as float64, or None."""
+    """Return the weights as float64, or None for unweighted edges."""
     if columns.weight is None:
         return None
     return numbers(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
 
 
 def facts(column: Any, label: str) -> Facts:
-    """Return the facts about a column of ids, which may be one of pandas, given by the caller."""
+    """Return the `Facts` of a column of ids; ids given by the user are a pandas Series."""
     if isinstance(column, pd.Series):
         return host.facts(column, label)
     kind = ids.kind_of(column, label)
@@ -70,29 +71,29 @@ def facts(column: Any, label: str) -> Facts:
 
 
 def as_shared(endpoints: list[list[Facts]], labels: list[str]) -> Shared:
-    """Return the kind of a column of a vertex, and the type in which all parts of both endpoints are compared."""
+    """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
     return host.as_shared(endpoints, labels, ids.has_width)
 
 
 def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.Series:
-    """Concatenate a column's pieces in the partitions, without loss."""
+    """Concatenate a column over partitions, without loss of values."""
     if len(columns) == 1:
         return columns[0]
     if all(column.dtype == columns[0].dtype for column in columns):
         return cudf.concat(columns, ignore_index=True)
-    if shared.kind == "integer":  # cuDF would join some types of integers through floats
+    if shared.kind == "integer":  # cuDF would convert some integers to floats
         return as_series(cupy.concatenate([integers_of(column, label, shared) for column in columns]))
     return ids.one_column(columns, label)
 
 
 def framed(columns: list[Any]) -> cudf.DataFrame:
-    """Return a frame whose columns are labelled by position."""
+    """Return a frame of the columns, labelled by position."""
     series = [column if isinstance(column, cudf.Series) else as_series(column) for column in columns]
     return cudf.DataFrame(dict(enumerate(series)))
 
 
 def integers_of(column: Any, label: str, shared: Shared) -> Integers:
-    """Return integer ids in the type that all parts share."""
+    """Return integer ids as an array of the common type."""
     values: Integers = ids.integers(column, label).astype(shared.common.dtype, copy=False)
     return values
 
@@ -100,7 +101,7 @@ def integers_of(column: Any, label: str, shared: Shared) -> Integers:
 def by_first_appearance(
     endpoints: list[list[Any]], labels: list[list[str]], shared: list[Shared]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does; codes are CuPy arrays."""
+    """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does, with codes in CuPy arrays."""
     parts = [
         [
             as_series(integers_of(column, label[part], one))
@@ -117,14 +118,14 @@ def by_first_appearance(
     for code, (scale, shift) in zip(codes, ((2, 0), (2, 1), (1, 2 * m)), strict=False):
         if not code.size:
             continue
-        found, rows = cupy.unique(code, return_index=True)  # by a stable sort: the first of equal ones
+        found, rows = cupy.unique(code, return_index=True)  # its sort is stable, so `rows` are first rows
         found, rows = found.get(), rows.get()
         places[found] = np.minimum(places[found], rows * scale + shift)
     return codes, arrays, places
 
 
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
-    """Return a few vertices as text, for messages."""
+    """Return the vertices at `rows` as text, for messages."""
     if arrays and namespace(arrays[0]) is not np:
         few = [to_host(array[cupy.asarray(rows)]) for array in arrays]
         return host.spelt(few, np.arange(len(rows)))
@@ -135,22 +136,22 @@ def spelt(arrays: list[Any], rows: Integers) -> list[str]:
 
 
 def packed(frame: cudf.DataFrame) -> pd.DataFrame:
-    """Return a frame as it can be sent to another worker."""
+    """Return a frame in a form that can be sent to another worker."""
     return frame.to_pandas()
 
 
 def unpacked(frame: pd.DataFrame, like: cudf.DataFrame) -> cudf.DataFrame:
-    """Return a frame that came from another worker."""
+    """Return a frame received from another worker, with the types of `like`."""
     return cudf.DataFrame(frame).astype(dict(like.dtypes))
 
 
 def in_order(frame: cudf.DataFrame, rows: Integers) -> cudf.DataFrame:
-    """Return the rows of a frame in some order, with a new index."""
+    """Return the given rows of a frame, with a new index."""
     return frame.take(cupy.asarray(rows)).reset_index(drop=True)
 
 
 def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
-    """Return distinct vertices in the types of the columns of the edges, plain integers as an array."""
+    """Return distinct vertices in the types of the edge columns; NumPy integers as an array."""
     return [_named(array, one) for array, one in zip(arrays, shared, strict=True)]
 
 
@@ -161,7 +162,7 @@ def _named(array: Any, shared: Shared) -> Any:
         return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.likes)
     given = pd.Series(array, dtype=array.dtype)
     if isinstance(like, pd.StringDtype):
-        # Two such types may differ in what stands for a missing value, which cuDF does not look at.
+        # Such types may differ in their missing value, which cuDF ignores when it compares types.
         given = given.astype(like)
     series = cudf.Series(given)
     if isinstance(like, cudf.CategoricalDtype):
@@ -171,7 +172,7 @@ def _named(array: Any, shared: Shared) -> Any:
 
 
 def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> cudf.DataFrame:
-    """Return a frame of ranks, all or those at `rows`, whose index begins with `first`."""
+    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`."""
     if rows is not None:
         rows = cupy.asarray(rows)
         columns, ranks = [column.take(rows) for column in columns], ranks[rows]

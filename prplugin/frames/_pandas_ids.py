@@ -1,4 +1,4 @@
-"""Columns of ids, in all the ways that pandas can hold them. Imported once there is a pandas frame."""
+"""Id columns of every pandas type: kinds, common types and factorization. Imports pandas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 ARROW_FROM = 1 << 16
-"""Rows from which Arrow factorizes integers faster than pandas."""
+"""Number of rows from which Arrow factorizes integers faster than pandas."""
 
 
 def encode(
@@ -31,18 +31,18 @@ def encode(
     Parameters
     ----------
     endpoints : list of lists of Series
-        Sources, destinations, and if there are more vertices, those; each of the same number of columns.
+        Sources, destinations and, optionally, additional vertices; all with the same number of columns.
     labels : list of lists of str
         Names of the columns, for messages.
     grouped : bool
-        Whether edges are preferred by target, not by row.
+        Whether edges grouped by target are preferred to edges by row.
     lasting : bool
         Whether the edges outlive the columns. If not, they may alias them.
 
     Returns
     -------
     edges : Edges or GroupedEdges
-        Without weights.
+        Unweighted.
     arrays : list of pandas arrays
         The vertices, column by column, in the type of the source's columns.
     kinds : list of str
@@ -70,21 +70,25 @@ def encode(
 def by_first_appearance(
     parts: list[list[Any]], labels: list[list[str]], kinds: list[str]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Factorize vertices of one column or several in the order of first appearance, source before destination.
+    """Factorize vertices of one or several columns in the order of first appearance, source before destination.
 
-    `parts` has, for each column of a vertex, that of each endpoint.
+    Parameters
+    ----------
+    parts : list of lists of Series
+        For each column of a vertex, its Series in each endpoint.
 
     Returns
     -------
     codes : list of arrays
-        For each endpoint.
+        One array per endpoint.
     arrays : list of pandas arrays
-        The distinct vertices, column by column; integers in one NumPy type.
-    places : array
-        Where each vertex first appears: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for a vertex.
+        Distinct vertices, column by column; integers in one NumPy type.
+    places : array of int64
+        First appearance of each vertex: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an
+        additional vertex.
     """
     for part, kind in enumerate(kinds):
-        if kind == "integer":  # in one NumPy type: pandas would join some of them through floats
+        if kind == "integer":  # in one NumPy type, since pandas would convert some of them to floats
             parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
     per_column = [
         _by_first_appearance(columns, label, strings=kind == "string")
@@ -93,24 +97,24 @@ def by_first_appearance(
     if len(parts) == 1:
         codes, array, places = per_column[0]
         return codes, [array], places
-    # The tuples of codes, each as one integer.
+    # Encode the tuple of codes of each vertex as one integer.
     keys = [codes.astype(np.int64) for codes in per_column[0][0]]
     size = len(per_column[0][1])
     for part_codes, values, _ in per_column[1:]:
         if size * len(values) > np.iinfo(np.int64).max:
-            keys, distinct = _dictionary(keys)  # a further factor fits in 64 bits again
+            keys, distinct = _dictionary(keys)  # smaller codes, so that the next product fits in 64 bits
             size = distinct.size
         keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
         size *= max(len(values), 1)
     codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices", strings=False)
-    # The row of each vertex in the endpoints, one after the other.
+    # Row of the first appearance of each vertex in the concatenated endpoints.
     m = keys[0].size
     rows = np.where(places < 2 * m, places // 2 + places % 2 * m, places)
     return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise unless ids have no nulls and the kind of the graph's; `find` is the `kind_of` of the column's library."""
+    """Raise unless ids are not null and of the kind of the graph's ids; `find` is `kind_of` of the column's library."""
     try:
         found = find(column, what)
     except InvalidEdgesError as error:
@@ -123,12 +127,12 @@ def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str
 
 
 def stored_plainly(column: pd.Series) -> pd.Series:
-    """Return a column without sparse storage, and without types of Arrow that pandas handles in part."""
+    """Convert sparse columns, and Arrow types that pandas supports only in part; return others unchanged."""
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype):
-        import pyarrow as pa  # there, since pandas holds Arrow columns
+        import pyarrow as pa  # installed, since pandas holds Arrow columns
 
         held = pa.array(column.array)
         held = held if isinstance(held, pa.ChunkedArray) else pa.chunked_array([held])
@@ -139,7 +143,10 @@ def stored_plainly(column: pd.Series) -> pd.Series:
 
 
 def arrow_plainly(column: Any, label: str) -> Any:
-    """Decode Arrow's extension types, runs, dictionaries, views and narrow decimals; refuse what pandas lacks."""
+    """Decode extension types, run-end encoding, dictionaries, views and narrow decimals of Arrow.
+
+    Raise `InvalidEdgesError` for types that pandas does not support.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -168,7 +175,7 @@ def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> 
     """Return the position of each row of `columns` among `vertices`, -1 where there is none."""
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
-        if kind == "integer":  # through NumPy, exactly: pandas would compare some types as floats
+        if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
             pairs.append((integers(pd.Series(array), ""), integers(column, "")))
         elif plain(array).dtype == plain(column.array).dtype:
             pairs.append((plain(array), plain(column.array)))
@@ -183,19 +190,19 @@ def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> 
 
 
 def one_column(columns: list[pd.Series]) -> pd.Series:
-    """Concatenate ids: as they are if all are of one type, else as objects."""
+    """Concatenate ids: in their type if all have the same, else as objects."""
     if any(column.dtype != columns[0].dtype for column in columns):
         columns = [pd.Series(np.asarray(plain(column.array), object)) for column in columns]
     return pd.concat(columns, ignore_index=True)
 
 
 def plain(array: Any) -> Any:
-    """Return the ids of a categorical, and other arrays as they are."""
+    """Return a categorical as an array of its values, and other arrays unchanged."""
     return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
 
 
 def plain_value(value: Any) -> Any:
-    """Return a NumPy scalar, whose repr names its type, as a Python one."""
+    """Return a NumPy scalar as a Python object, whose repr does not name the type."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
@@ -203,7 +210,7 @@ def plain_value(value: Any) -> Any:
 
 
 def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
-    """Return the one kind of ids that all columns hold; `find` is the `kind_of` of their library."""
+    """Return the kind of ids that all columns have; raise if they differ. `find` is `kind_of` of their library."""
     kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
     filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
     for kind, label in filled:
@@ -217,23 +224,23 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
 
 
 def kind_of(column: pd.Series | Pooled, label: str) -> str:
-    """Return the kind of ids in a column, "empty" without ids and type; refuse nulls and ids that do not compare."""
+    """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
     if isinstance(column, Pooled):
         try:
             return kind_of(column.objects, label)
         except InvalidEdgesError:
-            column = column.column  # for a message that names its rows
+            column = column.column  # so that the message has the rows
     dtype = column.dtype
     if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return "integer"  # which has no nulls
+        return "integer"  # cannot hold nulls
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
-        return "string"  # all of them, so that none is a null
+        return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
         _refuse_nulls(column, label)
         used = column.cat.remove_unused_categories()
         return kind_of(pd.Series(used.cat.categories), label)
     if types.is_float_dtype(dtype) and not len(column):
-        return "empty"  # pandas' own type for an empty list
+        return "empty"  # pandas infers float for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
     _refuse_nulls(column, label)
@@ -257,7 +264,7 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return a kind of Arrow's as that of the objects that it holds."""
+    """Return the kind of an Arrow type: that of the Python objects it holds."""
     if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
         raise unhashable_refused(dtype, label)
     names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
@@ -287,7 +294,7 @@ def _kind_of_objects(column: pd.Series, label: str) -> str:
 
 
 def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
-    """Return the error of floating-point ids, some of which may be missing."""
+    """Return the error for floating-point ids; `missing` holds the rows without a value."""
     hint = ""
     if missing is not None and missing.size:
         hint = (
@@ -301,7 +308,7 @@ def floats_refused(dtype: object, label: str, missing: Integers | None = None) -
 
 
 def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
-    """Return the error of ids without a hash."""
+    """Return the error for ids of an unhashable type."""
     return InvalidEdgesError(
         f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings, for instance with "
         f"{cast_to('string')}."
@@ -315,7 +322,7 @@ def _refuse_nulls(column: pd.Series, label: str) -> None:
 
 
 def nulls_refused(missing: Integers, label: str) -> PageRankError:
-    """Return the error of null ids in some rows."""
+    """Return the error for null ids in the rows `missing`."""
     return refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
 
 
@@ -339,21 +346,21 @@ def _mixed(label: str, mixed: RefusedRows) -> str:
 
 
 def _common_integers(columns: list[pd.Series], labels: list[str]) -> list[Integers]:
-    """Return integer ids in the one type that holds all."""
+    """Return integer ids in one type that holds all of them."""
     arrays = [integers(column, label) for column, label in zip(columns, labels, strict=True)]
     return in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
 def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -> list[Integers]:
-    """Cast arrays of integers, NumPy's or CuPy's, to the one type that holds all.
+    """Cast NumPy or CuPy arrays of integers to one type that holds all values.
 
-    Python's integers, for which `widths` is False, have no width: they widen the result only if they must.
+    `widths` is False for arrays of Python integers. Their type is arbitrary, so they widen the result only if needed.
     """
     typed = {array.dtype for array, has_width in zip(arrays, widths, strict=True) if has_width}
     dtype = np.result_type(*(typed or {np.dtype(np.int64)}))
     if not all(_fits(array, dtype) for array in arrays):
         dtype = np.result_type(*{array.dtype for array in arrays})
-    if dtype.kind not in "iu":  # uint64 beside a signed type: NumPy would use float64, which holds neither
+    if dtype.kind not in "iu":  # uint64 and a signed type: NumPy's common type is float64
         filled = [array for array in arrays if array.size]
         if all(int(array.min()) >= 0 for array in filled):
             dtype = np.dtype(np.uint64)
@@ -372,7 +379,7 @@ def has_width(column: pd.Series | Pooled) -> bool:
 
 
 def integers(column: pd.Series | Pooled, label: str) -> Integers:
-    """Return integer ids as an array; without a copy from NumPy-backed columns."""
+    """Return integer ids as a NumPy array, without a copy if the column is NumPy-backed."""
     if isinstance(column, Pooled):
         each: Integers = integers(column.objects, label)[column.codes]
         return each
@@ -382,7 +389,7 @@ def integers(column: pd.Series | Pooled, label: str) -> Integers:
         used = column.cat.remove_unused_categories()
         ids: Integers = integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
         return ids
-    if not len(column):  # of no type, or of floats, as pandas has it for no ids
+    if not len(column):  # untyped, or float as pandas infers for no ids
         return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
     if types.is_object_dtype(dtype):
         for wide in (np.int64, np.uint64):
@@ -401,12 +408,12 @@ def integers(column: pd.Series | Pooled, label: str) -> Integers:
 
 
 def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Factorize integers in the order of first appearance; by Arrow where the hash table of pandas leaves the cache."""
+    """Factorize integers in the order of first appearance, with Arrow if the hash table of pandas exceeds the cache."""
     keys = np.concatenate(columns)
     if keys.size < ARROW_FROM:
         codes, ids = pd.factorize(keys)
     else:
-        import pyarrow as pa  # pandas imports it, too
+        import pyarrow as pa  # pandas imports it as well
 
         encoded = pa.array(keys).dictionary_encode()
         codes, ids = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
@@ -420,14 +427,14 @@ def _fits(array: Integers, dtype: np.dtype[Any]) -> bool:
 
 
 def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
-    """Return ids in the type of the source's column: NumPy, nullable, Arrow, categorical or objects."""
+    """Return integer ids in the type of the source column: NumPy, nullable, Arrow, categorical or object."""
     like = columns[0].dtype
     if isinstance(like, pd.CategoricalDtype):
         return like_categories(pd.array(ids, dtype=ids.dtype), columns)
     if types.is_object_dtype(like):
         return pd.array(ids.tolist(), dtype=object)
     if isinstance(like, pd.ArrowDtype):
-        import pyarrow as pa  # there, since pandas holds Arrow columns
+        import pyarrow as pa  # installed, since pandas holds Arrow columns
 
         return pd.array(ids, dtype=pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
     if not isinstance(like, np.dtype):
@@ -435,13 +442,13 @@ def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
     return pd.array(ids, dtype=ids.dtype)
 
 
-# --- everything else: the order of first appearance ---------------------------------------------------------------
+# --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
 def _by_first_appearance(
     columns: list[pd.Series | Pooled], label: str, *, strings: bool
 ) -> tuple[list[Integers], Any, Integers]:
-    """Factorize one column of vertices: each endpoint on its own, and then the few distinct values of each together."""
+    """Factorize one column of vertices: each endpoint separately, then the distinct values of all endpoints."""
     m = len(columns[0])
     try:
         each = _factorized(columns, strings=strings)
@@ -462,7 +469,7 @@ def _by_first_appearance(
 
 
 def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
-    """Factorize each column; Arrow does so with several columns at once."""
+    """Factorize each column; large ones on several threads, which Arrow's factorization allows to run in parallel."""
     found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
 
     def factorize(nth: int, column: pd.Series | Pooled) -> None:
@@ -479,10 +486,10 @@ def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tup
 
 
 def in_common(arrays: list[Any], label: str) -> Any:
-    """Concatenate arrays of one kind: in their common type, else in that of the first."""
+    """Concatenate arrays of one kind, in their common type if pandas has one, else in the type of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]
-    # With a dtype each time: pandas takes objects that are all strings for its string type.
+    # With an explicit dtype, since pandas infers its string type for objects that are all strings.
     try:
         joined = pd.concat([pd.Series(array, dtype=array.dtype) for array in arrays], ignore_index=True)
     except (TypeError, ValueError, OverflowError) as error:
@@ -492,7 +499,7 @@ def in_common(arrays: list[Any], label: str) -> Any:
         try:
             cast = [pd.Series(array, dtype=array.dtype).astype(first) for array in arrays]
         except (TypeError, ValueError) as error:
-            raise InvalidEdgesError(f"{label} cannot be cast to the type of the other end, {first}: {error}") from error
+            raise InvalidEdgesError(f"{label} cannot be cast to {first}, as the other endpoint has: {error}") from error
         if any(
             (new.astype(object) != pd.Series(old, dtype=object)).any() for new, old in zip(cast, arrays, strict=True)
         ):
@@ -504,13 +511,13 @@ def in_common(arrays: list[Any], label: str) -> Any:
 
 
 def _values(column: pd.Series) -> Any:
-    """Return the array of a column: NumPy's own, where pandas only wraps one."""
+    """Return the array of a column: a NumPy array if pandas only wraps one."""
     wrapped = isinstance(column.dtype, np.dtype) and column.dtype.kind not in "mM"
     return column.to_numpy() if wrapped else column.array
 
 
 def like_categories(values: Any, columns: list[pd.Series]) -> Any:
-    """Return distinct values as categories again where all columns are of one categorical type."""
+    """Return distinct values as a categorical if all columns have the same categorical type, else unchanged."""
     like = columns[0].dtype
     same = isinstance(like, pd.CategoricalDtype) and all(column.dtype == like for column in columns)
     return pd.Categorical(values, dtype=like) if same else values

@@ -1,4 +1,4 @@
-"""Columns of numbers, in all the ways that pandas can hold them. Imported once there is a pandas frame."""
+"""Columns of numbers of every pandas type, as float64. Imports pandas."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
 Refuse: TypeAlias = Callable[[Integers, str, str], None]
-"""Raises for some rows: takes the rows, what they are, and what to do about them."""
+"""Raises an error about rows. Arguments: the rows, what is wrong with them, and what the user can do."""
 
 
 def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
-    """Return a column as float64; raise `error` unless all are finite and non-negative.
+    """Return a column as float64; raise `error` unless all values are finite and non-negative.
 
-    Messages call the column `label`, and one of its values `noun`.
+    `label` is the name of the column in messages, and `noun` that of an entry, such as "row".
     """
     column = stored_plainly(column)
     refuse = refusing(column, label, noun, error)
@@ -44,11 +44,11 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
         missing = np.flatnonzero(column.isna())
         if missing.size:
             refuse(missing, "missing or NaN", "Drop or fill them.")
-        with np.errstate(over="ignore", under="ignore"):  # what a wider float loses is found below
+        with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
             floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
     check_range(floats, refuse)
     if types.is_object_dtype(dtype) or getattr(dtype, "itemsize", 8) > 8:
-        # Below the normal range a cast may lose any part of a value, and the bound allows for a relative 2**-53.
+        # The error bound allows for a relative error of 2**-53, which a cast to a denormal float64 may exceed.
         small = np.flatnonzero(floats < np.finfo(np.float64).tiny)
         lost = [row for row in small.tolist() if column.iloc[row] != floats[row].item()]
         if lost:
@@ -57,7 +57,7 @@ def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]
 
 
 def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
-    """Return the function that raises for some rows of a column, with their values."""
+    """Return the function that raises `error` for given rows of a column; the message shows their values."""
 
     def refuse(rows: Integers, are: str, what_to_do: str) -> None:
         first = rows[:3].tolist()
@@ -76,7 +76,7 @@ def _values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRow
 
 
 def check_range(floats: Floats, refuse: Refuse) -> None:
-    """Refuse values of a NumPy or CuPy array that are not finite and non-negative."""
+    """Call `refuse` if values of a NumPy or CuPy array are not finite and non-negative."""
     xp = namespace(floats)
     if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
         return
@@ -92,7 +92,7 @@ def _is_number(value: object) -> bool:
 
 
 def _float(value: Any) -> float:
-    """Cast a number: infinite out of range, NaN where there is none."""
+    """Cast a number to float: infinite on overflow, NaN for missing values."""
     if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
         return np.nan
     try:

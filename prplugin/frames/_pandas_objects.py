@@ -1,4 +1,4 @@
-"""Large columns of Python objects, in which each object is hashed once. Imported once there is a pandas frame."""
+"""Factorization of large columns of Python objects, with one hash per distinct object. Imports pandas."""
 
 from __future__ import annotations
 
@@ -18,15 +18,21 @@ PIECE = 1 << 17
 """Rows per pass, which bounds temporary memory."""
 
 SAMPLED = 8
-"""One row in so many tells whether objects repeat."""
+"""Ratio of rows to sampled rows, which decide whether objects repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A column of objects, most of which are in several rows: identical, not just equal.
+    """A column of objects in which most objects occur in several rows (identical, not only equal).
 
-    `objects` has each object once, in the order of first appearance; some of them may be equal. `codes` has the
-    position of each row's object there.
+    Attributes
+    ----------
+    column : Series
+        The column itself.
+    codes : array of integers
+        Position in `objects` of the object of each row.
+    objects : Series
+        Distinct objects by identity, in the order of first appearance. Some of them may be equal.
     """
 
     column: pd.Series
@@ -38,23 +44,23 @@ class Pooled:
 
     @property
     def dtype(self) -> Any:
-        """Type of the column."""
+        """Dtype of the column."""
         return self.column.dtype
 
     def factorized(self, *, strings: bool) -> tuple[Integers, Any]:
-        """Factorize the column as `pandas.factorize` does; `strings` says whether all are. Overwrites the codes."""
+        """Factorize as `pandas.factorize` does; `strings` tells whether all ids are strings. Overwrites `codes`."""
         numbers, values = factorized(self.objects, strings=strings)
         return looked_up(numbers, self.codes), values
 
 
 def factorized(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
-    """Factorize a column of objects as `pandas.factorize` does; strings by their UTF-8, in half the time."""
+    """Factorize a column of objects as `pandas.factorize` does; strings through Arrow, in half the time."""
     objects = column.to_numpy()
     codes: Integers
     if strings:
         try:
             encoded = pa.array(objects, pa.large_string()).dictionary_encode()
-        except (UnicodeError, pa.ArrowException):  # half of a surrogate pair, which UTF-8 does not have
+        except (UnicodeError, pa.ArrowException):  # a lone surrogate, which UTF-8 cannot encode
             pass
         else:
             codes = encoded.indices.to_numpy()
@@ -68,25 +74,25 @@ def first_rows(codes: Integers, count: int) -> Integers:
     first = np.empty(count, np.int64)
     for begin in reversed(range(0, codes.size, PIECE)):
         rows = np.arange(begin, min(begin + PIECE, codes.size))
-        first[codes[rows[::-1]]] = rows[::-1]  # written row by row, from the last: the first one stays
+        first[codes[rows[::-1]]] = rows[::-1]  # rows are written from last to first: the first remains
     return first
 
 
 def looked_up(table: Integers, codes: Integers) -> Integers:
-    """Return ``table[codes]``: in place of the codes, if they are writeable and of its type."""
+    """Return ``table[codes]``, computed in place in `codes` if it is writeable and has the dtype of the table."""
     if codes.dtype != table.dtype or not codes.flags.writeable:
         return table[codes]
     for begin in range(0, codes.size, PIECE):
-        # All are in bounds; with mode="clip" NumPy needs no buffer.
+        # All codes are in bounds. With mode="clip" NumPy needs no buffer.
         np.take(table, codes[begin : begin + PIECE], out=codes[begin : begin + PIECE], mode="clip")
     return codes
 
 
 def pooled(column: pd.Series) -> pd.Series | Pooled:
-    """Pool the objects of a large column in which they repeat; return any other column as it is.
+    """Return a large column of repeated objects as `Pooled`, and any other column unchanged.
 
-    Frames that were read, sorted or joined hold few objects many times. To compare addresses is several times faster
-    than to hash the objects.
+    Frames that were read, sorted or joined hold few objects many times. Comparing addresses is several times faster
+    than hashing the objects.
     """
     if not types.is_object_dtype(column.dtype) or len(column) < COMPILED_FROM:
         return column
@@ -107,7 +113,7 @@ def pooled(column: pd.Series) -> pd.Series | Pooled:
 
 
 class _Addresses:
-    """An array of objects as NumPy holds it: by address."""
+    """View of an array of objects as their addresses."""
 
     def __init__(self, objects: Any) -> None:
         self._objects = objects  # keeps the addresses valid

@@ -1,4 +1,7 @@
-"""Parts of a pandas frame on several workers: types common to all are found from `Facts` of each. Imports pandas."""
+"""Operations on the partitions of a distributed pandas frame. Imports pandas.
+
+Workers exchange `Facts` of their partitions and derive common types from them (`as_shared`).
+"""
 
 from __future__ import annotations
 
@@ -21,14 +24,14 @@ memory_space = "host"
 
 
 def joined(frames: list[pd.DataFrame], like: pd.DataFrame) -> pd.DataFrame:
-    """Concatenate the parts of one worker; without any, return an empty frame like the others."""
+    """Concatenate the frames of one worker; return an empty frame like `like` if there are none."""
     if len(frames) == 1:
         return frames[0]
     return pd.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
 def endpoints_of(frame: pd.DataFrame, columns: Columns) -> list[list[pd.Series]]:
-    """Return the columns of sources and of destinations."""
+    """Return the source columns and the destination columns."""
     return [
         [ids.stored_plainly(frame.iloc[:, position]) for position in end]
         for end in (columns.source, columns.destination)
@@ -36,7 +39,7 @@ def endpoints_of(frame: pd.DataFrame, columns: Columns) -> list[list[pd.Series]]
 
 
 def read_weights(frame: pd.DataFrame, columns: Columns) -> Floats | None:
-    """Return the weights as float64, or None."""
+    """Return the weights as float64, or None for unweighted edges."""
     if columns.weight is None:
         return None
     column = ids.stored_plainly(frame.iloc[:, columns.weight])
@@ -44,7 +47,7 @@ def read_weights(frame: pd.DataFrame, columns: Columns) -> Floats | None:
 
 
 def facts(column: pd.Series, label: str) -> Facts:
-    """Return the facts about a column of ids."""
+    """Return the `Facts` of a column of ids."""
     kind = ids.kind_of(pooled(column), label)
     if kind == "integer":
         values = ids.integers(column, label)
@@ -54,18 +57,18 @@ def facts(column: pd.Series, label: str) -> Facts:
     return Facts(kind, len(column), Typed(column.dtype), sample)
 
 
-# --- what all parts share -----------------------------------------------------------------------------------------
+# --- common types -------------------------------------------------------------------------------------------------
 
 
 def as_shared(
     endpoints: list[list[Facts]], labels: list[str], has_width: Callable[[Any], bool] = ids.has_width
 ) -> Shared:
-    """Return the kind of a column of a vertex, and the type in which all parts of both endpoints are compared.
+    """Return the common kind and type of one column of the vertices, over all parts and both endpoints.
 
     Raises
     ------
     InvalidEdgesError
-        If the ids are of several kinds, or have no type in common.
+        If the ids are of several kinds, or have no common type.
     """
     named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
@@ -82,24 +85,24 @@ def as_shared(
 
 
 def end_to_end(columns: list[pd.Series], shared: Shared, label: str) -> pd.Series:
-    """Concatenate a column's pieces in the partitions, without loss."""
+    """Concatenate a column over partitions, without loss of values."""
     if len(columns) == 1:
         return columns[0]
     if all(column.dtype == columns[0].dtype for column in columns):
         return pd.concat(columns, ignore_index=True)
-    if shared.kind == "integer":  # pandas would join some types of integers through floats
+    if shared.kind == "integer":  # pandas would convert some integers to floats
         return pd.Series(np.concatenate([integers_of(column, label, shared) for column in columns]))
     return _series(ids.in_common([ids.plain(column.array) for column in columns], label))
 
 
 def framed(columns: list[Any]) -> pd.DataFrame:
-    """Return a frame whose columns are labelled by position."""
+    """Return a frame of the columns, labelled by position."""
     plain = [column.reset_index(drop=True) if isinstance(column, pd.Series) else column for column in columns]
     return pd.DataFrame(dict(enumerate(plain)), copy=False)
 
 
 def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
-    """Return integer ids in the type that all parts share."""
+    """Return integer ids as an array of the common type."""
     values: Integers = ids.integers(column, label).astype(shared.common.dtype, copy=False)
     return values
 
@@ -107,7 +110,7 @@ def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
 def by_first_appearance(
     endpoints: list[list[pd.Series]], labels: list[list[str]], shared: list[Shared]
 ) -> tuple[list[Integers], list[Any], Integers]:
-    """Factorize the vertices of a part as `prplugin.frames._pandas_ids.by_first_appearance`, in the common types."""
+    """Factorize the vertices of a part in the common types; see `prplugin.frames._pandas_ids.by_first_appearance`."""
     parts = [
         [pd.Series(integers_of(column, label[part], one)) for column, label in zip(columns, labels, strict=True)]
         if one.kind == "integer"
@@ -119,19 +122,19 @@ def by_first_appearance(
 
 
 def given_integers(column: pd.Series) -> Integers:
-    """Return integer ids that the caller gave as an array."""
+    """Return integer ids given by the user as an array."""
     return ids.integers(column, "")
 
 
 def to_shared(column: pd.Series, shared: Shared) -> Any:
-    """Return ids that the caller gave in the type that all parts share."""
+    """Cast ids given by the user to the common type."""
     if shared.kind == "integer":
         return integers_of(column, "", shared)
     return _cast(ids.plain(column.array), shared)
 
 
 def _cast(array: Any, shared: Shared) -> Any:
-    """Cast ids to the type that all parts share."""
+    """Cast an array of ids to the common type."""
     if array.dtype == shared.common.dtype:
         return array
     if shared.kind == "integer":
@@ -140,12 +143,12 @@ def _cast(array: Any, shared: Shared) -> Any:
 
 
 def _series(array: Any) -> pd.Series:
-    # With a dtype: pandas takes objects that are all strings for its string type.
+    # With an explicit dtype, since pandas infers its string type for objects that are all strings.
     return pd.Series(array, dtype=array.dtype)
 
 
 def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
-    """Concatenate pieces of vertices, column by column, in the types that all share."""
+    """Concatenate vertices, column by column, in the common types."""
     return [
         np.concatenate(parts) if one.kind == "integer" else ids.in_common(list(parts), "vertices")
         for parts, one in zip(zip(*pieces, strict=True), shared, strict=True)
@@ -153,7 +156,7 @@ def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
 
 
 def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[Any]]:
-    """Factorize vertices in the order of first appearance; also return the distinct ones, column by column."""
+    """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
     columns = [_series(array) for array in arrays]
     labels = [["vertices"] * len(columns)] * 2
     (codes, _), found, _ = ids.by_first_appearance(
@@ -163,34 +166,34 @@ def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[An
 
 
 def located(vertices: list[Any], asked: list[Any], shared: list[Shared]) -> Integers:
-    """Return the position of each asked vertex among others, -1 where it is none of them."""
+    """Return the position of each vertex of `asked` in `vertices`, or -1."""
     columns = [_series(array) for array in asked]
     return ids.located(vertices, columns, [one.kind for one in shared])
 
 
 def taken(arrays: list[Any], rows: Integers) -> list[Any]:
-    """Copy some rows of columns."""
+    """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
 
 
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
-    """Return a few vertices as text, for messages."""
+    """Return the vertices at `rows` as text, for messages."""
     return described(arrays, rows)
 
 
-# --- who owns a vertex ----------------------------------------------------------------------------------------------
+# --- owners of vertices -------------------------------------------------------------------------------------------
 
 HASHED = ("string", "bytes", "boolean", "datetime", "datetime with a time zone", "timedelta")
-"""Kinds of ids whose hash in pandas is the same in every process."""
+"""Kinds of ids whose pandas hash is the same in every process."""
 
 NUMBERS = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
-"""Kinds whose hash in Python is the same in every process; that of dates, for instance, is salted."""
+"""Kinds of ids whose Python hash is the same in every process. That of dates, for example, is salted."""
 
 MIXED = np.uint64(0x9E3779B97F4A7C15)
 
 
 def owners(arrays: list[Any], shared: list[Shared], size: int) -> Integers:
-    """Return which of `size` workers looks after each vertex: by a hash that is the same on all of them."""
+    """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     mixed = np.zeros(len(arrays[0]), np.uint64)
     for array, one in zip(arrays, shared, strict=True):
         mixed = (mixed ^ _hashes(array, one.kind)) * MIXED
@@ -205,21 +208,21 @@ def _hashes(array: Any, kind: str) -> Any:
         series = _series(array)
         try:
             return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
-        except UnicodeError:  # half of a surrogate pair, which UTF-8 does not have: such strings have one hash
+        except UnicodeError:  # strings with a lone surrogate, which UTF-8 cannot encode: their hash is 0
             hashes = np.zeros(len(series), np.uint64)
             valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
             hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
             return hashes
     if kind in NUMBERS:
         return np.array([hash(value) for value in array], np.int64).view(np.uint64)
-    return np.zeros(len(array), np.uint64)  # one worker looks after all: right in any case, and such ids are few
+    return np.zeros(len(array), np.uint64)  # all on one worker: correct, and slow only for these rare kinds
 
 
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
 def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
-    """Return distinct vertices in the types of the columns of the edges."""
+    """Return distinct vertices in the types of the edge columns."""
     return [
         ids.integers_like(np.asarray(array), one.likes)
         if one.kind == "integer"
@@ -229,22 +232,22 @@ def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
 
 
 def packed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame as it can be sent to another worker."""
+    """Return a frame in a form that can be sent to another worker."""
     return frame
 
 
 def unpacked(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame that came from another worker."""
+    """Return a frame received from another worker, with the types of `like`."""
     return frame
 
 
 def in_order(frame: pd.DataFrame, rows: Integers) -> pd.DataFrame:
-    """Return the rows of a frame in some order, with a new index."""
+    """Return the given rows of a frame, with a new index."""
     return frame.take(rows).reset_index(drop=True)
 
 
 def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> pd.DataFrame:
-    """Return a frame of ranks, all or those at `rows`, whose index begins with `first`."""
+    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`."""
     arrays = [*columns, ranks] if rows is None else [array.take(rows) for array in [*columns, ranks]]
     named = zip([*names, "pagerank"], arrays, strict=True)
     frame = pd.DataFrame({name: _series(array) for name, array in named})

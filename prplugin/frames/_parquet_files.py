@@ -1,4 +1,4 @@
-"""Files of a Parquet dataset: their types, which may differ, and their row groups in the types common to all."""
+"""Files of a Parquet dataset: common types of their columns, and row groups cast to these types."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prplugin.frames.columns import Columns
 
 @dataclass(frozen=True)
 class File:
-    """A file, and the types that the columns in use have there."""
+    """A Parquet file, with its schema of the columns in use."""
 
     fragment: Any  # pyarrow.dataset.ParquetFileFragment
     schema: pa.Schema
@@ -30,7 +30,7 @@ class File:
         return f"file {self.fragment.path!r}"
 
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
-        """Read one row group after the other, in the types of `common_schema`."""
+        """Yield the row groups as tables, cast to the types from `common_schema`."""
         with _errors_of(self.fragment):
             parts = self.fragment.split_by_row_group()
         for part in parts:
@@ -42,7 +42,7 @@ class File:
             yield pa.table(columns, names=self.schema.names)
 
     def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
-        if pa.types.is_dictionary(column.type):  # of which each row group has its own
+        if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
             column = _pandas_ids.arrow_plainly(column, "")
         if field is None or column.type == field.type:
             return column
@@ -57,7 +57,7 @@ class File:
 
 @contextmanager
 def _errors_of(fragment: Any) -> Iterator[None]:
-    """Name the file in errors of reading it."""
+    """Convert errors of Arrow to `InvalidEdgesError` with the name of the file."""
     try:
         yield
     except MemoryError:
@@ -67,7 +67,7 @@ def _errors_of(fragment: Any) -> Iterator[None]:
 
 
 def files_of(dataset: ds.Dataset, columns: Columns, names: list[str]) -> list[File]:
-    """Read the types of all files; the columns in use are `names`.
+    """Return the files of a dataset with their schemas of the columns `names`.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]
             raise InvalidEdgesError(
                 f"column {both[0]!r} is in file {fragment.path!r} and in the name of its folder, too: rename one."
             )
-        # Columns of the file, for which Arrow would put the names of folders.
+        # Without the partition expression Arrow reads these columns from the file, not from the folder name.
         fragment = dataset.format.make_fragment(fragment.path, fragment.filesystem)
     if isinstance(dataset.partitioning, ds.HivePartitioning):
         for position in {*columns.source, *columns.destination}:
@@ -101,7 +101,7 @@ def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]
 
 
 def _refuse_other_spelling(name: str, value: object, path: str) -> None:
-    """Raise if a folder's name is an integer otherwise written: of src=007 and src=7 Arrow makes one vertex."""
+    """Raise if a folder name is not the canonical form of its integer: Arrow reads src=007 and src=7 as one id."""
     if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
         raise InvalidEdgesError(
             f"column {name!r} has the id {value} from the name of the folder of file {path!r}, which is not "
@@ -111,15 +111,20 @@ def _refuse_other_spelling(name: str, value: object, path: str) -> None:
 
 
 def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> list[pa.Field | None]:
-    """Return the types in which row groups are read: for each column in use a field, None if each file's own.
+    """Return for each column in use the field to which row groups are cast, or None to keep the type of each file.
 
-    The width of integers and floats, the unit of times and the digits of decimals are the greatest; so no value is
-    changed. Weights are read as they are. `schema` is the dataset's, of the columns in use.
+    The common type has the largest width of integers and floats, the finest unit of times and the most digits of
+    decimals, so that no value changes. Weights keep their types.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Columns in use of the schema of the dataset.
 
     Raises
     ------
     InvalidEdgesError
-        If a column holds ids of one kind in one file, and of another in another.
+        If a column holds ids of different kinds in different files.
     """
     fields: list[pa.Field | None] = [None] * len(schema)
     for position, field in enumerate(schema):
@@ -128,7 +133,7 @@ def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> lis
             _refuse_weights_in_part(files, position, label)
             continue
         members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
-        if not members or field.type != members[0][0]:  # given by the caller, not taken from the first file
+        if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
             members.append((field.type, "the dataset's schema", 1))
         members = [member for member in members if member[2]] or members[:1]
         _pandas_ids.common_kind(
@@ -146,7 +151,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _kind(kind: pa.DataType, label: str) -> str:
-    """Return the kind of ids that columns of a type hold, as the pandas adapter does."""
+    """Return the kind of ids of an Arrow type, as in `prplugin.frames._pandas_ids.kind_of`."""
     kind = _plain(kind)
     if pa.types.is_floating(kind):
         return "float"
@@ -154,7 +159,7 @@ def _kind(kind: pa.DataType, label: str) -> str:
 
 
 def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:
-    """Return the type that holds all values of some types of one kind; None for integers if there is none."""
+    """Return the type that holds all values of types of one kind; None for integers without a common type."""
     kinds = [kind for kind in kinds if not pa.types.is_null(kind)] or kinds[:1]
     first = kinds[0]
     if all(kind == first for kind in kinds):
@@ -174,7 +179,7 @@ _VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 
 
 def _refuse_weights_in_part(files: list[File], position: int, label: str) -> None:
-    """Raise if weights are numbers in one file, and something else in another."""
+    """Raise if weights are numeric in some files but not in all."""
     kinds = [(_plain(file.schema.field(position).type), file.where) for file in files]
     others = [(kind, where) for kind, where in kinds if not _is_number(kind)]
     if others and len(others) < len(kinds):

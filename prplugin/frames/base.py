@@ -1,4 +1,4 @@
-"""The protocols of frame adapters, and what they share: values by vertex, seeds, and vertices asked for."""
+"""Protocols of the frame adapters, and their shared code for arguments given by vertex: values, seeds, selections."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 SEED = "seed"
-"""Column that tells seeds apart, in arguments and results."""
+"""Name of the seed column, in arguments and results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Names of the seeds in the result: positions of k vertices, or a column of k labels."""
+    """Labels of the k seeds in the result: the vertices at k positions, or a column of k labels."""
 
     rows: Integers | None = None
     column: Any = None
@@ -44,15 +44,16 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class SeedValues:
-    """Values by vertex of several seeds, as given.
+    """Values by vertex of k seeds, not normalized.
 
     Attributes
     ----------
     bounds : array of k + 1 int64, on the host
-        The values of seed j are ``bounds[j]:bounds[j + 1]``.
-    rows : array of positions
+        Offsets: the entries of seed j are ``bounds[j]:bounds[j + 1]``.
+    rows : array of integers
+        Position of the vertex of each entry.
     values : array of float64
-        Finite and at least 0.
+        Finite and non-negative.
     labels : Labels
     """
 
@@ -63,85 +64,95 @@ class SeedValues:
 
 
 class FrameAdapter(Protocol):
-    """Reads edges from one kind of frame: a module or an object. `Any` stands for the types of the library."""
+    """Reads edges from the frames of one library; implemented by a module or an object.
+
+    `Any` stands for types of the library.
+    """
 
     memory_space: MemorySpace
-    """Memory of its arrays."""
+    """Memory space of the edges that `read` returns."""
 
     def accepts(self, frame: object) -> bool:
-        """Return whether this is a frame of the library, which is looked up in `sys.modules` and never imported."""
+        """Return whether this is a frame of the library. The library is not imported for this test."""
 
     def opened(self, frame: Any) -> tuple[Any, list[Hashable]]:
-        """Return the frame as `read` takes it, and its column labels."""
+        """Return the frame in the form that `read` takes, and its column labels."""
 
     def read(
         self, frame: Any, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
     ) -> tuple[Edges | GroupedEdges, Vertices]:
-        """Factorize the endpoints: return the edges by position, and the vertices in the order of the result.
+        """Factorize the endpoints; return the edges by position, and the vertices in the order of the result.
 
-        That order is ascending for integers; else the order of first appearance: row by row, source before
+        Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
         destination, then `vertices`.
 
         Parameters
         ----------
         vertices : object
-            More vertices, or None.
+            Additional vertices, or None.
         edge_list : bool
-            Whether the rows are needed before edges are grouped by target.
+            Whether `Edges` in the order of the rows are required, and not `GroupedEdges`.
         lasting : bool
             Whether the edges outlive the frame. If not, they may alias its columns.
 
         Raises
         ------
         InvalidEdgesError
-            For nulls, floats or mixed kinds among the ids, and for weights that are not finite and non-negative.
+            If ids are null, floating-point or of mixed kinds, or weights are not finite and non-negative.
         """
 
 
 class Vertices(Protocol):
-    """The vertices in the order of the result: reads what is given by vertex, and writes ranks to frames.
+    """Vertices in the order of the result. Reads arguments given by vertex, and writes ranks to frames.
 
-    `what` names the argument in messages. `InvalidOptionError` is raised for vertices that are unknown, repeated or of
-    another kind, and for values that are not finite and non-negative.
+    The parameter `what` is the name of the argument in messages. Methods raise `InvalidOptionError` if vertices are
+    unknown, repeated or of another kind than those of the graph, or if values are not finite and non-negative.
     """
 
     def __len__(self) -> int:
         """Return the number of vertices."""
 
     def described(self, rows: Integers) -> list[str]:
-        """Return the ids of some vertices as text, for messages."""
+        """Return the ids of the vertices at `rows` as text, for messages."""
 
     def plain_ids(self, rows: Integers) -> list[Any]:
-        """Return the ids of a few vertices as Python objects; of vertices of several columns, tuples."""
+        """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""
 
     def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array over all vertices."""
+        """Return a distribution given by vertex as an array of n float64, not normalized."""
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
         """Return the distributions of many seeds."""
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of the vertices asked for, in the order given."""
+        """Return the positions of the given vertices, in the given order."""
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
-        """Return a frame of the ranks: of all vertices, or of those at `rows`; with `labels`, of many seeds.
+        """Return a frame of vertices and ranks.
 
-        With `labels`, `ranks` and `rows` have a row per seed.
+        Parameters
+        ----------
+        ranks : array
+            Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
+        rows : array or None
+            Positions, of the shape of `ranks`. None: all vertices.
+        labels : Labels, optional
+            Labels of many seeds.
         """
 
     def write_ids(self) -> Any:
-        """Return the vertices: a column, or a frame where they have several columns."""
+        """Return the ids: a column of the library, or a frame if a vertex has several columns."""
 
 
 class GivenTypes(NamedTuple):
-    """Types of a library, or of several, in which something can be given by vertex.
+    """Types of one or several libraries that are accepted for arguments given by vertex.
 
     Attributes
     ----------
     indexes : tuple of types
-        They hold vertices alone.
+        Indexes and arrays of vertices, without values.
     series : tuple of types
-        They hold values under an index of vertices.
+        Series of values, indexed by vertex.
     frames : tuple of types
     """
 
@@ -151,14 +162,16 @@ class GivenTypes(NamedTuple):
 
 
 class ColumnVertices(Vertices, Protocol):
-    """Vertices as columns of one library: what is given by vertex is read by a few operations on columns.
+    """Vertices as columns of one library.
+
+    Implements `read_values`, `read_seeds` and `read_positions` on top of a few column operations.
 
     Attributes
     ----------
     names : list of column labels
-        How the result names the columns of a vertex.
+        Names of the vertex columns in the result.
     columns : list of columns
-        The ids.
+        Ids, one column per part of a vertex.
     """
 
     names: list[Hashable]
@@ -170,46 +183,46 @@ class ColumnVertices(Vertices, Protocol):
 
     @property
     def types(self) -> GivenTypes:
-        """Types of the library."""
+        """Accepted types of the library."""
 
     def id_columns(self, given: Any, what: str) -> list[Any]:
-        """Return ids as one column each."""
+        """Return ids as a list of columns, one per part of a vertex."""
 
     def columns_of(self, frame: Any, names: list[Hashable], what: str) -> list[Any]:
-        """Return columns of a frame, each of which must be there once."""
+        """Return columns of a frame by name; raise if one is absent or repeated."""
 
     def numbers(self, column: Any, what: str) -> Floats:
-        """Return a column of finite non-negative numbers as float64."""
+        """Return a column as float64; raise unless all values are finite and non-negative."""
 
     def numbers_of_array(self, given: Any, what: str) -> Floats:
-        """Return an array of finite non-negative numbers as float64, in the memory of `xp`."""
+        """Return an array as float64 of `xp`; raise unless all values are finite and non-negative."""
 
     def located(self, columns: list[Any], what: str) -> Integers:
-        """Return the position of each id, -1 where it is not a vertex; ids of another kind are refused."""
+        """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
 
     def one_column(self, columns: list[Any], what: str) -> Any:
-        """Concatenate columns."""
+        """Concatenate columns to one."""
 
     def taken(self, column: Any, rows: Integers) -> Any:
-        """Copy some rows of a column."""
+        """Return a copy of the given rows of a column."""
 
     def missing_rows(self, column: Any) -> Integers:
-        """Return the rows without a value."""
+        """Return the rows with missing values."""
 
     def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        """Return codes in the order of first appearance, and the row in which each first appears."""
+        """Factorize in the order of first appearance; return codes, and the first row of each code."""
 
     def numbered(self, count: int) -> Any:
-        """Return a column of 0..count - 1."""
+        """Return a column of the integers 0..count - 1."""
 
     def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array over all vertices, 0 for those not named.
+        """Return a distribution given by vertex as an array of n float64, 0 for vertices not given.
 
         Parameters
         ----------
         given : dict, Series indexed by vertex, or frame; list, set, tuple or index of vertices; array of n numbers
-            A frame has the columns `vertex` (for vertices of several columns: theirs) and `values`. Vertices alone
-            have equal values. An array holds a value per vertex, in the order of the result.
+            A frame has the column `vertex` (or the columns of a vertex) and the column `values`. Vertices without
+            values get equal values. An array has one value per vertex, in the order of the result.
         """
         n = len(self)
         if _is_array(given):
@@ -235,9 +248,9 @@ class ColumnVertices(Vertices, Protocol):
 
         Parameters
         ----------
-        given : list of vertices, each a seed; list of what `read_values` takes; k x n array; or frame
-            A frame has the columns `seed`, `vertex` (for vertices of several columns: theirs) and, unless all are 1,
-            `values`.
+        given : list of vertices, each a seed; list of distributions as for `read_values`; k x n array; or frame
+            A frame has the columns `seed`, `vertex` (or the columns of a vertex) and, optionally, `values`, by default
+            1.
         """
         xp, n = self.xp, len(self)
         if _is_array(given) and given.ndim != 1:
@@ -291,7 +304,7 @@ class ColumnVertices(Vertices, Protocol):
         return self._seed_values(sizes, rows, values, Labels(column=self.taken(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of vertices, each named once, in the order given."""
+        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
         if isinstance(given, Mapping):
             raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
         columns = self.id_columns(given, what)
@@ -300,7 +313,7 @@ class ColumnVertices(Vertices, Protocol):
         return self._known_positions(columns, what)
 
     def ids_and_numbers(self, given: Any, what: str) -> tuple[list[Any], Floats]:
-        """Return columns of ids, and their values: 1 each where vertices alone are given."""
+        """Return the id columns and the values of a distribution; values are 1 if only vertices are given."""
         values: Any
         if isinstance(given, (list, tuple, set, frozenset, *self.types.indexes)):
             if isinstance(given, (list, tuple)) and (odd := sum(isinstance(one, Mapping) for one in given)):
@@ -318,7 +331,7 @@ class ColumnVertices(Vertices, Protocol):
         return columns, values
 
     def _ids_and_values(self, given: Any, what: str) -> tuple[list[Any], Any]:
-        """Return columns of ids and a column of values."""
+        """Return the id columns and the value column of a dict, Series or frame."""
         if isinstance(given, Mapping):
             import pandas as pd  # loaded with every library that has columns
 
@@ -336,7 +349,7 @@ class ColumnVertices(Vertices, Protocol):
         )
 
     def _distribution(self, given: Any, what: str) -> tuple[list[Any], Floats]:
-        """Return columns of ids, and their values."""
+        """Return the id columns and the values of one of several distributions."""
         if _is_array(given):
             values = self.read_values(given, what)
             rows = self.xp.flatnonzero(values)
@@ -344,7 +357,7 @@ class ColumnVertices(Vertices, Protocol):
         return self.ids_and_numbers(given, what)
 
     def _are_distributions(self, given: Any, what: str) -> bool:
-        """Return whether each entry is a distribution; False if each is a vertex."""
+        """Return True if all entries are distributions, False if all are vertices; raise if they are mixed."""
         kinds = (Mapping, list, set, frozenset, *self.types.series, *self.types.frames, *self.types.indexes)
         odd = [at for at, one in enumerate(given) if not isinstance(one, kinds) and not _is_array(one)]
         if 0 < len(odd) < len(given):
@@ -356,11 +369,14 @@ class ColumnVertices(Vertices, Protocol):
         return not odd
 
     def _seed_values(self, sizes: Integers, rows: Integers, values: Floats, labels: Labels) -> SeedValues:
-        self.seed_names(labels)  # refuses them before anything is ranked
+        self.seed_names(labels)  # raises for a name clash before the iteration
         return SeedValues(np.concatenate([[0], np.cumsum(sizes)]), rows, values, labels)
 
     def _known_positions(self, columns: list[Any], what: str, sizes: Integers | None = None) -> Integers:
-        """Return the positions of ids, none of which may be unknown or, in one of `sizes` distributions, repeated."""
+        """Return the positions of ids; raise for unknown ids, and for ids repeated within one distribution.
+
+        `sizes` holds the lengths of the consecutive distributions; None stands for a single one.
+        """
         xp = self.xp
         try:
             rows = self.located(columns, what)
@@ -384,7 +400,7 @@ class ColumnVertices(Vertices, Protocol):
         return rows
 
     def seed_names(self, labels: Labels) -> list[Hashable]:
-        """Return the names of the seed columns in the result: `seed`, or the vertex columns' names after "seed_"."""
+        """Return the names of the seed columns in the result: "seed", or "seed_" and the name of each vertex column."""
         names: list[Hashable] = [SEED]
         if labels.rows is not None and len(self.names) > 1:
             names = [f"{SEED}_{name}" for name in self.names]
@@ -397,25 +413,28 @@ class ColumnVertices(Vertices, Protocol):
 
 
 def rows_of_seeds(ranks: Any, rows: Any) -> tuple[Any, Any]:
-    """Return the seed and the vertex of each rank in a matrix, row by row; `rows` are the vertices, if not all."""
+    """Return seed and vertex position of each entry of a k x c matrix of ranks, row by row.
+
+    `rows` is the k x c matrix of vertex positions; None stands for all vertices.
+    """
     xp = namespace(ranks)
     count, width = ranks.shape
     return xp.repeat(xp.arange(count), width), xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
 
 
 def opened(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame, and its column labels."""
+    """Return the frame unchanged, and its column labels."""
     return frame, list(frame.columns)
 
 
 def is_a(value: object, module: str, name: str) -> bool:
-    """Return whether this is an instance of a class of a module, which is not imported for it."""
+    """Return whether a value is an instance of a class of a module, without importing the module."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
 
 
 def full_name(value: object) -> str:
-    """Return the name of the type of a value, with its module, for messages."""
+    """Return the qualified name of the type of a value, for messages."""
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 

@@ -1,4 +1,4 @@
-"""How columns are cast in the library of the user's frame, for messages that suggest it."""
+"""Code that casts columns in the library of the user's frame, for error messages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ CASTS: dict[str, dict[Kind, str]] = {
         "string": "CAST(... AS VARCHAR)",
     },
 }
-"""Of frames that the pandas adapter reads; what is not listed is cast as in pandas."""
+"""Casts by library, for frames that the pandas adapter reads. Other libraries use the entry of pandas."""
 
 _library: ContextVar[str] = ContextVar("library", default="pandas")
 
 
 @contextmanager
 def casts_of(library: str) -> Iterator[None]:
-    """Spell casts as a library does, by its name in `CASTS`."""
+    """Within this context, `cast_to` uses the syntax of a library: a key of `CASTS`."""
     token = _library.set(library)
     try:
         yield
@@ -45,5 +45,5 @@ def casts_of(library: str) -> Iterator[None]:
 
 
 def cast_to(kind: Kind) -> str:
-    """Return the code that casts a column of the user's frame."""
+    """Return the code that casts a column to a kind of type, in the syntax of the current library."""
     return CASTS.get(_library.get(), CASTS["pandas"])[kind]

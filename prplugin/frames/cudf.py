@@ -1,4 +1,4 @@
-"""cuDF frames: edges in, ranks out, and all between them on the GPU."""
+"""Adapter of cuDF frames. Edges and ranks stay in device memory."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ opened = base.opened
 
 @contextmanager
 def on_cudf_stream() -> Iterator[None]:
-    """Make the default stream, on which cuDF works, the current one, after all work of the caller's stream.
+    """Make the default stream, which cuDF uses, CuPy's current stream.
 
-    cuDF ignores CuPy's current stream, and the two do not wait for each other. Where the caller's stream is another,
-    the host waits before and after this context.
+    cuDF ignores CuPy's current stream, and the two streams are not ordered. If the current stream is not the default
+    one, the host synchronizes it on entry, and the default stream on exit.
     """
     import cupy  # loaded with cuDF
 
@@ -54,7 +54,7 @@ def on_cudf_stream() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Vertices(base.ColumnVertices):
-    """The vertices: ids as cuDF Series, or as a CuPy array of plain integers; and their kinds, such as "integer"."""
+    """Vertices as cuDF Series, or as a CuPy array of integers, with the kind of ids of each, such as "integer"."""
 
     names: list[Hashable]
     ids: list[Any]
@@ -65,7 +65,7 @@ class Vertices(base.ColumnVertices):
 
     @cached_property
     def columns(self) -> list[cudf.Series]:
-        """The ids, as Series."""
+        """Ids as cuDF Series."""
         from prplugin.frames._cudf_arrays import as_series  # imports cuDF
 
         return [as_series(ids) if namespace(ids) is not np else ids for ids in self.ids]
@@ -163,7 +163,7 @@ class Vertices(base.ColumnVertices):
                 of_seeds = [ids[0][labels.rows][each]]
             else:
                 of_seeds = [self.taken(column, labels.rows[each]) for column in self.columns]
-        ranks = copied(ranks.reshape(-1))  # what a frame holds is its own
+        ranks = copied(ranks.reshape(-1))  # a frame must not alias the ranks
         if on_device:
             arrays = [*of_seeds, copied(ids[0]) if rows is None else ids[0][rows], ranks]
             return as_frame(dict(zip(names, arrays, strict=True)))
@@ -184,7 +184,7 @@ class Vertices(base.ColumnVertices):
 
 @dataclass(frozen=True)
 class SpilledVertices(WrappedVertices):
-    """Vertices of a cuDF frame whose edges do not fit in the memory of the GPU."""
+    """Vertices of a cuDF frame whose edges do not fit in device memory, and are on the host."""
 
     inner: narwhals.Vertices
 
@@ -193,7 +193,7 @@ class SpilledVertices(WrappedVertices):
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a cuDF frame."""
+    """Return whether a frame is a cuDF DataFrame."""
     return base.is_a(frame, "cudf", "DataFrame")
 
 
@@ -202,10 +202,9 @@ def read(
 ) -> tuple[Edges | GroupedEdges, Vertices | SpilledVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
-    Where the edges do not fit in the memory of the GPU, the columns are copied to the host as Arrow's, and edges are
-    made there.
+    If the edges do not fit in device memory, the columns are copied to the host as Arrow tables and factorized there.
     """
-    # Two positions per edge, as much again while they are found, and its weight; what more it takes, the ids decide.
+    # Lower bound per edge: two codes, as much again during factorization, and the weight. Ids may need more.
     edge_bytes = 16 if columns.weight is None else 24
     if runtime.holds(edge_bytes * len(frame)):
         with suppress(MemoryError):
@@ -230,7 +229,7 @@ def _read_on_device(
 
 
 def _on_host(given: object) -> Any:
-    """Return objects of cuDF as those of pandas, CuPy arrays as NumPy's, and anything else as it is."""
+    """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
     import cudf  # loaded with the frame
 
     if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
@@ -254,19 +253,20 @@ def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
 
 
 def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
-    """Return a column; its index has no meaning."""
+    """Return a column by position. Its index is arbitrary."""
     from cudf import RangeIndex  # loaded with the frame
 
     label = frame.columns[position]
     if isinstance(label, str) and isinstance(frame.index, RangeIndex):
-        return frame[label]  # ten times as fast
+        return frame[label]  # ten times faster
     return frame.iloc[:, position].reset_index(drop=True)
 
 
 def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Return a list, array, Series, Index or frame of ids as one Series per column; `names` if there are several.
+    """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
 
-    What is on the host stays there, as pandas Series.
+    `names` holds the column names of vertices with several columns; None for a single column. Ids in host memory stay
+    there, as pandas Series.
     """
     import cudf
     import cupy

@@ -1,4 +1,4 @@
-"""Graphs of cuGraph: the edges that it ranks by, as a cuDF frame with the ids that the graph was made with."""
+"""Reader of cuGraph graphs: their edges as a cuDF frame, with the original vertex ids."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ __all__ = ["edges_of"]
 def edges_of(graph: Any) -> dict[str, Any]:
     """Return the arguments of `prplugin.Graph` for a graph of cuGraph.
 
-    `view_edge_list` has the rows that the graph was made of: pairs that a `cugraph.Graph` has dropped, and of an
-    undirected graph one way. `decompress_to_edgelist` has what is in the graph.
+    The edges come from `decompress_to_edgelist`, which returns the edges of the graph. `view_edge_list` returns the
+    rows from which the graph was made: they include pairs that `cugraph.Graph` drops, and only one direction of the
+    edges of an undirected graph.
 
     Raises
     ------
     InvalidEdgesError
-        If it is no graph of cuGraph, or spread over several GPUs, or has no list of edges.
+        If it is not a cuGraph graph, is distributed over several GPUs, or has no edge list.
     """
     if not is_a(graph, "cugraph", "Graph"):
         raise InvalidEdgesError(f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {full_name(graph)}.")
@@ -32,16 +33,16 @@ def edges_of(graph: Any) -> dict[str, Any]:
         )
     edges, vertices = graph.decompress_to_edgelist(return_unrenumbered_edgelist=False), graph.nodes()
     if graph.is_directed() and not _among(edges, graph.edgelist.edgelist_df):
-        # Of a graph that is stored transposed, as cugraph.pagerank stores it, cuGraph 26.10 gives edges reversed.
+        # cuGraph 26.10 returns reversed edges for graphs stored transposed, as cugraph.pagerank stores them.
         edges = edges.rename(columns={"src": "dst", "dst": "src"})
     if graph.is_renumbered():
         for end in ("src", "dst"):
             edges = graph.renumber_map.unrenumber(edges, end)
-        # The ids were joined to cuGraph's numbers, which leaves the rows in any order.
+        # `unrenumber` is a join, which returns the rows in arbitrary order.
         edges = edges.sort_values(list(edges.columns), ignore_index=True)
     source: Any = "src"
     destination: Any = "dst"
-    if source not in edges.columns:  # a vertex of several columns: 0_src, 1_src, ..., 0_dst, 1_dst, ...
+    if source not in edges.columns:  # vertices of several columns: 0_src, 1_src, ..., 0_dst, 1_dst, ...
         source = list(graph.source_columns)
         destination = [f"{part}_dst" for part in range(len(source))]
         edges = edges.rename(columns={f"{part}_src": name for part, name in enumerate(source)})
@@ -51,7 +52,7 @@ def edges_of(graph: Any) -> dict[str, Any]:
 
 
 def _among(edges: Any, given: Any) -> bool:
-    """Return whether all edges of a graph are among those that it was made of, both by cuGraph's numbers."""
+    """Return whether all edges of a graph are among the rows it was made from. Both use cuGraph's vertex numbers."""
     columns = ["src", "dst"]
     if "weight" in edges.columns:
         columns.append("weight")

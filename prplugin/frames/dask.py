@@ -1,7 +1,8 @@
-"""Frames of Dask, of pandas or cuDF: partitions in, partitions out.
+"""Adapter of Dask frames with partitions of pandas or cuDF.
 
-With a `distributed.Client` the work is done where the partitions are, by `prplugin.distributed`. Without one they are
-ranked in this process as one frame, and the result has one partition.
+With a `distributed.Client`, `prplugin.distributed` ranks the partitions on the workers that hold them, and the result
+has one partition per worker that owns vertices. Without a client, the frame is computed and ranked in this process, and
+the result has one partition.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ __all__ = [
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a frame of Dask."""
+    """Return whether a frame is a Dask DataFrame."""
     return is_a(frame, "dask.dataframe", "DataFrame")
 
 
 def client() -> Any:
-    """Return the client of the cluster in use, or None."""
+    """Return the default client of `distributed`, or None."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -59,7 +60,7 @@ def client() -> Any:
 
 
 def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
-    """Return the frame with only the columns in use, so that others need not be read."""
+    """Return the frame and `Columns` restricted to the columns in use, so that others are not read."""
     used, columns = columns.alone()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
@@ -78,10 +79,10 @@ def refuse_absent_columns(frame: Any, columns: Columns) -> None:
 
 
 def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], Any, Columns]:
-    """Return futures of the partitions on the workers, an empty frame like them, and where it has the columns in use.
+    """Return futures of the partitions, an empty frame of their type, and the positions of the columns in it.
 
-    Persisted partitions are used as they are: a task that selects their columns takes 18 ms, for which the scheduler
-    delays messages. Of others only the columns in use are computed.
+    Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
+    delays messages. For other frames only the columns in use are computed.
     """
     there = _persisted(client, frame)
     if there is not None:
@@ -91,20 +92,20 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
 
 
 def _persisted(client: Any, frame: Any) -> list[Any] | None:
-    """Return the partitions of a frame that a client's workers have or are computing; None if some are not."""
+    """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
     graph = dict(frame.__dask_graph__())
     found = [_behind(key, graph) for key in frame.__dask_keys__()]
     return found if all(getattr(task, "client", None) is client for task in found) else None
 
 
 def _behind(key: Any, graph: dict[Any, Any]) -> Any:
-    """Return the task or future of a key, which may be an alias."""
+    """Return the task or future of a key; resolve aliases."""
     task = graph[key]
     return _behind(task.target, graph) if hasattr(task, "target") and task.target in graph else task
 
 
 def parts_name(frame: Any) -> str:
-    """Return the name of the module that handles the partitions of a frame."""
+    """Return the name of the module with the operations on the partitions of a frame: see `prplugin.frames.parts`."""
     for adapter in (cudf, pandas):
         if adapter.accepts(frame._meta):
             return f"prplugin.frames._{adapter.__name__.rpartition('.')[2]}_parts"
@@ -112,17 +113,17 @@ def parts_name(frame: Any) -> str:
 
 
 def parts(name: str) -> Any:
-    """Return that module, on a worker."""
+    """Import the module of that name, on a worker."""
     return importlib.import_module(name)
 
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
-    """Return ids that the caller gave as one pandas Series per column, checked."""
+    """Return ids given by the user as a list of pandas Series, one per column, after a check of their kinds."""
     return _checked(pandas.id_columns(_local(given), names, what), what)
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Return values that the caller gave by vertex: columns of ids, checked, and float64."""
+    """Return values given by the user by vertex: id columns, checked, and float64 values."""
     given = _local(given)
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
@@ -142,13 +143,13 @@ def _checked(columns: list[Any], what: str) -> list[Any]:
 
 
 def _local(given: Any) -> Any:
-    """Compute what is of Dask, and copy what is of cuDF to the host."""
+    """Compute a Dask collection, and copy a cuDF object to the host; return others unchanged."""
     given = _collected(given)
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
 def portions(columns: list[Any] | None, size: int) -> list[Any]:
-    """Split columns into a share per rank."""
+    """Split columns into `size` parts of about equal length, one per worker."""
     if columns is None:
         return [None] * size
     cuts = [len(columns[0]) * rank // size for rank in range(size + 1)]
@@ -158,7 +159,7 @@ def portions(columns: list[Any] | None, size: int) -> list[Any]:
 
 
 def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
-    """Split values given by vertex into a share per rank, with the entry at which each begins."""
+    """Split values given by vertex into `size` parts, one per worker, each with the position of its first entry."""
     columns, values = given
     cuts = [values.size * rank // size for rank in range(size + 1)]
     return [
@@ -168,7 +169,7 @@ def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
-    """Return a frame of parts on workers, whose index continues from one to the next."""
+    """Return a Dask frame of results on the workers, with a continuous index."""
     import dask
     import dask.dataframe
 
@@ -178,16 +179,16 @@ def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
         ends = np.cumsum([count for _, count in filled]).tolist()
         divisions = (0, *ends[:-1], ends[-1] - 1)
     parts = [future for future, _ in filled] or futures[:1]
-    with dask.config.set({"dataframe.convert-string": False}):  # the parts have the types that they are to have
+    with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the parts
         return dask.dataframe.from_delayed(parts, meta=like, divisions=divisions, verify_meta=False)
 
 
-# --- without one ----------------------------------------------------------------------------------------------------
+# --- without a cluster ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Vertices(WrappedVertices):
-    """The vertices as the adapter of the partitions has them; results have one partition."""
+    """Vertices of the adapter of the partitions; results become Dask frames with one partition."""
 
     inner: Any
 
@@ -197,12 +198,12 @@ class _Vertices(WrappedVertices):
     def wrap(self, frame: Any) -> Any:
         import dask.dataframe
 
-        with dask.config.set({"dataframe.convert-string": False}):  # it has the types that it is to have
+        with dask.config.set({"dataframe.convert-string": False}):  # keep the types of the result
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
 class Collected:
-    """The adapter of frames that are computed in this process, around that of their partitions."""
+    """Adapter of a Dask frame that is computed in this process and read by the adapter of its partitions."""
 
     def __init__(self, frame: Any) -> None:
         self._parts = parts_name(frame)
@@ -213,7 +214,7 @@ class Collected:
     opened = staticmethod(opened)
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
-        """Compute the columns in use, and read them as one frame."""
+        """Compute the columns in use, and read them as one frame: see `prplugin.frames.base.FrameAdapter.read`."""
         import dask
 
         used, columns_in_use = _in_use(frame, columns)
@@ -226,7 +227,7 @@ class Collected:
         return edges, _Vertices(known)
 
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
-        """Concatenate partitions to one frame of the columns in use; also return where these are."""
+        """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
         handled = parts(self._parts)
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
         pieces, placed = endpoints_of_partitions(handled, frames, partitions, columns)

@@ -1,4 +1,4 @@
-"""Graphs of igraph: their nodes and edges."""
+"""Reader of igraph graphs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from prplugin.frames.nodes import NodeGraph, check_type
 __all__ = ["read"]
 
 DEFAULT = "weight"
-"""The attribute that weights the edges if the graph has it."""
+"""Edge attribute that is used as weight by default, if the graph has it."""
 
 
 def read(graph: Any, weights: str | None) -> NodeGraph:
-    """Read an `igraph.Graph`, whose nodes are their names where all have different ones, else 0..n-1.
+    """Read an `igraph.Graph`. Vertex ids are the names if all vertices have distinct names, else 0..n-1.
 
     Raises
     ------
     InvalidEdgesError
-        If it is something else.
+        If it is not an `igraph.Graph`.
     ColumnNotFoundError
-        If the edges do not have the attribute, which is not the default.
+        If the edges lack the attribute `weights`, unless it is the default.
     """
     check_type(graph, "igraph", "from_igraph")
     if not (weights is None or isinstance(weights, str)):
@@ -49,7 +49,7 @@ def read(graph: Any, weights: str | None) -> NodeGraph:
 
 
 def _names(graph: Any) -> list[Hashable] | None:
-    """Return the names of the vertices if these are ids: none is missing, and no two are equal."""
+    """Return the vertex names if they are hashable, complete and distinct, so that they can be ids; else None."""
     names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
     ids = all(name is not None and isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
     return names if ids else None

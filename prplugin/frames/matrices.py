@@ -1,7 +1,7 @@
-"""Arrays and sparse matrices of SciPy and CuPy, whose vertices are positions; ranks come in a frame.
+"""Reader of CSR arrays, and of sparse matrices of SciPy and CuPy. The vertices are 0..n-1.
 
-Rows are sources and columns targets, as in the adjacency matrices of both libraries. For arrays on the GPU the frame is
-one of cuDF where cuDF is loaded; otherwise it is one of pandas.
+Rows are sources and columns are targets. Ranks are returned in a cuDF frame if the arrays are on the GPU and cuDF is
+loaded, otherwise in a pandas frame.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
 @dataclass(frozen=True)
 class Matrix:
-    """A sparse matrix as it was given, not checked yet.
+    """A sparse matrix as given by the user, before any check.
 
     Attributes
     ----------
-    layout : str
-        "csr", "csc" or "coo".
+    layout : {"csr", "csc", "coo"}
     offsets, indices : arrays
-        SciPy's `indptr` and `indices`; of "coo" `row` and `col`.
+        `indptr` and `indices` of the matrix; for "coo", `row` and `col`.
     weights : array or None
     n : int or None
-        Rows and columns; None where the offsets determine it.
+        Number of rows and of columns; None if the offsets determine it.
     names : tuple of str
-        Names of the arrays, for messages.
+        Names of the three arrays, for messages.
     """
 
     layout: str
@@ -55,21 +54,21 @@ class Matrix:
 
     @property
     def memory_space(self) -> MemorySpace:
-        """Memory of its arrays."""
+        """Memory space of the arrays."""
         return memory_space_of(self.offsets)
 
 
 @dataclass(frozen=True)
 class Vertices(WrappedVertices):
-    """The vertices 0..n-1, in this order.
+    """The vertices 0..n-1.
 
     Attributes
     ----------
     n : int
-    place : "host" or "device"
-        Memory of the ranks.
+    memory_space : {"host", "device"}
+        Memory space of the graph and of the ranks.
     in_cudf : bool
-        Whether ranks come in a frame of cuDF, else of pandas.
+        Whether results are cuDF frames; otherwise they are pandas frames.
     """
 
     n: int
@@ -119,22 +118,22 @@ class Vertices(WrappedVertices):
 
 
 def is_sparse(matrix: object) -> bool:
-    """Return whether this is a sparse matrix of a library that is loaded."""
+    """Return whether an object is a sparse matrix of SciPy or CuPy, without importing either."""
     return any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES)
 
 
 def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
-    """Return a sparse matrix, given as one or as three arrays.
+    """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays.
 
     Raises
     ------
     InvalidEdgesError
-        If it is neither.
+        If the arguments are neither.
     """
     if indices is not None:
         offsets, indices, weights = _array(offsets), _array(indices), _array(weights)
         if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
-            raise InvalidEdgesError("offsets, indices and weights lie partly on the GPU: bring all to one side.")
+            raise InvalidEdgesError("offsets, indices and weights are partly on the GPU: move all to host or device.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
     matrix = offsets
     if not is_sparse(matrix):
@@ -146,7 +145,7 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
         raise InvalidEdgesError("from_csr takes the weights of a sparse matrix from the matrix: leave out weights=.")
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidEdgesError(
-            f"the matrix has the shape {matrix.shape}: an adjacency matrix has as many rows as columns, one a vertex."
+            f"the matrix has the shape {matrix.shape}: an adjacency matrix has as many rows as columns, one per vertex."
         )
     n = int(matrix.shape[0])
     if matrix.format in ("csr", "csc"):
@@ -161,15 +160,15 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
 
 
 def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
-    """Check a matrix and make a graph of copies of its arrays, in the types that a graph has, in the same memory.
+    """Check a matrix, and return a graph of copies of its arrays in the same memory space, and its vertices.
 
-    Parallel entries stay parallel edges, those of value 0 edges of weight 0. If all weights are 1, the graph has none.
+    Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
+    weights are 1.
 
     Raises
     ------
     InvalidEdgesError
-        For lengths that do not agree, offsets that fall, indices out of range, and weights that are not finite numbers
-        of at least 0.
+        If lengths do not agree, offsets decrease, indices are out of range, or weights are not finite and non-negative.
     """
     of_offsets, of_indices, of_weights = matrix.names
     if matrix.layout == "coo":
@@ -187,12 +186,12 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
 
 
 def _array(given: Any) -> Any:
-    """Return an array of NumPy or CuPy as it is, and a list as an array."""
+    """Return a NumPy or CuPy array unchanged, and a list as a NumPy array."""
     return given if given is None or namespace(given) is not np else np.asarray(given)
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
-    """Check offsets of rows; return a copy."""
+    """Check CSR or CSC offsets; return a copy as int64, on the GPU as `offset_dtype(m)`."""
     _require_integers(given, label)
     if not given.size or (n is not None and given.size != n + 1):
         entries = f"{n + 1:,} entries, one more than there are vertices" if n is not None else "at least one entry"
@@ -214,7 +213,7 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
 
 
 def _positions(given: Any, n: int, label: str) -> Integers:
-    """Check positions of vertices; return a copy."""
+    """Check positions of vertices; return a copy as `index_dtype(n)`."""
     _require_integers(given, label)
     if given.size and (int(given.min()) < 0 or int(given.max()) >= n):
         xp = namespace(given)
@@ -236,7 +235,7 @@ def _require_integers(given: Any, label: str) -> None:
 
 
 def _weights(given: Any, m: int, label: str) -> Floats | None:
-    """Check weights; return a copy, or None where all are 1."""
+    """Check weights; return a copy as float64, or None if all are 1."""
     if given is None:
         return None
     if given.shape != (m,):

@@ -1,8 +1,8 @@
-"""Frames of polars, tables of pyarrow, relations of DuckDB, and whatever else narwhals or Arrow's C interface knows.
+"""Adapter of polars frames, pyarrow tables, DuckDB relations, and others that narwhals or Arrow's C interface supports.
 
-Their columns become Arrow-backed columns of pandas, which share their memory, and the pandas adapter does the rest; so
-ids mean the same, and errors read the same, as there. A lazy frame is collected, of the columns in use alone, into what
-narwhals collects it into: a `polars.LazyFrame` into a `polars.DataFrame`, a relation of DuckDB into a `pyarrow.Table`.
+Columns become Arrow-backed pandas columns that share their memory, and the pandas adapter reads them, so that ids are
+compared, and errors reported, in the same way. For a lazy frame only the columns in use are collected, into the type
+that narwhals collects it to: a `polars.DataFrame` for a `polars.LazyFrame`, a `pyarrow.Table` for a DuckDB relation.
 """
 
 from __future__ import annotations
@@ -44,17 +44,18 @@ memory_space: MemorySpace = "host"
 
 @dataclass(frozen=True)
 class Vertices(WrappedVertices):
-    """The vertices as the pandas adapter has them.
+    """Vertices of the pandas adapter, written to frames of the library of the edges.
 
     Attributes
     ----------
     inner : pandas.Vertices
     fields : list of pyarrow.Field or None
-        How the result holds each column: as all endpoints do, or, where these differ, as their common type in pandas.
+        Arrow field of each vertex column in the result: that of both endpoints, or None if they differ, which stands
+        for their common type in pandas.
     backend : narwhals.Implementation
-        The library of the result.
+        Library of the result.
     library : str
-        The library of the edges, in which messages spell casts.
+        Library of the edges, whose syntax messages use for casts.
     """
 
     inner: pandas.Vertices
@@ -94,7 +95,7 @@ class Vertices(WrappedVertices):
             _like(column if rows is None else column.take(rows), field)
             for column, field in zip(ids, fields, strict=True)
         ]
-        values = pa.array(ranks.reshape(-1).copy())  # what a frame holds is its own
+        values = pa.array(ranks.reshape(-1).copy())  # a frame must not alias the ranks
         schema = [
             pa.field(name, column.type, metadata=None if field is None else field.metadata)
             for name, column, field in zip(names, columns, fields, strict=True)
@@ -122,8 +123,8 @@ class Vertices(WrappedVertices):
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a table of narwhals or Arrow; Dask's are not, as they may be larger than the memory."""
-    import narwhals as nw  # light, and the other adapters have said no
+    """Return whether narwhals or Arrow can read a frame. Dask frames are excluded, since they may not fit in memory."""
+    import narwhals as nw  # a light import, and no other adapter accepted the frame
     import pyarrow as pa
 
     if isinstance(frame, pa.Table):
@@ -135,7 +136,7 @@ def accepts(frame: object) -> bool:
 
 
 def opened(frame: Any) -> tuple[Any, list[Hashable]]:
-    """Return the frame as one of narwhals or pyarrow, and its column labels."""
+    """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -145,12 +146,12 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
     try:
         table = pa.table(frame)
     except (TypeError, ValueError, pa.ArrowException) as error:
-        raise InvalidEdgesError(f"edges of type {full_name(frame)} are no table: {error}") from error
+        raise InvalidEdgesError(f"edges of type {full_name(frame)} are not a table: {error}") from error
     return table, list(table.column_names)
 
 
 def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints of a narwhals frame or pyarrow.Table from `opened`, as the pandas adapter does."""
+    """Factorize the endpoints of a frame from `opened`: see `prplugin.frames.base.FrameAdapter.read`."""
     used, columns = columns.alone()
     table, backend = _table(frame, used)
     vertices = as_pandas(vertices, "vertices")
@@ -160,12 +161,12 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
 
 
 def _library_of(frame: Any) -> str:
-    """Return the name of the library of a frame from `opened`: that of the user, not of what it is collected into."""
+    """Return the name of the library of the user's frame, from a frame returned by `opened`."""
     return "pyarrow" if not hasattr(frame, "implementation") else str(frame.implementation.value)
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
-    """Return some columns of a frame as a table of Arrow, and the library of the result."""
+    """Return the columns at `positions` as a pyarrow.Table, and the library of the result."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -188,7 +189,7 @@ def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
 
 
 def as_pandas(given: Any, what: str) -> Any:
-    """Return frames and columns as those of pandas, and anything else, pandas' own included, as it is."""
+    """Convert frames and columns to pandas; return pandas objects and anything else unchanged."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -205,7 +206,7 @@ def as_pandas(given: Any, what: str) -> Any:
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a table as a frame of pandas whose columns are labelled by position."""
+    """Return a table as a pandas frame with columns labelled by position."""
     import pandas as pd
 
     columns = zip(table.columns, table.column_names, strict=True)
@@ -214,7 +215,7 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
 
 
 def series(column: pa.ChunkedArray, label: str) -> pd.Series:
-    """Return a column as a Series: dictionaries as categories, other encodings decoded, the rest without a copy."""
+    """Return an Arrow column as a Series; dictionaries as categories, other encodings decoded, the rest uncopied."""
     import pandas as pd
     import pyarrow as pa
 
@@ -222,7 +223,7 @@ def series(column: pa.ChunkedArray, label: str) -> pd.Series:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no categories of unsigned codes
+        signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no unsigned category codes
         try:
             return pd.Series(column.cast(signed).to_pandas())
         except (ValueError, pa.ArrowException):  # repeated or null categories
@@ -233,13 +234,13 @@ def series(column: pa.ChunkedArray, label: str) -> pd.Series:
 
 
 def fields_of_vertices(fields: Sequence[pa.Field | None], columns: Columns, vertices: object) -> list[pa.Field | None]:
-    """Return the field of each column of a vertex: that of both endpoints, or None where it is not known or not one."""
+    """Return the field of each vertex column: that of both endpoints, or None if they differ or are unknown."""
     pairs = zip(columns.source, columns.destination, strict=True)
     return [None if vertices is not None else _common_field(fields[one], fields[other]) for one, other in pairs]
 
 
 def _common_field(one: pa.Field | None, other: pa.Field | None) -> pa.Field | None:
-    """Return the field that both are, without run-end encoding; None where they differ, or one is None."""
+    """Return the field of two endpoints, without run-end encoding; None if they differ, or one is None."""
     import pyarrow as pa
 
     if one is None or other is None or one.type != other.type or one.metadata != other.metadata:
@@ -248,7 +249,7 @@ def _common_field(one: pa.Field | None, other: pa.Field | None) -> pa.Field | No
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
-    """Return a column of pandas as one of Arrow, in the type of a field if there is one."""
+    """Return a pandas column as an Arrow array, in the type of `field` if given."""
     import pyarrow as pa
 
     array = pa.array(column)

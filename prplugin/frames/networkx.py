@@ -1,4 +1,4 @@
-"""Graphs of NetworkX: their nodes and edges as arrays."""
+"""Reader of NetworkX graphs: nodes and edges as arrays."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from prplugin.types.edges import Integers, index_dtype
 __all__ = ["compressed", "empty", "read"]
 
 SPARSE = 16
-"""Ratio of the range of integer nodes to their number up to which a table finds their positions."""
+"""Ratio of the range of integer nodes to their number up to which a table maps nodes to positions."""
 
 
 def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
-    """Read a graph of NetworkX for `prplugin.Graph`; edges come in the order of ``graph.edges``."""
+    """Read a NetworkX graph for `prplugin.Graph`, with the edges in the order of ``graph.edges``."""
     if callable(weight) or not isinstance(weight, Hashable):
         raise InvalidOptionError(f"weight must be the name of an attribute of the edges, or None, not {weight!r}.")
     nodes, offsets, targets, edges = compressed(graph)
@@ -37,9 +37,9 @@ def read(graph: nx.Graph, weight: Hashable) -> NodeGraph:
 
 
 def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Callable[[], Iterable[Any]]]:
-    """Return the nodes, offsets and indices of the edges by source, and what iterates the attributes of these."""
+    """Return nodes, offsets and indices of the edges by source (CSR), and a function that iterates their attributes."""
     if hasattr(graph, "_graph"):
-        # A view changes with its graph, which does not clear the cache of the view: without one, each call reads it.
+        # A change of the graph does not clear the cache of a view, so the cache is disabled for views.
         graph.__networkx_cache__ = None
     if not isinstance(graph._adj, dict):
         graph = _plain(graph)
@@ -49,7 +49,7 @@ def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Cal
     indices = _positions(nodes, rows, int(offsets[-1]))
     entries = rows
     if graph.is_multigraph():
-        # An entry of a row is a dict of parallel edges.
+        # In a multigraph, each entry of a row is a dict of parallel edges.
         entries = list(chain.from_iterable(row.values() for row in rows))
         counts = np.fromiter(map(len, entries), np.int64, len(entries))
         offsets, indices = offsets_of(counts)[offsets], np.repeat(indices, counts)
@@ -57,10 +57,11 @@ def compressed(graph: nx.Graph) -> tuple[list[Hashable], Integers, Integers, Cal
 
 
 def _plain(view: nx.Graph) -> nx.Graph:
-    """Copy what a view shows when iterated, as NetworkX's PageRank reads it.
+    """Copy a view to a plain graph by iteration over its nodes and edges, as NetworkX's PageRank does.
 
-    The length of a filtered row counts entries that iteration skips. An undirected view, of a directed graph or with a
-    filter that depends on the order of its arguments, may show another edge from each end.
+    The rows of a view cannot be used directly. The length of a filtered row counts entries that iteration skips. The
+    rows of an undirected view may be asymmetric, if it is a view of a directed graph, or if its filter depends on the
+    order of its arguments.
     """
     graph = empty(view)
     graph.add_nodes_from(view)
@@ -69,18 +70,18 @@ def _plain(view: nx.Graph) -> nx.Graph:
 
 
 def empty(like: Any) -> nx.Graph:
-    """Return an empty graph of NetworkX of the same of its four kinds."""
+    """Return an empty `Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`, of the kind of `like`."""
     if like.is_directed():
         return nx.MultiDiGraph() if like.is_multigraph() else nx.DiGraph()
     return nx.MultiGraph() if like.is_multigraph() else nx.Graph()
 
 
 def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:
-    """Return the positions of the `count` neighbours in all rows."""
+    """Return the positions in `nodes` of the `count` neighbours in all rows."""
     neighbours = chain.from_iterable(rows)
     dtype = index_dtype(len(nodes))
     known = np.array(nodes) if nodes and all(type(node) is int for node in nodes) else None
-    if known is not None and known.dtype.kind == "i":  # past 64 bits it is not
+    if known is not None and known.dtype.kind == "i":  # integers beyond 64 bits give an object array
         low, extent = int(known.min()), int(known.max()) - int(known.min()) + 1
         if extent <= SPARSE * len(nodes):
             table = np.empty(extent, dtype)

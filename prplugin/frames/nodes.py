@@ -1,4 +1,4 @@
-"""Graphs of graph libraries: nodes, and edges by position; their ranks come in a frame of pandas."""
+"""Common part of the readers of graph libraries. Ranks are returned in a pandas frame."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ __all__ = ["NodeGraph", "adjacency", "check_type"]
 
 @dataclass(frozen=True)
 class NodeGraph:
-    """A graph of a graph library.
+    """Nodes and edges of a graph of a graph library.
 
     Attributes
     ----------
     nodes : list
-        Each once.
+        Distinct nodes.
     sources, targets : arrays
-        Positions in `nodes`, per edge; of an undirected graph each edge one way.
+        Positions in `nodes` of the endpoints of each edge. Undirected edges are given in one direction.
     weights : list, optional
-        Not checked yet. None: every edge counts 1.
+        Weight per edge, not checked yet. None: unweighted.
     label : str
         Name of the weights, for messages.
+    directed : bool
     """
 
     nodes: list[Hashable]
@@ -44,21 +45,21 @@ class NodeGraph:
 
 
 def check_type(graph: object, library: str, constructor: str) -> None:
-    """Raise unless this is a `Graph` of a library, which is loaded if it is."""
+    """Raise unless this is a `Graph` of a library; the library is not imported for the test."""
     if not is_a(graph, library, "Graph"):
         raise InvalidEdgesError(f"{constructor} takes a graph of {library}, not {full_name(graph)}.")
 
 
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
-    """Return the edges with the nodes in the order of the result, ascending for integers; check the weights.
+    """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes.
 
     Raises
     ------
     InvalidEdgesError
-        For nodes of mixed kinds, and others that no column of ids holds; for weights that are not finite numbers of at
-        least 0.
+        If nodes cannot be the ids of one column, for example because they are of mixed kinds, or if weights are not
+        finite and non-negative.
     """
-    import pandas as pd  # for the ids, and the frame of the result
+    import pandas as pd  # required for ids and results
 
     from prplugin.frames._pandas_numbers import numbers  # imports pandas
 

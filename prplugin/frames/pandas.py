@@ -1,4 +1,4 @@
-"""pandas frames: edges in, ranks out."""
+"""Adapter of pandas frames."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ memory_space: MemorySpace = "host"
 
 @dataclass(frozen=True)
 class Vertices(ColumnVertices):
-    """The vertices: arrays of pandas, and the kind of ids of each, such as "integer"."""
+    """Vertices as pandas arrays, with the kind of ids of each, such as "integer"."""
 
     names: list[Hashable]
     columns: list[Any]
@@ -120,11 +120,11 @@ class Vertices(ColumnVertices):
             columns = [column.take(rows) for column in columns]
         names, columns = [*names, "pagerank"], [*columns, ranks]
         if names == ["vertex", "pagerank"] and columns[0].dtype != object:
-            # Names that are set afterwards, and copies made here, take a quarter of the time of a dict of Series.
+            # Setting the names afterwards and copying here take a quarter of the time of a dict of Series.
             frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
-            frame.columns = _names().view()  # a view has a name of its own, which the user may change
+            frame.columns = _names().view()  # a view, so that users may set its `name`
             return frame
-        # With a dtype: pandas takes objects that are all strings for its string type.
+        # With an explicit dtype, since pandas infers its string type for objects that are all strings.
         named = zip(names, columns, strict=True)
         return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
 
@@ -137,7 +137,7 @@ class Vertices(ColumnVertices):
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a pandas frame."""
+    """Return whether a frame is a pandas DataFrame."""
     return is_a(frame, "pandas", "DataFrame")
 
 
@@ -153,7 +153,7 @@ def read(
 
     def take(position: int) -> pd.Series:
         label = labels[position]
-        # By name in half the time, where there can be no doubt about it.
+        # Selection by name takes half the time; it needs unambiguous labels.
         found = frame[label] if plain_labels and isinstance(label, str) else frame.iloc[:, position]
         column: pd.Series = ids.stored_plainly(found)
         return column
@@ -180,12 +180,12 @@ def _names() -> pd.Index:
 
 
 def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
-    """Return an array of finite non-negative numbers as float64, in the memory that it is in; a copy."""
+    """Return a copy of an array as float64, in its memory space; raise unless all are finite and non-negative."""
     if given.dtype.kind in "biuf" and given.dtype.itemsize <= 8:
         floats: Floats = given.astype(np.float64)
         if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
             return floats
-    import pandas as pd  # names what is wrong as for columns, and reads wider numbers
+    import pandas as pd  # reports invalid values as for columns, and reads wider types
 
     found = _numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
     return to_memory(found.reshape(given.shape), memory_space_of(given))
@@ -205,7 +205,10 @@ def _numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
-    """Return a list, array, Series, Index or frame of ids as one Series per column; `names` if there are several."""
+    """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
+
+    `names` holds the column names of vertices with several columns; None for a single column.
+    """
     import pandas as pd
 
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
@@ -218,7 +221,7 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
             return [_ids().stored_plainly(given.iloc[:, 0])]
         if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
             return [_ids().stored_plainly(pd.Series(given).reset_index(drop=True))]
-        # As objects: pandas would turn [1, None] into floats.
+        # As objects, since pandas would convert [1, None] to floats.
         return [_objects(list(given))]
     if isinstance(given, pd.DataFrame):
         return columns_of(given, names, what)
@@ -244,17 +247,17 @@ def require_one_column(given: Any, library: Any, what: str) -> None:
             f"{what} has an index of {given.nlevels} levels, but the vertices of this graph have one column."
         )
     elif getattr(given, "ndim", 1) != 1:
-        raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one of one.")
+        raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one with one dimension.")
 
 
 def columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[pd.Series]:
-    """Return columns of a frame by name, each of which must be there once."""
+    """Return columns of a frame by name; raise if one is absent or repeated."""
     positions = positions_of(list(frame.columns), names, what)
     return [_ids().stored_plainly(frame.iloc[:, position]) for position in positions]
 
 
 def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> list[int]:
-    """Return the positions of columns, each of which must be there once."""
+    """Return the positions of columns among `labels`; raise if one is absent or repeated."""
     found = [positions(labels, name) for name in names]
     if absent := [name for name, places in zip(names, found, strict=True) if not places]:
         raise InvalidOptionError(
@@ -267,7 +270,7 @@ def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> li
 
 
 def _objects(items: list[Any]) -> pd.Series:
-    """Return a Series of objects, tuples included; of dates and times, in the type that pandas has for them."""
+    """Return a Series of dtype object; of dates, times and intervals, in the type that pandas infers."""
     import pandas as pd
 
     objects = np.empty(len(items), object)

@@ -1,10 +1,10 @@
-"""Parquet files as edges, by their paths or as a dataset of pyarrow.
+"""Adapter of Parquet files, given by path or as a pyarrow dataset.
 
-Where memory suffices, the columns in use are read as one table. Otherwise row groups are read one at a time, in two
-passes: the first finds the vertices and their degrees, the second puts each edge in its place. The host then holds a
-row group, the degrees and the id of each vertex, and in the end 4 bytes per edge (8 from 2**31 vertices on), 8 more
-with a weight; another 4 where an edge list is needed first, for ``directed=False`` or `duplicates`. The pandas adapter
-reads the table or each row group, so that ids and errors are the same as there. Ranks come as a `pyarrow.Table`.
+If memory suffices, the columns in use are read as one table. Otherwise row groups are read one at a time, in two
+passes: the first collects the vertices and their degrees, the second stores the edges. The host then holds one row
+group, the degrees and the id of each vertex, and 4 bytes per edge (8 from 2**31 vertices on), 8 more with a weight, and
+another 4 if edges are needed by row, for ``directed=False`` or `duplicates`. The pandas adapter reads the table or each
+row group, so that ids are compared, and errors reported, in the same way. Ranks are returned as a `pyarrow.Table`.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ __all__ = ["accepts", "memory_space", "opened", "read"]
 memory_space: MemorySpace = "host"
 
 PEAK = 4
-"""Bytes held at the peak of reading and factorizing a table, per byte of the table, at most."""
+"""Upper estimate of the peak memory of reading and factorizing a table, in multiples of its size."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """A row group: edges by position among its own vertices."""
+    """A factorized row group: codes refer to the vertices of this row group."""
 
     edges: Any
     vertices: pandas.Vertices
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a path, or a dataset of pyarrow."""
+    """Return whether a frame is a path or a pyarrow dataset."""
     return isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset")
 
 
 def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
-    """Return the file, or the files in a folder, as a dataset, and its column labels."""
+    """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
@@ -83,20 +83,20 @@ def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
 
 
 def _dataset(path: str) -> ds.Dataset:
-    """Open the files at a path; folders named `key=value` give columns, unless the files have these themselves."""
+    """Open the files at a path as a dataset; folders named `key=value` add columns that the files do not have."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
     try:
         return ds.dataset(path, format="parquet", partitioning="hive")
-    except pa.ArrowTypeError:  # of another type than that of the values in the names
+    except pa.ArrowTypeError:  # the files have columns of these names, of another type
         return ds.dataset(path, format="parquet")
 
 
 def read(
     frame: ds.Dataset, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
 ) -> tuple[Edges | GroupedEdges, narwhals.Vertices]:
-    """Factorize the endpoints of a dataset from `opened`; edges never alias its columns."""
+    """Factorize the endpoints of a dataset: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias columns."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -121,7 +121,7 @@ def read(
                 yield _read(table, columns, None, row)
                 row += table.num_rows
 
-    # Weights may be of any type, and integers of several, but those of no rows.
+    # An empty table of the common types; where a file keeps its own type (weights, some integers), int64 stands in.
     none = pa.schema(
         [field or pa.field(name, pa.int64()) for field, name in zip(common, names, strict=True)]
     ).empty_table()
@@ -139,7 +139,7 @@ def read(
 
 
 def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
-    """Return all row groups as one table; None if memory does not suffice, or if they differ in type."""
+    """Return all row groups as one table; None if memory does not suffice, or if their types differ."""
     import pyarrow as pa
 
     most, rows = bytes_available() / PEAK, sum(file.rows for file in files)
@@ -155,7 +155,7 @@ def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
 
 
 def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -> _Group:
-    """Read a row group whose first row is `first_row` of the dataset."""
+    """Factorize a row group that begins at row `first_row` of the dataset."""
     try:
         with casts_of("pyarrow"):
             return _Group(*pandas.read(narwhals.as_frame(table), columns, vertices, edge_list=True))
@@ -166,11 +166,18 @@ def _read(table: pa.Table, columns: Columns, vertices: object, first_row: int) -
         raise type(error)(f"{where}: {error}") from error
 
 
-# --- the vertices of all ------------------------------------------------------------------------------------------
+# --- vertices of all row groups -----------------------------------------------------------------------------------
 
 
 class _Found:
-    """Vertices that row groups have named; `like` has their kinds and types.
+    """Distinct vertices of all row groups, and their degrees.
+
+    Parameters
+    ----------
+    like : pandas.Vertices
+        Vertices whose kinds and types are those of the ids.
+    labels : list of str
+        Names of the columns, for messages.
 
     Attributes
     ----------
@@ -192,7 +199,7 @@ class _Found:
 
 
 class _Integers(_Found):
-    """Integer ids, in ascending order."""
+    """Vertices with integer ids, in ascending order."""
 
     def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
         super().__init__(like, labels)
@@ -204,11 +211,11 @@ class _Integers(_Found):
         self.m += edges.m
         self._seen.append((_plain(group.vertices), *_degrees(edges)))
         self._waiting += edges.n
-        if self._waiting > self.n:  # so that each is sorted a few times at the most
+        if self._waiting > self.n:  # so that a merge sorts at most twice as many as were added
             self.merge()
 
     def merge(self) -> None:
-        """Merge what was added."""
+        """Merge the row groups added since the last merge."""
         seen, *degrees = zip(*self._seen, strict=True)
         ids, counts = _in_one_type(list(seen), self._labels), [np.concatenate(column) for column in degrees]
         self._ids, places = np.unique(ids, return_inverse=True)
@@ -218,7 +225,7 @@ class _Integers(_Found):
         self._seen, self._waiting = [(self._ids, self.in_degrees, self.out_degrees)], 0
 
     def positions(self, vertices: pandas.Vertices) -> Integers:
-        """Return the position of each vertex of a row group that was added."""
+        """Return the position of each vertex of a row group."""
         found: Integers = np.searchsorted(self._ids, _plain(vertices).astype(self._ids.dtype, copy=False))
         return found
 
@@ -231,7 +238,7 @@ class _Integers(_Found):
 
 
 class _Others(_Found):
-    """Ids of any other kind, or of several columns, as they first appear."""
+    """Vertices with other ids, or of several columns, in the order of first appearance."""
 
     def __init__(self, like: pandas.Vertices, labels: list[str]) -> None:
         super().__init__(like, labels)
@@ -251,10 +258,10 @@ class _Others(_Found):
         places, more = self.positions(group.vertices), np.zeros(len(self._known) - self.n, np.int64)
         self.in_degrees, self.out_degrees = (np.append(counts, more) for counts in (self.in_degrees, self.out_degrees))
         for counts, count in zip((self.in_degrees, self.out_degrees), _degrees(edges), strict=True):
-            counts[places] += count  # each vertex of a row group is there once
+            counts[places] += count  # positions in a row group are distinct
 
     def merge(self) -> None:
-        """Do nothing: each row group is merged at once."""
+        """Do nothing, since `add` merges each row group."""
 
     def positions(self, vertices: pandas.Vertices) -> Integers:
         return np.fromiter((self._known[key] for key in _keys(vertices)), np.int64, len(vertices))
@@ -267,7 +274,7 @@ class _Others(_Found):
         found = []
         for parts, kind in zip(self._new, self._like.kinds, strict=True):
             columns = [pd.Series(part) for part in parts]
-            if kind == "integer":  # of several types, perhaps, some of which pandas would join through floats
+            if kind == "integer":  # perhaps of several types, which pandas would convert to floats
                 ids = _in_one_type([integers(column, "") for column in columns], self._labels)
                 found.append(integers_like(ids, columns))
             else:
@@ -299,7 +306,7 @@ def _keys(vertices: pandas.Vertices) -> Iterable[Any]:
 
 
 def _comparable(column: Any) -> Any:
-    """Return times of day as integers, since Python's have no nanoseconds."""
+    """Return times of day as integers, since Python's `datetime.time` has no nanoseconds; others unchanged."""
     import pyarrow as pa
 
     kind = getattr(column.dtype, "pyarrow_dtype", None)
@@ -312,11 +319,11 @@ def _degrees(edges: Any) -> tuple[Integers, Integers]:
     return np.bincount(edges.destination, minlength=edges.n), np.bincount(edges.source, minlength=edges.n)
 
 
-# --- the edges ----------------------------------------------------------------------------------------------------
+# --- edges --------------------------------------------------------------------------------------------------------
 
 
 def _as_edge_list(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> Edges:
-    """Return the edges by row."""
+    """Return the edges in the order of the rows."""
     source, destination = np.empty((2, found.m), index_dtype(found.n))
     weights = np.empty(found.m) if weighted else None
     begin = 0

@@ -1,6 +1,7 @@
-"""Columns of ids in the partitions of a frame: their kinds and types, which workers exchange.
+"""Ids in the partitions of a distributed frame: kinds and types, which workers exchange to agree on common types.
 
-`_pandas_parts` and `_cudf_parts` have the same functions, which workers call for their partitions.
+`_pandas_parts` and `_cudf_parts` implement the same operations on partitions. A parameter `parts` is one of these
+modules.
 """
 
 from __future__ import annotations
@@ -27,23 +28,25 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Typed:
-    """The type of a column that is elsewhere."""
+    """Type of a column of another worker; stands in for the column."""
 
     dtype: Any
 
 
 @dataclass(frozen=True)
 class Facts:
-    """A column of ids in one part of a frame.
+    """Properties of a column of ids in one part of a frame.
 
     Attributes
     ----------
     kind : str
-        "integer", "string", ...; "empty" without ids and type.
+        "integer", "string", ...; "empty" for a column without ids and without type.
     rows : int
+        Number of rows.
     like : Typed
+        Type of the column.
     sample : array
-        The least and the greatest integer; of other kinds the first id. Empty if there are none.
+        Minimum and maximum of integers; the first id of other kinds. Empty for a column without rows.
     where : str
         Name of the part, for messages.
     """
@@ -55,21 +58,22 @@ class Facts:
     where: str = ""
 
     def called(self, label: str) -> str:
-        """Return the name of the column, with its type in this part, for messages."""
+        """Return the column label with part and type, for messages."""
         return f"{label} of {self.where} ({self.like.dtype})" if self.where else label
 
 
 @dataclass(frozen=True)
 class Shared:
-    """A column of vertices in all parts and both endpoints.
+    """Common type of one column of the vertices, over all parts and both endpoints.
 
     Attributes
     ----------
     kind : str
+        Kind of the ids.
     common : array
         At most one id, in the type in which ids are compared.
     likes : list of Typed
-        Those of the parts that have rows, and at least one per endpoint.
+        Types of the column in the parts that have rows, at least one per endpoint.
     """
 
     kind: str
@@ -78,10 +82,10 @@ class Shared:
 
 
 def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
-    """Call a function with an item per partition; its errors then name the partition, or rows of the frame.
+    """Call a function once per partition, and raise its errors with the partition or with the rows of the frame.
 
-    Partitions begin at the rows `starts` of the frame. The first error is raised; one of rows, for those of all
-    partitions.
+    `starts` holds the first row of each partition in the frame. Errors about rows are merged over all partitions; of
+    others, the first is raised.
     """
     done, errors = [], []
     for item, partition, start in zip(items, partitions, starts, strict=True):
@@ -102,7 +106,7 @@ def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], 
 def endpoints_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], columns: Columns
 ) -> tuple[list[Any], list[Columns]]:
-    """Return the columns of sources and of destinations of each partition, and where they are in each."""
+    """Return source and destination columns of each partition, and the positions of the columns in each."""
     placed = [
         columns.within(list(frame.columns), f"partition {partition}")
         for frame, partition in zip(frames, partitions, strict=True)
@@ -113,11 +117,11 @@ def endpoints_of_partitions(
 def facts_of_partitions(
     parts: Any, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
 ) -> list[list[list[Facts]]]:
-    """Return the facts about the columns of ids in each partition."""
+    """Return the `Facts` of the id columns of each partition."""
     found = _of_each(
         lambda pair: [
             [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
-            for end, label in zip(pair, labels, strict=False)  # more vertices are in no partition
+            for end, label in zip(pair, labels, strict=False)  # no additional vertices here
         ],
         endpoints,
         partitions,
@@ -130,7 +134,7 @@ def facts_of_partitions(
 
 
 def joined_endpoints(parts: Any, pieces: list[Any], shared: list[Shared], labels: list[list[str]]) -> list[list[Any]]:
-    """Concatenate the columns from `endpoints_of_partitions`: sources and destinations, column by column."""
+    """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
     return [
         [
             parts.end_to_end([endpoints[end][column] for endpoints in pieces], one, labels[end][column])
@@ -143,7 +147,7 @@ def joined_endpoints(parts: Any, pieces: list[Any], shared: list[Shared], labels
 def weights_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], placed: list[Columns], starts: list[int]
 ) -> Floats | None:
-    """Return the weights of at least one partition as float64; None if edges have none."""
+    """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
     if placed[0].weight is None:
         return None
     pairs = list(zip(frames, placed, strict=True))

@@ -1,7 +1,7 @@
-"""Frames of pandas under cudf.pandas: proxies of a cuDF or a pandas frame, whichever holds the data at the time.
+"""Adapter of cudf.pandas frames: proxies of a cuDF or a pandas frame.
 
-The adapter of what they hold reads them, and the result is a proxy again. What cuDF cannot hold, objects for instance,
-cudf.pandas keeps on the host; so does prplugin.
+The adapter of the wrapped frame reads it, and results are proxies again. Types that cuDF does not support, such as
+objects, stay on the host, as in cudf.pandas.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ memory_space: MemorySpace = "device"
 
 @dataclass(frozen=True)
 class Vertices(WrappedVertices):
-    """The vertices as the adapter of the frame has them.
+    """Vertices of the adapter of the wrapped frame.
 
     Attributes
     ----------
-    inner : vertices of the cuDF or pandas adapter
+    inner : Vertices
+        Vertices of the cuDF or the pandas adapter.
     on_gpu : bool
-        Whether it is the cuDF adapter.
+        Whether that is the cuDF adapter.
     proxied : bool
-        Whether the result is a proxy, as the edges were.
+        Whether results are proxies, because the edges were.
     """
 
     inner: Any
@@ -51,19 +52,19 @@ class Vertices(WrappedVertices):
 
 
 def accepts(frame: object) -> bool:
-    """Return whether this is a frame of cuDF, pandas or cudf.pandas, where the last is loaded.
+    """Return whether cudf.pandas is loaded, and this is a frame of cuDF, pandas or cudf.pandas.
 
-    All three, because their arguments may be proxies, and because what the other adapters take for pandas would be
-    proxies, too.
+    Plain cuDF and pandas frames are included, since other arguments may be proxies, and since pandas objects that the
+    adapters create would be proxies.
     """
     return "cudf.pandas" in sys.modules and (cudf.accepts(frame) or pandas.accepts(frame))
 
 
 def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Read the frame in the proxy, as its adapter does."""
+    """Unwrap a proxy, and read the frame with its adapter."""
     proxied = _is_proxy(frame)
     if proxied:
-        positions, columns = columns.alone()  # which may be all that the GPU can hold of it
+        positions, columns = columns.alone()  # other columns may be of types that cuDF does not support
         frame = _unwrapped(frame.iloc[:, positions], on_gpu=True)
     on_gpu = cudf.accepts(frame)
     vertices = _unwrapped(vertices, on_gpu=on_gpu)
@@ -78,7 +79,7 @@ def _is_proxy(given: object) -> bool:
 
 
 def _unwrapped(given: Any, *, on_gpu: bool) -> Any:
-    """Return what is in a proxy: on the GPU if it is wanted there and can be, else on the host."""
+    """Return the object in a proxy: a cuDF object if `on_gpu` is set and cuDF supports it, else a pandas object."""
     if type(given) in (list, tuple):
         return type(given)(_unwrapped(item, on_gpu=on_gpu) for item in given)
     if type(given) is dict:
@@ -89,12 +90,12 @@ def _unwrapped(given: Any, *, on_gpu: bool) -> Any:
         try:
             return given.as_gpu_object()
         except (TypeError, ValueError, NotImplementedError, OverflowError):
-            pass  # of a type that the GPU does not have
+            pass  # cuDF does not support the type
     return given.as_cpu_object()
 
 
 def _without_proxies() -> AbstractContextManager[Any]:
-    """Return the context in which pandas makes no proxies, which the adapters would otherwise get."""
+    """Return the context manager in which pandas creates plain objects, not proxies."""
     from cudf.pandas.module_accelerator import disable_module_accelerator  # loaded with cudf.pandas
 
     context: AbstractContextManager[Any] = disable_module_accelerator()

@@ -1,4 +1,4 @@
-"""What a frame tells of its graph before it is read: rows, the type of the ids, and the memory that they are in."""
+"""Sizes of a frame before it is read: number of rows, type of the ids, and memory space."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sizes", "sizes_of"]
 
 
 class Sizes(NamedTuple):
-    """Rows of a frame, the type of its ids, and the memory that its columns are in."""
+    """Number of rows of a frame, type of its ids, and memory space of its edges."""
 
     rows: int
     ids: Literal["int32", "int64", "string"]
@@ -27,13 +27,13 @@ def sizes_of(
     destination: Hashable | list[Hashable],
     weight: Hashable,
 ) -> Sizes:
-    """Return the sizes of a frame; a lazy one counts its rows, and nothing else is computed."""
+    """Return the sizes of a frame. For a lazy frame only the number of rows is computed."""
     adapter = adapter_for(edges)
     frame, labels = adapter.opened(edges)
     columns = resolve(labels, source, destination, weight)
     if len(columns.source) > 1:
         raise InvalidOptionError(
-            "what vertices of several columns take is not estimated before the graph is made: see Graph.estimate()."
+            "memory for vertices of several columns cannot be estimated without the graph: see Graph.estimate()."
         )
     rows, types = _rows_and_types(frame)
     bytes_of_ids = [_bytes_of_integer(types[position]) for position in (*columns.source, *columns.destination)]
@@ -44,21 +44,21 @@ def sizes_of(
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
-    """Return the rows of a frame from `FrameAdapter.opened`, and the type of each column."""
+    """Return the number of rows of a frame from `FrameAdapter.opened`, and the type of each column."""
     if hasattr(frame, "count_rows"):  # a dataset of pyarrow
         return frame.count_rows(), frame.schema.types
     if hasattr(frame, "dtypes"):  # pandas, cuDF and Dask
         return len(frame), list(frame.dtypes)
     if hasattr(frame, "num_rows"):  # a table of pyarrow
         return frame.num_rows, frame.schema.types
-    import narwhals as nw  # has opened the frame
+    import narwhals as nw  # imported by the adapter of the frame
 
     rows = len(frame) if isinstance(frame, nw.DataFrame) else frame.select(nw.len()).collect().item()
     return rows, list(frame.collect_schema().values())
 
 
 def _bytes_of_integer(dtype: Any) -> int | None:
-    """Return the bytes of an integer of a type of NumPy, pandas, pyarrow or narwhals; None for what is no integer."""
+    """Return the size in bytes of an integer type of NumPy, pandas, pyarrow or narwhals; None for other types."""
     if hasattr(dtype, "kind"):
         return int(dtype.itemsize) if dtype.kind in "iu" else None
     name = str(dtype).lower()  # int64, UInt32

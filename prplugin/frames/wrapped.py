@@ -1,4 +1,4 @@
-"""Vertices of an adapter around another one's."""
+"""Base class for the vertices of adapters that delegate to another adapter."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ __all__ = ["WrappedVertices"]
 
 
 class WrappedVertices:
-    """Vertices of another adapter: arguments are converted for it, and its frames wrapped.
+    """Vertices that delegate to those of another adapter, with conversion of arguments and results.
 
     Attributes
     ----------
     inner : Vertices
+        Vertices of the other adapter.
     """
 
     inner: Any
 
     def convert(self, given: Any, what: str) -> Any:
-        """Return what is given by vertex as the other adapter takes it."""
+        """Convert an argument given by vertex for the other adapter."""
         return given
 
     def wrap(self, frame: Any) -> Any:
-        """Return a frame or a column of the other adapter as one of this."""
+        """Convert a frame or a column of the other adapter to the library of this one."""
         return frame
 
     def active(self) -> AbstractContextManager[Any]:
-        """Return the context in which the other adapter works."""
+        """Return the context manager in which methods of the other adapter are called."""
         return nullcontext()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The graph as arrays: compressed rows and columns, degrees and out-weights, each built when first asked for."""
+"""The graph as arrays: CSR, CSC, in-degrees and out-weights, each built at its first use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Adjacency:
     Attributes
     ----------
     product : Product, optional
-        Kept by `prplugin.graph.product` between rankings.
+        Cache of `prplugin.graph.product` between rankings.
     """
 
     product: Any = None
@@ -39,12 +39,12 @@ class Adjacency:
         self.spilled = edges.spilled
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
-        """Give the same graph in the memory of the processor ("host") or of the GPU ("device"); copied once."""
+        """Return the same graph in "host" or "device" memory; the copy is made once."""
         return self if memory_space == self.memory_space else self._elsewhere
 
     @property
     def gpu(self) -> Any:
-        """The GPU that holds the graph, or its copy, as a context manager; None where none does yet."""
+        """CuPy device that holds the graph or its copy, a context manager; None if neither is on a GPU."""
         held = self if self.memory_space == "device" else self.__dict__.get("_elsewhere")
         return None if held is None else held.edges.gpu
 
@@ -58,13 +58,13 @@ class Adjacency:
         )
         there = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
-            # The same to the bit: added up in another order, a sum at the end of the range may be past it.
+            # Copied, not recomputed: in another order of additions, a sum near the maximum of float64 may overflow.
             there.know_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         synchronize(memory_space)
         return there
 
     def _grouped_elsewhere(self, memory_space: MemorySpace) -> Adjacency:
-        """Copy the in-edges as they are, by target."""
+        """Copy a graph of `GroupedEdges`: its CSC and out-weights."""
         offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
         dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
         offsets, sources, weights, out_weight = (
@@ -85,35 +85,35 @@ class Adjacency:
 
     @cached_property
     def csc(self) -> Compressed:
-        """In-edges by target: row i holds what vertex i pulls from."""
+        """In-edges by target: entries of row i are the sources of the edges to vertex i."""
         if isinstance(self.edges, GroupedEdges):
             return Compressed(*self.edges.in_edges)
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
     @cached_property
     def largest_in_degree(self) -> int:
-        """How many edges the most popular target has."""
+        """Largest in-degree."""
         offsets = self.csc.offsets
         return int((offsets[1:] - offsets[:-1]).max()) if self.n else 0
 
     @property
     def out_weight(self) -> Floats:
-        """The sum W of the weights that leave each vertex, as n float64: 0 on dangling ones, not finite past range."""
+        """Sum W of the out-edge weights of each vertex: n float64, 0 for dangling vertices, infinite on overflow."""
         return self._out_weight[0].astype(np.float64, copy=False)
 
     @property
     def out_weight_depth(self) -> int:
-        """How many roundings an out-weight carries at most."""
+        """Rounding depth of an out-weight."""
         return self._out_weight[1]
 
     def know_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
-        """Take out-weights that were found elsewhere, and how many roundings one carries at most."""
+        """Set out-weights that were computed elsewhere, and their rounding depth."""
         self._out_weight = out_weight, rounding_depth
 
     def past_range(self) -> Integers:
-        """Find the vertices whose out-weight is more than float64 holds."""
+        """Return the vertices whose out-weight overflows float64."""
         if not self.weighted or self.m * self.edges.extent[1] <= 2.0**1023:
-            return np.empty(0, np.int64)  # all weights together are not
+            return np.empty(0, np.int64)  # m times the largest weight does not overflow
         found: Integers = namespace(self.out_weight).flatnonzero(~np.isfinite(self.out_weight))
         return found
 
@@ -146,7 +146,7 @@ class Adjacency:
 
 
 def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int) -> Compressed:
-    """Group edges by row: a counting sort, stable in the order of the frame."""
+    """Group edges by row with a stable counting sort, which keeps the order of the frame within a row."""
     if namespace(rows) is not np:
         from prplugin.gpu import group  # imports CuPy, which holds the edges
 
@@ -163,9 +163,9 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
 
 
 def group_sizes(groups: Integers, n: int) -> Integers:
-    """Count the entries of each of n groups; on the GPU int32 where that holds the count.
+    """Count the entries of each of n groups: int64, or on the GPU `offset_dtype` of the number of entries.
 
-    There `cupy.bincount` would take some 3 kB a group, for every multiprocessor to count on its own.
+    `cupy.bincount` is not used: it takes about 3 kB per group, for a histogram per multiprocessor.
     """
     if namespace(groups) is np:
         return np.bincount(groups, minlength=n)
@@ -175,7 +175,7 @@ def group_sizes(groups: Integers, n: int) -> Integers:
 
 
 def rows_of(offsets: Integers, m: int) -> Integers:
-    """Write the number of its row beside each of m entries."""
+    """Return the row of each of the m entries of a CSR or CSC, in the order of the entries."""
     if namespace(offsets) is np:
         return sorting.rows_of(offsets)
     from prplugin.gpu import group  # imports CuPy, which holds the offsets
@@ -184,5 +184,5 @@ def rows_of(offsets: Integers, m: int) -> Integers:
 
 
 def endpoints_by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Give both ends of all edges in the order of their targets, which stands in for that of the rows."""
+    """Return sources and targets of the edges of a CSC, in the order of its entries."""
     return sources, rows_of(offsets, sources.size)

@@ -1,4 +1,4 @@
-"""Graphs from CSR or CSC arrays, whose vertices are positions."""
+"""Graphs from CSR or CSC arrays; the vertices are 0..n-1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["adjacency_of"]
 
 
 def adjacency_of(compressed: Compressed, *, by_target: bool) -> Adjacency:
-    """Return the graph of a valid CSR or, with `by_target`, CSC; it keeps these arrays, of the types of `Adjacency`."""
+    """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy; dtypes are those of `Compressed`."""
     offsets, members, weights = compressed
     groups = rows_of(offsets, members.size)
     source, destination = (members, groups) if by_target else (groups, members)

@@ -13,16 +13,23 @@ from prplugin.types.edges import Edges, Integers
 __all__ = ["both_ways", "one_edge_a_pair"]
 
 MOST_PAIRED = 1 << 32
-"""Number of vertices up to which a pair fits in 64 bits."""
+"""Number of vertices up to which a pair of positions fits in 64 bits."""
 
 
 def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
 
-    `duplicates`: "sum" keeps every row.
-    `directed`: False: (a, b) and (b, a) are one pair.
+    Parameters
+    ----------
+    duplicates : {"sum", "first", "last", "error"}
+        "sum" keeps every row.
+    directed : bool
+        If False, (a, b) and (b, a) are one pair.
 
-    Raises InvalidEdgesError: with ``duplicates="error"``, where a pair has more than one row.
+    Raises
+    ------
+    InvalidEdgesError
+        With ``duplicates="error"``, if a pair has more than one row.
     """
     if duplicates == "sum":
         return edges
@@ -41,14 +48,14 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if duplicates == "error" and not starts.all():
         raise _repeated(xp.sort(order[~starts]))
     if duplicates == "last":
-        starts = xp.roll(starts, -1)  # where a pair ends: before the next begins
+        starts = xp.roll(starts, -1)  # the last row of each pair
     rows = xp.sort(order[starts])
     weights = None if edges.weights is None else edges.weights[rows]
     return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)
 
 
 def both_ways(edges: Edges) -> Edges:
-    """Append the reverse of each edge; a self-loop counts once."""
+    """Append the reverse of each edge that is not a self-loop."""
     xp = namespace(edges.source)
     back = xp.flatnonzero(edges.source != edges.destination)
     weights = edges.weights
@@ -75,7 +82,7 @@ def _pairs(repeated: RefusedRows) -> str:
 
 
 def _by_pair(tails: Integers, heads: Integers, n: int) -> tuple[Integers, Integers]:
-    """Sort rows by pair, stably; return the permutation, and whether each of its rows starts a pair."""
+    """Sort rows by pair, stably; return the permutation, and a mask of the sorted rows in which a pair starts."""
     xp = namespace(tails)
     if packs(n * n, tails.size):
         order = stable_order(tails.astype(np.int64) * n + heads)

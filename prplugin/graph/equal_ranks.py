@@ -1,14 +1,14 @@
 """Proofs that vertices have equal PageRank, from the edges alone.
 
-Let R be a set of pairs of vertices, such that the in-edges of both vertices of a pair can be matched one to one, where
-matched edges have equal normalized weights and come from one vertex or from a pair in R, and v and w are the same on
-both. Take x_0 = 1/n. If an iterate of G is equal on each pair, so is the next one, for it sums the same terms. So all
-iterates are equal on them, and so are the exact ranks, to which they converge, and those of pairs that chains of pairs
-join.
+Let R be a set of pairs of vertices such that, for each pair, v and w are equal on both vertices, and their in-edges can
+be matched one to one, where matched edges have equal normalized weights and come from the same vertex or from the two
+vertices of a pair in R. Then both vertices of each pair have equal ranks: the iterate x_0 = 1/n is equal on each pair,
+and if x_k is, so is x_(k+1), which sums equal terms. The iterates converge to the exact ranks. Equality is transitive.
 
-The search for R goes backward from the pair in question: common in-neighbours are matched with themselves, and the
-others, in the order of their computed ranks, become pairs of R. Normalized weights of two vertices are equal if their
-out-degrees are; in weighted graphs, only edges from the same vertex are matched. The search is sound, not complete.
+The search builds R backward from the pair in question. Common in-neighbours are matched with themselves. The others
+are matched in the order of their computed ranks and become pairs of R. In unweighted graphs, edges of two vertices have
+equal normalized weights if the out-degrees are equal; in weighted graphs, only edges from the same vertex are matched.
+The search is sound but not complete.
 """
 
 from __future__ import annotations
@@ -28,21 +28,25 @@ EXACT = 2.0**53
 """Above 2**53, float64 rounding makes equality inconclusive."""
 
 PAIR = 4_000
-"""Fixed cost of a pair, in edges."""
+"""Fixed cost of testing a pair, in edges."""
 
 PAIRS = 5_000
-"""Budget of pairs on any graph, or as many as cost one pass over the edges if that is more."""
+"""Minimum budget of pairs. The budget is the cost of one pass over the edges, or of this many pairs if that is more."""
 
 SEARCH_DIVISOR = 8
-"""A search may spend one part in so many of the budget that is left."""
+"""One search may spend the remaining budget divided by this number."""
 
 
 class EqualRanks:
     """Union-find of vertices proved to have equal PageRank.
 
-    Failed searches are repeated, since better computed ranks may help. Weights and values are compared in float64.
+    A failed search is repeated when it is asked for again, since more accurate ranks may help. Weights and values are
+    compared in float64.
 
-    `vectors` (sequence of arrays of n float64): v and w before normalization, where they are not uniform.
+    Parameters
+    ----------
+    vectors : sequence of arrays of n float64
+        v and w before normalization, without those that are uniform.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:

@@ -1,4 +1,4 @@
-"""Integer ids to positions 0..n-1 in ascending order of id."""
+"""Factorization of integer ids: codes 0..n-1 in ascending order of id."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 __all__ = ["edges_by_id", "factorize_ids"]
 
 DENSE = 4
-"""Ids are dense when their range is below this many times their count: then a bitmap of the range finds them."""
+"""Ids are dense if their range is less than this many times their count. Dense ids are factorized with a bitmap."""
 
 
 PIECE = 1 << 17
-"""Rows of which something is made in one go."""
+"""Rows per pass, which bounds temporary memory."""
 
 HASHED = 1 << 19
-"""Rows up to which a hash table of the ids is in the cache, and so faster than sorts."""
+"""Rows up to which a hash table of the ids fits in the cache and is faster than sorting."""
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 over the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
+"""2**64 divided by the golden ratio: the upper bits of a product with it are a hash (Fibonacci hashing)."""
 
 
 Dictionary = Callable[[list[Integers]], tuple[list[Integers], Integers]]
-"""Returns the codes of each column, in any order of the distinct ids, and these."""
+"""Factorizes columns together: returns the codes of each column, and the distinct ids in any order."""
 
 
 def edges_by_id(
     columns: list[Integers], *, grouped: bool, lasting: bool, dictionary: Dictionary | None = None
 ) -> tuple[Edges | GroupedEdges, Integers]:
-    """Number the vertices of edges on the host in ascending order of id.
+    """Factorize the endpoints of edges on the host, in ascending order of id.
 
     Parameters
     ----------
     columns : list of arrays of ids
-        Of one integer type: sources, destinations, and if there are more vertices, those.
+        Sources, destinations and, optionally, more vertices, in one integer type.
     grouped : bool
-        Whether edges are rather wanted by target than by row.
+        Whether edges grouped by target are preferred to edges by row.
     lasting : bool
-        Whether the edges last longer than the columns, or may come back to them.
+        Whether the graph outlives the columns. If not, it may alias them.
     dictionary : function, optional
-        As of `factorize_ids`.
+        As in `factorize_ids`.
 
     Returns
     -------
     edges : Edges or GroupedEdges
-        Without weights.
+        Unweighted.
     ids : array
         The distinct ids, ascending, in the type of the columns.
     """
@@ -65,14 +65,14 @@ def edges_by_id(
 
 
 def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
-    """Replace ids by their rank among all distinct ids.
+    """Factorize columns of ids together, in ascending order of id.
 
     Parameters
     ----------
     columns : list of arrays of ids
-        All of one integer type, all in the memory of the processor or all in that of a GPU.
+        In one integer type and one memory space.
     dictionary : function, optional
-        Factorizes ids by hashing, for those of up to `HASHED` rows in all that are not dense.
+        Factorizes by hashing. It is used for ids that are not dense, in at most `HASHED` rows altogether.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None)
 
 
 def _ascending(codes: list[Integers], ids: Integers) -> tuple[list[Integers], Integers]:
-    """Renumber codes of distinct ids in the ascending order of these."""
+    """Reorder distinct ids in ascending order, and their codes accordingly."""
     order = np.argsort(ids)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
@@ -112,7 +112,7 @@ def _ascending(codes: list[Integers], ids: Integers) -> tuple[list[Integers], In
 
 
 def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integers], Integers]:
-    """Mark the ids in a bitmap of their range; an id's position is the number of marks before it."""
+    """Factorize dense ids: mark them in a bitmap of their range; the code of an id is the number of marks before it."""
     dtype = columns[0].dtype
     shifted = [_shifted(column, low) for column in columns]
     seen = np.zeros(high - low + 1, np.bool_)
@@ -126,12 +126,12 @@ def _by_bitmap(columns: list[Integers], low: int, high: int) -> tuple[list[Integ
         position = np.cumsum(seen, dtype=narrow)
         position -= 1
         codes = [position[column] for column in shifted]
-    # Added modulo 2**64 and cut to the type of the ids: exact, since every id fits that type.
+    # Added modulo 2**64 and cast to the type of the ids: exact, since every id fits that type.
     return codes, (ids.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
 
 
 def _shifted(column: Integers, low: int) -> Integers:
-    """Subtract the least id. The difference fits in 63 bits where the ids are dense, though neither id need."""
+    """Subtract the smallest id. The difference of dense ids fits in 63 bits, even if the ids themselves do not."""
     if low == 0:
         return column.view(np.int64) if column.dtype == np.uint64 else column
     wide = column.astype(np.int64) if column.dtype != np.uint64 else column.view(np.int64)
@@ -139,10 +139,10 @@ def _shifted(column: Integers, low: int) -> Integers:
 
 
 def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
-    """Bring equal ids together, and then sort one of each: in half the time of a sort that says where each came from.
+    """Factorize by sorting hashes: group equal ids, then sort one id of each group.
 
-    What is sorted is an id's hash and its row in one number. Where two ids share a hash, theirs may be several runs,
-    which get the same position in the end.
+    The sort key holds the hash of an id and its row in one 64-bit integer, which takes half the time of an argsort of
+    the ids. If ids collide, an id may occupy several runs; these get the same code when the runs are sorted by id.
     """
     keys = np.concatenate(columns)
     bits = np.uint64(keys.size.bit_length())
@@ -175,7 +175,7 @@ def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
 
 
 def _changes(values: Integers) -> NDArray[np.bool_]:
-    """Say which values differ from the one before; the first does."""
+    """Return a mask of the values that differ from the previous one; it is True for the first value."""
     changes = np.ones(values.size, np.bool_)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes

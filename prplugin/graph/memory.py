@@ -1,6 +1,6 @@
-"""Model of the memory that a ranking takes: bytes per edge and per vertex, by method, evaluated by `footprint`.
+"""Memory model: bytes per edge and per vertex for each method, evaluated by `footprint`.
 
-Everything is counted from the graph's numbers alone, and nothing is allocated: the graph may not exist yet.
+The model depends only on counts (`Counts`). It allocates nothing, and the graph need not exist yet.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ Array = Literal["rows", "csr", "csc", "product", "out_weight"]
 
 
 class Bytes(NamedTuple):
-    """Bytes in one memory space, counted from where the work begins.
+    """Bytes in one memory space, relative to the start of the computation.
 
-    `held`: At the end.
-    `peak`: At the most.
+    Attributes
+    ----------
+    held : int
+        Bytes allocated at the end.
+    peak : int
+        Maximum of the bytes allocated at any time.
     """
 
     held: int = 0
@@ -29,13 +33,13 @@ class Bytes(NamedTuple):
 
 
 class Footprint(NamedTuple):
-    """Bytes of some work on the device and on the host, which grows stage by stage."""
+    """Bytes on the device and on the host, accumulated stage by stage."""
 
     device: Bytes = Bytes()
     host: Bytes = Bytes()
 
     def then(self, memory_space: MemorySpace, stays: float = 0, passes: float = 0) -> Footprint:
-        """Add a stage: bytes that stay, and those that it holds beside them."""
+        """Add a stage that allocates `stays` bytes for good, and `passes` more bytes temporarily."""
         held, peak = self.on(memory_space)
         held += int(stays)
         after = Bytes(held, max(peak, held + int(passes)))
@@ -51,12 +55,19 @@ NOTHING = Footprint()
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes per edge or per vertex: fixed ones, and multiples of the sizes of types.
+    """Bytes per edge or per vertex: a fixed number, plus multiples of item sizes that depend on the graph.
 
-    `index`, `offset`: Times the bytes of a vertex's position, and of an edge's.
-    `real`: Times the bytes of a contribution: 4 in float32, 8 in float64.
-    `normalized_weight`, `weight`: Times the bytes of a normalized weight, of the same type, and of a weight; 0 without
-    weights.
+    Attributes
+    ----------
+    fixed : float
+        Bytes.
+    index, offset : float
+        Number of values of `index_dtype(n)` and of `offset_dtype(m)`.
+    real : float
+        Number of contributions, of 4 bytes in float32 and 8 in float64.
+    normalized_weight, weight : float
+        Number of normalized weights, of the type of the contributions, and of float64 weights. Unweighted graphs have
+        none.
     """
 
     fixed: float = 0
@@ -67,7 +78,7 @@ class Size:
     weight: float = 0
 
     def of(self, graph: Counts, real: int) -> float:
-        """Return the bytes for one graph, with contributions of so many bytes."""
+        """Return the bytes for a graph, with contributions of `real` bytes."""
         weighted = self.normalized_weight * real + self.weight * 8 if graph.weighted else 0
         return self.fixed + self.index * graph.index + self.offset * graph.offset + self.real * real + weighted
 
@@ -77,21 +88,34 @@ NONE = Size()
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory that a method needs besides the frame, in bytes per edge and per vertex.
+    """Memory that a method needs in addition to the frame.
 
-    `memory_space` ({"host", "device"}): Where it iterates.
-    `arrays` (tuple of str): Which arrays of the graph it builds, in this order.
-    `arrays_on` ({"host", "device"}, optional): Where; where it iterates if not given.
-    `edge`, `vertex`: What it holds itself, where it iterates, once it is prepared.
-    `packed_edge`, `packed_vertex`: What it holds on the host, beside that, where it iterates on the device.
-    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: What it holds where it iterates while it is prepared; what
-    `edge` and `vertex` count is there only after that.
-    `many_edge`, `many_vertex`: What comes on top where many iterations are left.
-    `pair`: Per pair of vertices.
-    `float32_from`: Vertices from which contributions begin in float32; fewer have them in float64 from the beginning.
-    `tile`: Edges are sorted into runs by tile of so many vertices and piece of so many rows and edges, and each run is
-    padded by 3.5 edges on average.
-    `chunk_bytes`: The packed edges pass through two buffers on the device, each of at most so many bytes.
+    Attributes
+    ----------
+    memory_space : {"host", "device"}
+        Memory space in which the method iterates.
+    arrays : tuple of str
+        Arrays of the graph that the method builds, in this order.
+    arrays_on : {"host", "device"}, optional
+        Memory space of these arrays; by default `memory_space`.
+    edge, vertex : Size
+        Allocated by the method in `memory_space` for the iteration.
+    packed_edge, packed_vertex : Size
+        Allocated in addition on the host, by a method that iterates on the device.
+    preparing_edge, preparing_vertex : Size
+    preparing_bytes : int
+        Allocated in `memory_space` during preparation only, before `edge` and `vertex`.
+    many_edge, many_vertex : Size
+        Allocated in addition if many iterations are expected.
+    pair : Size
+        Bytes per pair of vertices.
+    float32_from : int
+        Number of vertices from which the iteration starts with contributions in float32.
+    tile : int, optional
+        Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by 3.5
+        edges on average.
+    chunk_bytes : int, optional
+        Maximum size of each of the two device buffers through which packed edges are streamed.
     """
 
     memory_space: MemorySpace = "device"
@@ -114,13 +138,22 @@ class Memory:
 
 @dataclass(frozen=True)
 class Counts:
-    """What is known of a graph that need not be there: it stands in for an `Adjacency` where bytes are counted.
+    """Counts of a graph that the memory model needs. The graph itself need not exist.
 
-    `built` (frozenset of str): Which of "rows", "csr", "csc", "product" and "out_weight" are there.
-    `elsewhere`: The same graph in the other memory space, if it has been copied there.
-    `longest`: Largest in-degree. None: not known.
-    `spilled`: As that of `Edges`.
-    `grouped`: Whether they are `GroupedEdges`, which are stored by target from the beginning.
+    Attributes
+    ----------
+    n, m : int
+        Number of vertices and of edges.
+    built : frozenset of str
+        Arrays that exist already, out of "rows", "csr", "csc", "product" and "out_weight".
+    elsewhere : Counts, optional
+        Counts of the copy in the other memory space, if there is one.
+    longest : int, optional
+        Largest in-degree, if known.
+    spilled : bool
+        As in `Edges`.
+    grouped : bool
+        Whether the edges are `GroupedEdges`, which are stored by target.
     """
 
     n: int
@@ -135,7 +168,7 @@ class Counts:
 
     @classmethod
     def of(cls, graph: Any) -> Counts:
-        """Take the numbers of an `Adjacency`, or of what stands in for one; build nothing."""
+        """Return the counts of an `Adjacency`, without building any of its arrays; return `Counts` unchanged."""
         if isinstance(graph, Counts):
             return graph
         known = vars(graph)
@@ -155,35 +188,39 @@ class Counts:
 
     @property
     def largest_in_degree(self) -> int:
-        """In-edges of the most popular target, or as few as it can have."""
+        """Largest in-degree, or its lower bound m / n if it is not known."""
         return -(-self.m // max(1, self.n)) if self.longest is None else self.longest
 
     @property
     def index(self) -> int:
-        """Bytes of a vertex's position."""
+        """Bytes of a position of a vertex."""
         return index_dtype(self.n).itemsize
 
     @property
     def offset(self) -> int:
-        """Bytes of an edge's position, in the graph's memory space."""
+        """Bytes of an offset into the edges, in the memory space of the graph."""
         return offset_dtype(self.m).itemsize if self.memory_space == "device" else 8
 
     @property
     def weight(self) -> int:
-        """Bytes of an edge's weight."""
+        """Bytes of an edge weight."""
         return 8 if self.weighted else 0
 
     @property
     def by_target(self) -> Counts:
-        """The same graph, of which nothing has been made but `GroupedEdges`."""
+        """Counts of the same graph read as `GroupedEdges`, with no other array."""
         return replace(self, built=frozenset({"csc", "out_weight"}), grouped=True)
 
 
 def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
-    """Count the bytes of a ranking, arrays included that the graph builds for it and keeps.
+    """Return the bytes of a ranking, including the arrays that the graph builds for it and keeps.
 
-    `real` ({4, 8}): 4: contributions in float32 throughout, where the method begins with them. 8: float64 takes over.
-    `many`: Whether many iterations are left, as with an alpha near 1.
+    Parameters
+    ----------
+    real : {4, 8}
+        Bytes of a contribution at the end of the iteration: 4 if the float32 phase suffices, 8 if float64 follows.
+    many : bool
+        Whether many iterations are expected, as with alpha near 1.
     """
     memory_space, takes_over = (
         memory.memory_space,
@@ -200,10 +237,10 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     so_far = so_far.then(memory_space, passes=passes + memory.preparing_bytes)
     packed = memory.packed_edge.of(there, real) * edges
     so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
-    if memory.chunk_bytes is not None:  # cut so that normalized weights in float64 fit
+    if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64
         chunks = memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes)
         so_far = so_far.then(memory_space, packed if chunks <= 1 else 2 * packed / chunks)
-    # Where float64 takes over, the ranks that float32 came to are still there.
+    # When float64 takes over, the ranks of the float32 phase still exist.
     vertex = memory.vertex.of(there, real) + 8 * takes_over
     so_far = so_far.then(
         memory_space, memory.edge.of(there, real) * edges + vertex * n + memory.pair.of(there, real) * n * n
@@ -214,11 +251,11 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
         )
     return (
         so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
-    )  # the result goes back
+    )  # the copy of the result
 
 
 def _brought(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
-    """Copy a graph to a memory space, as `Adjacency.on` does."""
+    """Return the counts and bytes of the graph copied to a memory space, as by `Adjacency.on`."""
     if graph.memory_space == memory_space:
         return graph, NOTHING
     if graph.elsewhere is not None:
@@ -237,19 +274,19 @@ def _brought(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprin
 
 
 def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts, Footprint]:
-    """Build one of the graph's arrays, unless it is there: see `prplugin.graph.adjacency`."""
+    """Return counts and bytes after `prplugin.graph.adjacency` has built an array, unless it exists already."""
     n, m, memory_space = graph.n, graph.m, graph.memory_space
     compiled = m >= COMPILED_FROM
-    if array == "product" and not compiled:  # a term per edge, in each ranking
+    if array == "product" and not compiled:  # one term per edge, allocated by each ranking
         so_far = so_far.then(memory_space, 8 * m)
     if array in graph.built:
         return graph, so_far
-    if array == "rows":  # of edges that are stored by target alone; on the host a lasting graph has them
+    if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
     elif array == "product":  # see `prplugin.graph.product`
         if compiled:
             graph, so_far = _with_array("csc", graph, so_far)
-        else:  # sources and the map of `GroupSums`
+        else:  # sources, and the group structure of `GroupSums`
             so_far = so_far.then(memory_space, 16.25 * m, 24 * n)
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
@@ -261,11 +298,11 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
     else:
         graph, so_far = _with_array("rows", graph, so_far)
         result = (n + 1) * graph.offset + _members(graph)
-        if memory_space == "device":  # two copies to sort, and words of look-back
+        if memory_space == "device":  # two copies for the sort, and look-back words of its scan
             passes = m * (4 * graph.index + 2 * graph.weight + 0.5)
         elif compiled:
             passes = result + m * (8.04 + graph.weight)
-        else:  # the order, and keys or the result
+        else:  # the permutation, and sort keys or the result
             passes = 8 * m + max(8 * m + 8 * n, result)
         so_far = so_far.then(memory_space, passes=passes).then(memory_space, result)
     return replace(graph, built=graph.built | {array}), so_far

@@ -23,8 +23,8 @@ class Problem:
 
     adjacency: Adjacency  # P: row u holds the out-edge weights of u, divided by their sum
     alpha: float  # damping, in [0, 1)
-    personalization: Floats | None = None  # v, of sum 1; None: 1/n each
-    dangling: Floats | None = None  # w, of sum 1; None: as v
+    personalization: Floats | None = None  # v: n float64 with sum 1; None: uniform
+    dangling: Floats | None = None  # w: n float64 with sum 1; None: same as v
 
     def on(self, memory_space: MemorySpace) -> Problem:
         """Return the same equation in "host" or "device" memory."""
@@ -37,17 +37,17 @@ class Problem:
 
     @property
     def vector_depth(self) -> int:
-        """Rounding depth of an entry of v or w: the given value, the sum, and their quotient."""
+        """Rounding depth of an entry of v or w: conversion of the value, sum, and quotient of both."""
         return rounding_depth(self.adjacency.n) + 2
 
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Personalizations of several rankings, as sparse columns."""
+    """Personalizations of k rankings, as a sparse n x k matrix by columns."""
 
-    bounds: Integers  # offsets of the k seeds, int64, on the host
+    bounds: Integers  # offsets: k + 1 int64, on the host
     rows: Integers  # positions of vertices, each once per seed
-    values: Floats  # of sum 1 for each seed
+    values: Floats  # float64, with sum 1 per seed
 
     @property
     def count(self) -> int:
@@ -64,13 +64,13 @@ class Seeds:
         return Seeds(self.bounds, to_memory(self.rows, memory_space), to_memory(self.values, memory_space))
 
     def entries_by_vertex(self) -> tuple[Integers, Integers, Floats]:
-        """Return row, seed and value of each entry, by row and then by seed."""
+        """Return vertex, seed and value of each entry, sorted by vertex and then by seed."""
         columns = namespace(self.rows).asarray(np.repeat(np.arange(self.count), np.diff(self.bounds)))
         order = stable_order(self.rows)
         return self.rows[order], columns[order], self.values[order]
 
     def vector(self, seed: int, n: int) -> Floats:
-        """Return one seed as a dense vector."""
+        """Return one seed as a dense vector of n float64."""
         begin, end = self.bounds[seed], self.bounds[seed + 1]
         spread: Floats = namespace(self.values).zeros(n)
         spread[self.rows[begin:end]] = self.values[begin:end]
@@ -78,7 +78,7 @@ class Seeds:
 
 
 def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
-    """Sum consecutive runs of non-negative values; `bounds` are on the host."""
+    """Sum consecutive runs of non-negative values. `bounds` holds the offsets of the runs, on the host."""
     if (xp := namespace(values)) is np:
         return GroupSums(rows_of(bounds), bounds.size - 1)(values)
     from prplugin.gpu import group  # imports CuPy, which holds the values
@@ -87,7 +87,7 @@ def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
 
 
 def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
-    """Divide non-negative values by their sum; return both, also if the sum is 0 or infinite."""
+    """Divide non-negative values by their sum; return quotients and sum. The sum may be 0 or infinite."""
     total = sum_of(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         return values / total, total

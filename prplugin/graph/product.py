@@ -1,4 +1,4 @@
-"""y = A c over the in-edges of a graph on the host, by NumPy or by a compiled kernel: the same bits either way."""
+"""Product y = A c over the in-edges of a graph on the host, in NumPy or compiled, with bitwise equal results."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from prplugin.types.edges import Floats, GroupedEdges, Integers
 __all__ = ["Product", "product_of"]
 
 THREADED_FROM = 1 << 18
-"""Edges from which a product is worth the threads of a crew."""
+"""Number of edges from which the compiled product uses several threads."""
 
 
 class Product(Protocol):
-    """The product of the in-edges with a vector.
+    """Product of the matrix of in-edges with a vector.
 
     Attributes
     ----------
     depth : int
-        The most additions that a term goes through.
+        Rounding depth of a row sum.
     """
 
     depth: int
 
     def __call__(self, vector: Floats) -> Floats:
-        """Return the sum of the vector's entries over the in-edges of each vertex, times normalized weights if any."""
+        """Return for each vertex the sum of `vector[source]`, times normalized weight if any, over its in-edges."""
 
 
 def product_of(adjacency: Adjacency) -> Product:
-    """Make the product of a graph on the host; of a weighted graph, with the normalized weights w / W.
+    """Return the product of a graph on the host; weighted graphs use the normalized weights w / W.
 
-    The graph keeps it for the next ranking; each ranking has a copy, with a buffer and threads of its own.
+    The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
     """
     kind: type[_Compiled | _Scattered] = _Compiled if compiles(adjacency.m) else _Scattered
     if not isinstance(adjacency.product, kind):
@@ -47,10 +47,10 @@ def product_of(adjacency: Adjacency) -> Product:
 
 
 class _Scattered:
-    """Gather a term per edge, and add each to its target by `numpy.bincount`: nothing is sorted."""
+    """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
     def __init__(self, sources: Integers, targets: Integers, weights: Floats | None, n: int) -> None:
-        self._sources = sources.astype(np.intp, copy=False)  # as take has them, which would copy them each time
+        self._sources = sources.astype(np.intp, copy=False)  # else each `take` would convert them
         self._weights = weights
         self._sums = GroupSums(targets, n)
         self._terms: Floats | None = None
@@ -61,14 +61,14 @@ class _Scattered:
         if isinstance(adjacency.edges, GroupedEdges) or "csc" in adjacency.__dict__:
             offsets, sources, weights = adjacency.csc
             targets = rows_of(offsets)
-        else:  # each target's in-edges are in the same order as in the CSC, and need not stand together
+        else:  # in-edges of a target have the same order as in the CSC, so sums have the same bits
             sources, targets, weights = adjacency.edges.source, adjacency.edges.destination, adjacency.edges.weights
         return cls(sources, targets, _normalized(adjacency, sources, weights), adjacency.n)
 
     def __call__(self, vector: Floats) -> Floats:
         if self._terms is None:
             self._terms = np.empty(self._sources.size)
-        # "clip" writes to `out` at once, "raise" by way of a copy; all positions are valid.
+        # All positions are valid. mode="clip" writes to `out` directly, while "raise" uses a buffer.
         terms = vector.take(self._sources, out=self._terms, mode="clip")
         if self._weights is not None:
             terms *= self._weights
@@ -76,7 +76,7 @@ class _Scattered:
 
 
 class _Compiled:
-    """Add up row by row of the CSC in a kernel, in the order of additions of `GroupSums`."""
+    """Compiled product over the rows of the CSC, with the order of additions of `GroupSums`."""
 
     def __init__(self, offsets: Integers, sources: Integers, weights: Floats | None, longest: int) -> None:
         from prplugin.cpu import pull_kernels  # imports Numba
@@ -107,9 +107,9 @@ class _Compiled:
 
 
 def _normalized(adjacency: Adjacency, sources: Integers, weights: Floats | None) -> Floats | None:
-    """Divide each weight by the out-weight of its source; 0 where that is 0, which makes the source dangling.
+    """Return w / W for each edge, with the out-weight W of its source; 0 where W is 0 (a dangling source).
 
-    Never x / W instead: 1 / W overflows where weights are denormal.
+    Ranks are not divided by W instead: rank / W may overflow if weights are denormal.
     """
     if weights is None:
         return None

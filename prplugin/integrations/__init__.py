@@ -1,1 +1,1 @@
-"""Backends and dispatch of other graph libraries."""
+"""Integration with other graph libraries: the NetworkX backend."""

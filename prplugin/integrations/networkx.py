@@ -1,7 +1,8 @@
-"""prplugin as a backend of NetworkX: ``nx.pagerank(G, backend="prplugin")``.
+"""NetworkX backend: ``nx.pagerank(G, backend="prplugin")``.
 
-Reading a graph out of NetworkX's dicts takes far longer than ranking it. NetworkX keeps what `convert_from_nx` makes in
-``G.__networkx_cache__`` until G changes, and that keeps the graph made ready for each weight. Views are read each time.
+Reading a graph from NetworkX's dicts takes far longer than ranking it. NetworkX caches the result of `convert_from_nx`
+in ``G.__networkx_cache__`` until G changes, and `ConvertedGraph` caches a `prplugin.Graph` per weight attribute. Views
+are not cached.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ from prplugin.types.edges import Floats, Integers
 __all__ = ["ConvertedGraph", "can_run", "convert_from_nx", "convert_to_nx", "pagerank"]
 
 ON_GPU_FROM = 1 << 16
-"""Threshold in edges above which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
+"""Number of edges from which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
 
 
 class ConvertedGraph:
-    """A graph of NetworkX as arrays.
+    """A NetworkX graph as CSR arrays.
 
     Parameters
     ----------
     nodes : list
     offsets, indices : arrays
-        The edges from node i are the entries ``offsets[i]:offsets[i + 1]`` of `indices`; of an undirected graph it has
-        each edge both ways, and self-loops once.
-    weights : dict of str to array or list, or None
-        For each attribute that was asked for, its values; None where every edge has the default, 1. A list holds what
-        are no numbers.
+        CSR by source: the neighbours of node i are ``indices[offsets[i]:offsets[i + 1]]``. An undirected graph has each
+        edge in both directions, and self-loops once.
+    weights : dict
+        Maps each requested attribute to its values per edge: an array of float64, a list if some are not numbers, or
+        None if all are the default 1.
     directed, multigraph : bool
     """
 
@@ -67,11 +68,11 @@ class ConvertedGraph:
         return self._multigraph
 
     def graph(self, weight: Hashable) -> Graph:
-        """Return the graph, weighted by an attribute or, with None, not; it is built once, where it is ranked."""
+        """Return the graph weighted by an attribute, or unweighted for None; built at the first call, host or GPU."""
         if weight not in self._graphs:
             weights = None if weight is None else self.weights[weight]
             if weights is not None:
-                weights = np.asarray(weights, dtype=float)  # raises as NetworkX does for what is no number
+                weights = np.asarray(weights, dtype=float)  # raises the error of NetworkX for non-numbers
             arrays = [self.offsets, self.indices, weights]
             if _worth_the_gpu(self.indices.size):
                 import cupy
@@ -84,7 +85,7 @@ class ConvertedGraph:
         return self._graphs[weight]
 
     def spread(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
-        """Return the values of all nodes, 0 by default; other keys are ignored, as in NetworkX."""
+        """Return a value per node, 0 by default. Keys that are not nodes are ignored, as in NetworkX."""
         values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
             total = values.sum()
@@ -119,12 +120,12 @@ def pagerank(
     Raises
     ------
     networkx.PowerIterationFailedConvergence
-        If no step of `max_iter` changed the ranks by less than n * `tol`, in L1; also where `nstart` or `dangling` sums
-        to 0 over the nodes, with which NetworkX computes NaN to the end.
+        If no step of `max_iter` changes the ranks by less than n * `tol` in L1, or if `nstart` or `dangling` sums to 0
+        over the nodes, for which NetworkX computes NaN until `max_iter`.
     ZeroDivisionError
         If `personalization` sums to 0 over the nodes.
     NotImplementedError
-        For what prplugin refuses and NetworkX takes: negative weights, for one.
+        For input that NetworkX accepts and prplugin refuses, such as negative weights.
     """
     if isinstance(G, nx.Graph):
         G = convert_from_nx(G, edge_attrs=None if weight is None else {weight: 1})  # noqa: N806
@@ -159,7 +160,7 @@ SIGNATURE = inspect.signature(pagerank)
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool | str:
-    """Return True if `pagerank` takes these arguments, else why not; NetworkX then does not dispatch to it."""
+    """Return True if `pagerank` supports these arguments, else the reason why NetworkX must not dispatch to it."""
     if name != "pagerank":
         return f"prplugin has no {name}"
     arguments = SIGNATURE.bind(*args, **kwargs)
@@ -188,9 +189,9 @@ def convert_from_nx(
     Parameters
     ----------
     edge_attrs : dict, optional
-        Attributes of edges to read, each with the value of edges that have none.
+        Maps each edge attribute to read to its default value.
     node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        Part of the dispatch interface; PageRank asks for no other attributes.
+        Part of the dispatch interface. PageRank needs no other attributes.
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
@@ -202,7 +203,7 @@ def convert_from_nx(
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
-    """Convert back to a graph of NetworkX, with the attributes that were read; return other objects as they are."""
+    """Convert back to a NetworkX graph with the edge attributes that were read; return other objects unchanged."""
     if not isinstance(obj, ConvertedGraph):
         return obj
     graph = empty(obj)
@@ -217,16 +218,16 @@ def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:
 
 
 def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) -> Any:
-    """Return the values of an attribute, as numbers if they are; None where all are 1."""
+    """Return the values of an edge attribute: float64, a list if some are not numbers, or None if all are 1."""
     if default == 1 and not any(edges()):
         return None
     values = [attributes.get(name, default) for attributes in edges()]
     try:
         return np.array(values, dtype=float)
     except (TypeError, ValueError):
-        return values  # NetworkX would raise each time that it ranks, but convert only once
+        return values  # the error belongs to each ranking, as in NetworkX, not to the cached conversion
 
 
 def _worth_the_gpu(m: int) -> bool:
-    """Return whether to rank on the GPU: CuPy is loaded and finds one, and the graph is large enough."""
+    """Return whether to use the GPU: the graph is large enough, CuPy is loaded, and there is a GPU."""
     return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.missing() is None

@@ -1,1 +1,1 @@
-"""The iteration: loop, certificate, acceleration and top-k order."""
+"""Fixed-point iteration for PageRank: loop, error bound, stopping rules, acceleration and certified top-k order."""

@@ -1,4 +1,4 @@
-"""What comes between plain steps for fewer of them: Anderson mixing, or, at rounding level, the mean of iterates."""
+"""Acceleration between plain steps: Anderson mixing, and the mean of iterates once they stagnate at rounding level."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from prplugin.types.edges import Floats
 __all__ = ["Mean", "Mixing"]
 
 WORTH = 4
-"""Plain steps left from which a mix is worth the vectors that it reads."""
+"""Minimum number of plain steps left for a mix to be faster than these steps."""
 
 GAIN = 0.15
-"""Plain steps that a mix must gain for mixing to pay: two in a row that gain less end it."""
+"""Minimum gain of a mix, in plain steps. Mixing ends after two consecutive mixes that gain less."""
 
 
 class Mixing:
     """Anderson mixing of the iterates: see `prplugin.numerics.extrapolation`.
 
-    The history is a chain of moves from iterate to iterate: the residuals of plain steps, and the jumps of mixes.
+    The history holds the differences of consecutive iterates, called moves: the residual y - x of each plain step, and
+    the jump z - y of each mix from y to z.
     """
 
     def __init__(self, step: Step, alpha: float) -> None:
@@ -35,15 +36,15 @@ class Mixing:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the history."""
+        """Discard the history."""
         self._history: list[int] = []
-        """The rows of the history, from the oldest move to the newest; the last `_since` of them are of this cycle."""
+        """Rows of the moves, oldest first; the last `_since` of them belong to the current cycle."""
         self._jump: int | None = None
         self._since = 0
 
     @property
     def moves(self) -> Any:
-        """The row for the residual of the next step; None where mixing does not pay."""
+        """Row that receives the residual of the next step, or None if mixing has ended or has no memory."""
         if not self._pays.any():
             return None
         if self._rows is None:
@@ -51,12 +52,12 @@ class Mixing:
         return None if self._rows is None else self._rows[self._free()]
 
     def after_step(self, left: Callable[[], Any]) -> bool:
-        """Take note of a step, and mix if it is time; return whether it did.
+        """Record a plain step, and mix at the end of a cycle; return whether the iterate was mixed.
 
         Parameters
         ----------
         left : function
-            Returns how many plain steps are left, about: a number, or an array with an entry per seed.
+            Returns an estimate of the number of plain steps left: a number, or an array with an entry per seed.
         """
         if self._rows is None or not self._pays.any():
             return False
@@ -75,12 +76,12 @@ class Mixing:
         chosen[..., steps] = mixing_weights(products)
         weak = _gains_little(products, chosen[..., steps])
         self._pays, self._weak = self._pays & ~(weak & self._weak), weak
-        # sum_j a_j y_j = y_last - sum over moves of the sum of the a_j before it, which loses nothing to rounding.
+        # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
         along = chosen[..., self._history]
         weights = np.zeros_like(chosen)
         weights[..., self._history] = np.cumsum(along, axis=-1) - along
         weights[~(worth & np.isfinite(weights).all(axis=-1))] = 0
-        # An entry of the jump is written when those of all moves have been read: it may replace the oldest of them.
+        # `mix` reads an entry of all moves before it writes that of the jump: the jump may overwrite the oldest move.
         self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
         self._step.mix(rows, weights, self._rows[self._jump])
         if self._depth.cycles == 1:
@@ -98,7 +99,7 @@ class Mixing:
 
 
 def _gains_little(products: Floats, weights: Floats) -> Any:
-    """Return whether ||sum_j a_j f_j|| is above what `GAIN` more plain steps, at the last one's pace, make of ||f||."""
+    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `GAIN` more plain steps at the rate of the last one."""
     least = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
     last, before = products[..., -1, -1], products[..., -2, -2]
     with np.errstate(all="ignore"):
@@ -106,16 +107,19 @@ def _gains_little(products: Floats, weights: Floats) -> Any:
 
 
 class Mean:
-    """The mean of some iterates: their first, plus the mean of what they differ by, which loses nothing to rounding.
+    """Restart from the mean of N = 8 / (1 - alpha) consecutive iterates, to remove a cycle at rounding level.
 
-    Where P has eigenvalues of modulus 1 other than 1 (a cycle, a star), rounding keeps the iterates going round the
-    solution: a step leaves an L1 error e of at most `noise`, they stay within noise / (1 - alpha) of x*, and so does
-    their change, which is 1 / (1 - alpha) times too much for the bound. But the mean z of N iterates x_1 ... x_N has
+    A computed step is x_(k+1) = G x_k + e_k with ||e_k|| <= noise. Where P has eigenvalues of modulus 1 other than 1
+    (a cycle, a star), rounding errors keep the iterates on an orbit around x* with a radius of up to
+    noise / (1 - alpha). The change of a step is then of the same size, and the error bound 1 / (1 - alpha) times
+    larger. The mean z of N iterates x_1 ... x_N has the residual
 
         G z - z = (x_(N+1) - x_1) / N - mean(e),
 
-    so that with N = 8 / (1 - alpha) its residual is at most 1.25 * noise, and what is left of the first of them. One
-    step from z then proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any graph.
+    which is at most 1.25 * noise for N = 8 / (1 - alpha), apart from the remaining convergence error of x_1. One step
+    from z therefore proves every tolerance down to `Certificate.provable` = 5 * noise / (1 - alpha), on any graph.
+
+    The mean is computed as x_1 + mean(x_k - x_1), which avoids rounding errors of the size of the ranks.
     """
 
     def __init__(self, step: Step, alpha: float) -> None:
@@ -123,7 +127,7 @@ class Mean:
         self._first: Floats | None = None
 
     def after_step(self) -> bool:
-        """Add an iterate; go to the mean if that was the last, and say so."""
+        """Add the current iterate; after N of them restart the step from their mean. Return whether it did."""
         ranks = self._step.ranks()
         if self._first is None:
             self._first, self._sum, self._count = ranks.copy(), 0 * ranks, 1

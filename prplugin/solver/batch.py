@@ -1,11 +1,10 @@
-"""Many seeds at once: each edge is read once for a batch of them.
+"""Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
-A batch goes through the loop of one ranking, with a column per seed: see `prplugin.solver.loop`. Each seed has its own
-proof and its own mixing, and ends by itself; what it comes to does not depend on the seeds beside it. A seed that is to
-be proved begins at its personalization, where most of its ranks will be.
+A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
+weights and its own end; its result does not depend on the other seeds of the batch. With a proved tolerance, the
+iteration of a seed starts at its personalization, which is closer to the solution than uniform ranks.
 
-A seed that its batch does not bring to the tolerance, though it can be proved, stagnates at rounding level: it goes on
-alone after its batch.
+Seeds that have not converged when their batch ends, because they stagnate at rounding level, continue individually.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ __all__ = ["Batch", "batches"]
 
 
 class Batch(NamedTuple):
-    """What came of some seeds side by side.
+    """Results of one batch of k seeds.
 
     Attributes
     ----------
-    ranks : matrix of float64, a row a seed
-        Which those of the next batch may overwrite.
-    converged, iterations, error_bounds : arrays
-        One a seed: as those of `prplugin.solver.loop.Outcome`.
+    ranks : k x n array of float64
+        One row per seed. The next batch may overwrite it.
+    converged, iterations, error_bounds : arrays of k entries
+        As in `prplugin.solver.loop.Outcome`.
     """
 
     ranks: Floats
@@ -55,16 +54,17 @@ def batches(
     machine: Machine,
     watch: Callable[[float, int], Callable[[int, float], None]],
 ) -> Iterator[Batch]:
-    """Rank the seeds in their order, as many at once as the method takes side by side.
+    """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
     Parameters
     ----------
     problem : Problem
-        Without a personalization.
-    start : array of n float64, of sum 1, optional
-        Not given: each seed's own personalization, or 1 / n where no error is to be proved.
+        Has no personalization.
+    start : array of n float64 with sum 1, optional
+        Start of every seed. If None: the personalization of the seed, or 1 / n where no error is to be proved.
     watch : function
-        Given tolerance and budget, gives what is called with steps taken and bound, anew for each batch.
+        Called once per batch with tolerance and budget. Returns the progress callback of the batch, which is called
+        with the number of iterations and the error bound.
     """
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
     adjacency = problem.adjacency

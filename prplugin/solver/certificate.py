@@ -1,8 +1,8 @@
-"""The proof behind `error_bound`: how far computed ranks can be from the exact PageRank.
+"""Proof of `error_bound`: an upper bound of the L1 distance between computed ranks and the exact PageRank.
 
-Let G x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v be one exact step on the exact graph. It is an affine map whose
+Let G x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v be one step in exact arithmetic. It is an affine map whose
 linear part A has columns of sum alpha. So ||A z|| <= alpha * ||z|| for every z (all norms are L1), I - A has an inverse
-of norm 1 / (1 - alpha), and with x* = G x*, for *every* vector x, of whatever sum,
+of norm 1 / (1 - alpha), and with x* = G x*, for every vector x, whatever its sum,
 
     ||x - x*|| = ||(I - A)^-1 (x - G x)|| <= ||x - G x|| / (1 - alpha).                                         (1)
 
@@ -11,24 +11,22 @@ A computed step is y = G x + e. Then y - G y = e + A (x - y), and by (1)
     ||y - x*|| <= (alpha * ||y - x|| + ||e||) / (1 - alpha),                                                    (2)
     ||x - x*|| <= (||y - x|| + ||e||) / (1 - alpha).                                                            (3)
 
-Every number in a step is non-negative and is only ever multiplied, divided and added. So a rank that comes out of a
-chain of k roundings is off by a relative gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability
-of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underflow. A method states its k: see
+All numbers in a step are non-negative, and a step only multiplies, divides and adds them. A rank of rounding depth k
+therefore has a relative error of at most gamma(k) = k u / (1 - k u), u = 2**-53 (Higham 2002, "Accuracy and Stability
+of Numerical Algorithms", section 3.1), and ||e|| <= gamma(k) * ||G x|| + underflow. Each method states its k in
 `StepRounding`.
 
-Terms of row sums may have been rounded to float32 on the way (`StepRounding.single`): those roundings count as of
-2**-24, and only on the alpha-part of G x.
+Terms of row sums may also be rounded to float32 (`StepRounding.single`). These roundings have u = 2**-24 and affect
+only the part of G x that is multiplied by alpha.
 
-Every column of I - A sums to 1 - alpha, v to 1: so x* sums to 1. Let p be what all ranks of y that are too high are off
-by together, and q those that are too low: p + q = ||y - x*||, and q - p = 1 - sum(y). No rank is off by more than the
-larger of the two, and so
+Every column of I - A sums to 1 - alpha and v sums to 1, so x* sums to 1. Let p be the sum of y_i - x*_i over the ranks
+that are too high, and q that of x*_i - y_i over those that are too low. Then p + q = ||y - x*|| and
+q - p = 1 - sum(y). The error of a single rank is at most max(p, q), so
 
-    |y_i - x*_i| <= (||y - x*|| + |1 - sum(y)|) / 2,                                                             (4)
+    |y_i - x*_i| <= (||y - x*|| + |1 - sum(y)|) / 2.                                                             (4)
 
-half the bound on all errors together, but for roundings in sum(y).
-
-Scaling and a cast of the result add `Certificate.cast`. The few floating-point operations of this module itself are
-covered by `UP`.
+Scaling the result and casting it to float32 add `Certificate.cast`. `UP` covers the floating-point operations of this
+module.
 """
 
 from __future__ import annotations
@@ -46,31 +44,33 @@ U = 2.0**-53
 """Unit roundoff of float64."""
 
 UP = 1 + 2.0**-48
-"""Rounds a result upward: more than the relative error of thirty operations, each off by u at most."""
+"""Factor that makes a computed bound an upper bound: covers the relative error of thirty operations."""
 
 TINY = 2.0**-1074
-"""The least positive float64: no product or quotient that underflows is off by more."""
+"""Smallest positive float64: the maximum error of a product or quotient that underflows."""
 
 U32 = 2.0**-24
+"""Unit roundoff of float32."""
+
 TINY32 = 2.0**-149
-"""The same two for float32, in which the result may be returned."""
+"""Smallest positive float32."""
 
 
 class Certificate:
-    """Turns what a step measured into a proved bound.
+    """Computes proved error bounds from the L1 change of a step.
 
     Parameters
     ----------
     alpha : float
         Damping, in [0, 1).
     n, m : int
-        Vertices and edges.
+        Number of vertices and of edges.
     rounding : StepRounding
-        How the method rounds.
+        Rounding depths of a step of the method.
     dtype : {"float64", "float32"}
-        What the ranks are cast to in the end.
+        Type of the returned ranks.
     scale : {1, "n"}
-        Whether they are multiplied by n before; errors stay in the measure of ranks that sum to 1.
+        Factor of the returned ranks. Error bounds always refer to ranks that sum to 1.
     """
 
     def __init__(
@@ -79,13 +79,14 @@ class Certificate:
         self.alpha, self.n = alpha, n
         self._size, self._result = (n, m), (dtype, scale)
         gamma, gamma32 = _gamma(rounding.rank), _gamma(rounding.single, U32)
-        # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha): no iterate's sum passes the fixed point.
+        # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
+        # recurrence and bounds the sum of every iterate.
         growth = alpha * (1 + gamma) * (1 + gamma32) * UP
         if growth >= 1:
             self._mass = self.noise = math.inf
         else:
             self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
-            # Underflow: share and product on an edge; contribution, entries and three products on a vertex.
+            # Underflow per edge: normalized weight and product. Per vertex: contribution, v and w, three products.
             self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * UP
             self.noise += rounding.single * m * TINY32
         self._norm = 1 + _gamma(rounding.norm)
@@ -96,24 +97,24 @@ class Certificate:
             self.cast += U32 * self._mass * UP + n * TINY32
 
     def for_rounding(self, rounding: StepRounding) -> Certificate:
-        """Give the certificate of steps that round in another way."""
+        """Return the same certificate for steps with other rounding depths."""
         return Certificate(self.alpha, *self._size, rounding, *self._result)
 
     def of_step(self, change: Any) -> Any:
-        """Bound ||y - x*|| for a step from x to y with the computed ||y - x|| = `change`, or an array of them: (2)."""
+        """Bound ||y - x*|| after a step from x to y by (2); `change` is the computed ||y - x||, or an array of them."""
         return self._bound(self.alpha * change)
 
     def of_start(self, change: Any) -> Any:
-        """Bound ||x - x*|| for the vector that a step began from: (3)."""
+        """Bound ||x - x*|| before a step from x to y by (3); `change` is the computed ||y - x||."""
         return self._bound(change)
 
     def of_vertex(self, bound: float, total: float) -> float:
-        """Bound |y_i - x*_i| for every i, given a bound on ||y - x*|| and `prplugin.cpu.sums.total` of y: (4)."""
+        """Bound |y_i - x*_i| for every i by (4), from a bound of ||y - x*|| and `prplugin.cpu.sums.total` of y."""
         astray = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
         return min(bound, (bound + astray) / 2 * UP)
 
     def change_for(self, tol: float) -> float:
-        """Give what a step may change for `of_step` to come to `tol`, about; below 0 if no change is so small."""
+        """Return approximately the change at which `of_step` equals `tol`; negative if no change is small enough."""
         room = (tol / UP - self.cast) * (1 - self.alpha) - self.noise
         if math.isinf(self.noise):
             return -1.0
@@ -121,24 +122,24 @@ class Certificate:
 
     def _bound(self, residual: Any) -> Any:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
-        # No two vectors of non-negative entries and sum 1 are further apart than 2.
+        # The L1 distance of two non-negative vectors is at most the sum of their norms: 1 + `_mass`, and 2 for sum 1.
         return np.minimum((np.minimum(proved, 1 + self._mass) + self.cast) * UP, 2.0)[()]
 
     @property
     def floor(self) -> float:
-        """The bound of a step that changed nothing."""
+        """Error bound after a step with change 0."""
         return (self.noise / (1 - self.alpha) + self.cast) * UP
 
     @property
     def provable(self) -> float:
-        """The least tolerance that `prplugin.solver.loop` promises to prove, on any graph: see there."""
+        """Smallest tolerance that the loop proves on every graph: see `prplugin.solver.acceleration.Mean`."""
         return (5 * self.noise / (1 - self.alpha) + self.cast) * UP
 
     def steps(self, tol: float) -> int:
-        """Give how many steps, one at least, bring the bound to `tol` from any start of sum 1, rounding aside.
+        """Return the number of steps, at least 1, after which the bound is at most `tol`, for any start of sum 1.
 
-        ||x_1 - x_0|| <= 2 and each change is at most alpha times the one before, so the k-th bound is at most
-        2 * alpha**k / (1 - alpha) + floor.
+        ||x_1 - x_0|| <= 2 and, rounding aside, each change is at most alpha times the previous one: the k-th bound is
+        at most 2 * alpha**k / (1 - alpha) + floor.
         """
         room = tol - self.floor
         if room <= 0:
@@ -146,7 +147,7 @@ class Certificate:
         return max(1, _powers(self.alpha, room * (1 - self.alpha) / 2))
 
     def moves(self, threshold: float) -> int:
-        """Give how many steps bring the L1 change of one of them to `threshold` from any start, rounding aside."""
+        """Return the number of steps after which the L1 change of a step is at most `threshold`, rounding aside."""
         return 1 + _powers(self.alpha, threshold / 2)
 
 
@@ -155,7 +156,7 @@ def _gamma(k: int, unit: float = U) -> float:
 
 
 def _powers(alpha: float, target: float) -> int:
-    """Give the least k with alpha**k <= target."""
+    """Return the smallest k >= 0 with alpha**k <= target."""
     if target >= 1:
         return 0
     if alpha == 0:

@@ -1,19 +1,35 @@
-"""The one loop: step, prove, stop or accelerate. It knows no method, and takes one ranking as it takes many seeds.
+"""The iteration that solves x = G x, where G x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v.
 
-A step replaces x by y = G x, and only what it measures proves anything: `prplugin.solver.certificate`. Between steps a
-method may get nearer to the solution in its own fast way (`Step.advance`); else iterates are mixed
-(`prplugin.solver.acceleration`). All passes over the edges count as iterations. Rules of which nothing is proved, and
-tol=0, take plain steps.
+One loop serves all methods, one ranking or many seeds, and one process or several workers. From a start x it repeats:
 
-**Float32 first.** A step that is faster with contributions in float32 begins so, where the ranks are wanted in float32
-or their error is to be proved, under a certificate that counts those roundings too. A plain step after a plain step
-brings ||y - x|| down by alpha at least. Once one does not bring it below (1 + alpha) / 2 of what it was, iterates
-stagnate at rounding level, and float64 takes over; so it does where a rule is met that no proof stands behind, if its
-tolerance is so small that iterates in float32 may stagnate below it: at 2 * noise / (1 - alpha) at most, for a step
-changes alpha times what the last one did, and twice the noise.
+1. **Exact step.** Compute y = G x for all vertices, with sums in float64, and the change ||y - x|| (norms are L1).
+2. **Error bound.** ||y - x*|| <= (alpha * ||y - x|| + ||e||) / (1 - alpha), with a bound of the rounding errors e of
+   the step (`prplugin.solver.certificate`). It holds for every x: nothing else has to be exact.
+3. **Stop** if the stopping rule is met (for ``stop="error"``: bound <= tol), if the order of the highest ranks is
+   proved, or if the budget of edge passes is spent. The result is y.
+4. **Accelerate.** Choose the next x. By default it is y, and the next step is called plain. If a tolerance is to be
+   proved, it may be an Anderson mix of the last iterates, or the result of the fast inexact solver of the method
+   (`Step.advance`, for example Gauss-Seidel sweeps in float32).
 
-**Stagnation in float64.** One ranking then goes on from means of iterates: `prplugin.solver.acceleration.Mean`. Of many
-seeds, those that stagnate end there, not converged.
+All passes over the edges count as iterations, those of `Step.advance` included. For stopping rules other than
+``stop="error"``, and for ``tol=0``, the loop takes plain steps only.
+
+**Termination.** Each plain step multiplies the error by at most alpha, so `Certificate.steps` of them prove the
+tolerance, rounding aside. Acceleration ends after that many passes, and plain steps follow. A small problem that still
+converges slowly is solved directly (`prplugin.solver.slow`), and the next step proves the solution.
+
+**Stagnation at rounding level.** In exact arithmetic, consecutive plain steps have changes d_(k+1) <= alpha * d_k. The
+iterates stagnate once d_(k+1) >= (1 + alpha) / 2 * d_k.
+
+**Float32 phase.** If contributions in float32 make a step faster, and the result is float32 or an error bound is to be
+proved, the iteration starts with them. The certificate of this phase counts their roundings too. Unless the stopping
+rule is met before, float64 continues from the ranks of this phase when the change reaches `goal_in_float32`, or when
+the iterates stagnate. A rule other than ``stop="error"`` counts as met in float32 only if its tolerance is at least
+2 * noise / (1 - alpha). With rounding, d_(k+1) <= alpha * d_k + 2 * noise, so smaller changes may be rounding errors.
+
+**Stagnation in float64.** If a tolerance is to be proved, a single ranking restarts from means of iterates
+(`prplugin.solver.acceleration.Mean`), which prove every tolerance that is not refused. In a batch, seeds that stagnate
+end without convergence; they continue individually (`prplugin.solver.batch`).
 """
 
 from __future__ import annotations
@@ -41,27 +57,28 @@ from prplugin.types.order import Order
 __all__ = ["Loop", "Outcome"]
 
 MOST = 128
-"""Passes over the edges from one proof to the next, at most."""
+"""Maximum number of passes over the edges between two error bounds."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Where the loop has come to; all but `passes` and `order` are arrays with an entry per seed if there are many.
+    """State of the loop, and its result. For many seeds the first four are arrays with an entry per seed.
 
     Attributes
     ----------
     live : bool
-        Whether it goes on.
+        Whether the iteration continues.
     converged : bool
         Whether the stopping rule was met.
     iterations : int
-        Passes over the edges.
+        Number of passes over the edges.
     error_bound : float
-        Proved: the L1 distance of the ranks, scaled and cast as asked, to the exact PageRank is no more.
+        Proved upper bound of the L1 distance between the returned ranks and the exact PageRank. It covers the cast to
+        the requested type, and refers to ranks that sum to 1.
     passes : int
-        The greatest of `iterations`.
+        Maximum of `iterations`.
     order : Order, optional
-        Of the highest ranks, if it was to be certified.
+        Certified order of the highest ranks, if it was requested.
     """
 
     live: Any
@@ -74,20 +91,20 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Steps from a start until the stopping rule is met, or the budget spent.
+    """Parameters of the iteration; `run` iterates until the stopping rule is met or the budget is spent.
 
     Attributes
     ----------
     certificate : Certificate
-        Of steps in float64.
+        Error bounds of steps in float64.
     budget : int
-        Passes over the edges at most, without those in float32 unless it is the user's `max_iter`.
+        Maximum number of passes over the edges. Passes of the float32 phase count only if it is the user's `max_iter`.
     watch : function
-        Called after each proof with the count of passes and the error bound.
+        Called after each error bound with the number of passes and the bound.
     order : OrderProof, optional
         Ends the loop once the order of the highest ranks is proved.
     patience : Patience, optional
-        What is done about very slow convergence.
+        Handles very slow convergence.
     """
 
     certificate: Certificate
@@ -98,11 +115,12 @@ class Loop:
     patience: Patience | None = None
 
     def run(self, step: Step, start: Floats | float | None) -> Outcome:
-        """Iterate; the ranks are left in the step.
+        """Iterate from `start`; afterwards `step.ranks()` returns the result.
 
         Parameters
         ----------
-        start : array of n float64, of sum 1, or 1 / n for all
+        start : array of n float64 with sum 1, or float
+            Initial ranks; a number stands for all of them. None: each seed starts at its personalization.
         """
         certificate, options, budget = self.certificate, self.options, self.budget
         live: Any = True if step.seeds is None else np.ones(step.seeds, np.bool_)
@@ -118,7 +136,7 @@ class Loop:
             proof = certificate.for_rounding(step.rounding)
             self._until(step, state, proof, goal_in_float32(options, proof, certificate), budget - 1, narrow=True)
             if not np.all(state.converged):
-                # Roundings to float32 may have brought the sum past what the certificate of float64 allows for.
+                # The float64 certificate bounds ||x|| by `_mass`; float32 rounding may have made the sum larger.
                 ranks = step.ranks()
                 if step.seeds is None:
                     ranks /= step.add(total(ranks))
@@ -139,10 +157,20 @@ class Loop:
     def _until(
         self, step: Step, state: Outcome, proof: Certificate, goal: float, last: int, *, narrow: bool = False
     ) -> None:
-        """Step, prove, stop or accelerate, until nothing is live or `last` passes are taken."""
+        """Iterate in one precision until no seed is live, or `last` passes have been made.
+
+        Parameters
+        ----------
+        proof : Certificate
+            Error bounds of steps in this precision.
+        goal : float
+            L1 change at which the phase is expected to end; negative if unknown.
+        narrow : bool
+            Whether this is the float32 phase.
+        """
         options, alpha = self.options, proof.alpha
         mixing = Mixing(step, alpha) if proves(options) else None
-        # Whatever comes of acceleration, plain steps after so many passes prove the tolerance.
+        # Plain steps alone follow after this number of passes: they prove the tolerance whatever acceleration gained.
         accelerated = last if narrow or mixing is None else state.passes + proof.steps(options.tol)
         mean: Mean | None = None
         before: Any = math.inf
@@ -167,17 +195,18 @@ class Loop:
                 ended = True
             if options.stop == "error" or not narrow or goal >= 2 * proof.noise / (1 - alpha):
                 state.converged = state.converged | state.live & ended
-            # A plain step after a plain step shrinks the change by alpha, but for rounding.
+            # In exact arithmetic, the changes of consecutive plain steps satisfy d_(k+1) <= alpha * d_k. After anything
+            # but a plain step `before` is infinite.
             stagnates = sums.change >= (1 + alpha) / 2 * before
             if narrow:
                 ended = ended | stagnates | (sums.change <= goal)
             elif step.seeds is not None:
                 ended = ended | stagnates
-            if options.tol > 0:  # else the k-th iterate is asked for, also of iterates that stagnate
+            if options.tol > 0:  # tol=0 asks for exactly `max_iter` steps, stagnation or not
                 state.live = state.live & ~np.asarray(ended)[()]
             if not np.any(state.live):
                 return
-            # A seed is mixed whatever is left of it: by this it is the same beside any others.
+            # Live seeds of a batch mix in every cycle, so that a seed's result does not depend on the other seeds.
             alone = step.seeds is None
             left = (
                 partial(steps_left, before, sums.change, aim) if alone else partial(np.where, state.live, math.inf, 0)

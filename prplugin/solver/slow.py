@@ -1,4 +1,4 @@
-"""Very slow convergence: a small problem is solved directly, and of another the user is warned."""
+"""Very slow convergence: solve a small problem directly, and warn about a large one."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from prplugin.types.edges import Floats
 __all__ = ["Patience", "direct_solver"]
 
 DIRECT_AFTER = 2000
-"""Passes over the edges after which a small problem is solved directly: a few hundredths of a second. It is no time,
-so that the ranks are the same in every run."""
+"""Number of passes after which a small problem is solved directly: a few hundredths of a second. It is a count and not
+a time, so that the ranks are the same in every run."""
 
 SMALL = 2000
-"""Most vertices of a small problem: its factors take 64 MB if they fill up, and a second."""
+"""Maximum number of vertices of a small problem. Its LU factors, if dense, take 64 MB and a second."""
 
 LONG = 10.0
-"""Seconds left of which the user is warned."""
+"""Estimated remaining seconds above which the user is warned."""
 
 LOOK = 1.0
-"""Seconds after which the pace is known."""
+"""Seconds over which the convergence rate and the time per pass are measured."""
 
 MANY = 1000
-"""Passes left that make a convergence slow, where a graph is not just large."""
+"""Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow."""
 
 
 class Patience:
-    """What is done about very slow convergence.
+    """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
     Parameters
     ----------
     solve : function, optional
-        Returns the solution, unproved, or None where it cannot.
+        Returns the solution in floating point, without an error bound, or None on failure.
     """
 
     def __init__(self, solve: Callable[[], Floats | None] | None = None) -> None:
@@ -48,7 +48,17 @@ class Patience:
         self._warned = False
 
     def solves(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
-        """Restart the step from a direct solution if it is time for one; say whether it did."""
+        """Restart the step from a direct solution after `DIRECT_AFTER` passes; return whether it did.
+
+        Without a direct solver, issue a `PageRankWarning` if the estimated remaining time is long.
+
+        Parameters
+        ----------
+        passes, last : int
+            Passes made so far, and the maximum.
+        change, goal : float
+            L1 change of the last step, and that at which the ranking ends.
+        """
         if self._solve is not None and passes >= DIRECT_AFTER:
             solution, self._solve = self._solve(), None
             if solution is not None:
@@ -56,10 +66,10 @@ class Patience:
                 return True
         now = time.perf_counter()
         if self._began is None:
-            self._began = now, passes, change  # kernels are compiled by now
+            self._began = now, passes, change  # not earlier: the first pass compiles kernels
         began, first, before = self._began
         if not self._warned and self._solve is None and now - began > LOOK and passes > first:
-            self._began = now, passes, change  # the pace is that since the last look
+            self._began = now, passes, change
             left = last - passes
             if 0 < goal < change < before:
                 left = min(left, round((passes - first) * math.log(change / goal) / math.log(before / change)))
@@ -76,12 +86,14 @@ class Patience:
 
 
 def direct_solver(problem: Problem) -> Callable[[], Floats | None] | None:
-    """Return what solves a small problem directly, or None for a large one."""
+    """Return a function that solves the problem directly, or None if it has more than `SMALL` vertices."""
     return (lambda: _solved(problem.on("host"))) if problem.adjacency.n <= SMALL else None
 
 
 def _solved(problem: Problem) -> Floats | None:
-    """Solve x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization; None without SciPy.
+    """Solve x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization.
+
+    Return None without SciPy, or if the solution is not finite.
 
     With z_b = (I - alpha P^T)^-1 b and d the sum over dangling vertices, x = (1 - alpha) z_v + alpha D z_w and
     D = (1 - alpha) d(z_v) / (1 - alpha d(z_w)).

@@ -1,4 +1,4 @@
-"""When a ranking ends: the stopping rule, and what a step may change for it to be met."""
+"""Stopping rules, and the L1 change of a step at which each is met."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from prplugin.solver.certificate import Certificate
 __all__ = ["goal_in_float32", "goal_of", "is_met", "step_budget", "steps_left"]
 
 ROUNDINGS = 1 / 4
-"""Part of the largest change by roundings to float32 that they make about, at most."""
+"""Largest L1 change that float32 rounding is expected to cause, as a fraction of its proved bound."""
 
 
 def is_met(options: Options, sums: Sums, bound: Any, n: int) -> Any:
-    """Say whether the rule is met by what a step measured, and the error bound after it."""
+    """Return whether a step with these sums, and with this error bound after it, meets the stopping rule."""
     match options.stop:
         case "error":
             return bound <= options.tol
@@ -31,7 +31,7 @@ def is_met(options: Options, sums: Sums, bound: Any, n: int) -> Any:
 
 
 def goal_of(options: Options, certificate: Certificate) -> float:
-    """Return the L1 change of a step at which the rule is met, about; below 0 where the change does not decide."""
+    """Return approximately the L1 change at which the rule is met; negative if the rule is not about that change."""
     if options.tol == 0 or options.stop == "vertex":
         return -1.0
     match options.stop:
@@ -43,43 +43,47 @@ def goal_of(options: Options, certificate: Certificate) -> float:
 
 
 def goal_in_float32(options: Options, rough: Certificate, exact: Certificate) -> float:
-    """Return the change at which float64 takes over from float32, if nothing is proved yet.
+    """Return the L1 change at which the float32 phase ends.
 
-    It is the change that proves the tolerance, unless roundings keep changes from becoming so small. So the precision
-    in which a ranking ends, and with it the memory that it takes, is known beforehand.
+    It is the change that meets the rule in float32 (certificate `rough`). If float32 rounding keeps changes above that,
+    float64 (certificate `exact`) takes over at the returned change. So whether a ranking ends in float32 or in float64,
+    and how much memory it takes, is known before it starts.
     """
     goal = goal_of(options, rough)
     least = ROUNDINGS * rough.noise
     if options.stop != "error" or goal >= least:
         return goal
-    # From the first on float64 needs a step, about; past the second, changes are but those of roundings.
+    # At the first, about one float64 step proves the tolerance. Below the second, changes are mostly rounding errors.
     return max(exact.change_for(options.tol), least)
 
 
 def step_budget(certificate: Certificate, options: Options) -> int:
-    """Return the number of steps allowed: `max_iter`, or as many as the contraction needs for the tolerance.
+    """Return the maximum number of passes: `max_iter`, or as many as contraction by alpha needs for the tolerance.
 
     Raises
     ------
     InvalidOptionError
-        If no number of steps could prove the tolerance.
+        If the tolerance is below what can be proved.
     """
     if proves(options) and not options.tol >= certificate.provable:
         raise InvalidOptionError(
             f"tol={options.tol:g} cannot be proved for this graph in {options.dtype} at alpha={options.alpha:g}, "
-            f"for rounding: the least that can is {certificate.provable:.2g}. Ask for that or more"
+            f"because of rounding: the smallest provable tol is {certificate.provable:.2g}. Ask for that or more"
             + (", or for dtype='float64'." if options.dtype == "float32" else ".")
         )
     if options.max_iter is not None:
         return options.max_iter
     if not proves(options):
         return certificate.moves(options.tol)
-    # As many accelerated passes as the contraction needs, as many plain steps, those whose mean is taken, and the last.
+    # Accelerated passes, as many plain steps, the N = 8 / (1 - alpha) steps of `Mean`, and the step that proves.
     return 2 * certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
 
 
 def steps_left(before: Any, change: Any, goal: float) -> Any:
-    """Return how many plain steps a change is away from its goal at the pace of the last two, or infinity."""
+    """Estimate the plain steps until the change reaches its goal, from the ratio of the last two changes.
+
+    Infinity if the changes do not decrease, or if there is no goal.
+    """
     with np.errstate(all="ignore"):
         left = np.log(goal / np.asarray(change)) / np.log(change / np.asarray(before))
     return np.where((change < before) & np.isfinite(before) & (goal > 0), np.maximum(left, 0.0), math.inf)[()]

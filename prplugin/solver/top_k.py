@@ -1,8 +1,8 @@
-"""Which vertices rank highest and in what order, proved vertex by vertex.
+"""Certified order of the k highest ranks.
 
-If no computed rank is further than `margin` from the exact one, two vertices whose computed ranks are more than twice
-that apart are in the order that they seem to be in. `Certificate.of_vertex` gives the margin. Vertices that are nearer
-than that are a tie: some of them can be proved equal (`prplugin.graph.equal_ranks`), which no margin could do.
+If every computed rank differs from the exact one by at most `margin` (`Certificate.of_vertex`), two vertices whose
+computed ranks differ by more than 2 * margin are in the right order. Vertices that are closer form a tie. Some ties are
+proved to have equal ranks (`prplugin.graph.equal_ranks`), which no margin could prove.
 """
 
 from __future__ import annotations
@@ -24,29 +24,32 @@ from prplugin.types.order import Order, TieRows
 __all__ = ["Equal", "OrderProof", "order_of"]
 
 MOST = 1000
-"""Vertices beyond the k highest that are tried for equality with them."""
+"""Number of vertices below the k highest that are tested for equality with the k-th."""
 
 NEAR = 1e-6
-"""Of a rank: computed ones that are no further apart seem to be equal."""
+"""Relative difference up to which two computed ranks are candidates for equality."""
 
 LOOK = 1 / 4
-"""Of the bound at one look at the order, that at the next, at the least: a look takes as long as a step or less."""
+"""Fraction of its value to which the error bound falls at most between two checks of the order. A check takes at most
+about as long as a step."""
 
 Equal: TypeAlias = Callable[[int, int, Floats], bool]
+"""Returns whether the exact ranks of two vertices are proved equal, from their positions and all computed ranks."""
 
 
 class OrderProof:
-    """Looks at the order of the highest ranks whenever it may be proved.
+    """Checks, as the error bound falls, whether the order of the k highest ranks is proved.
 
-    A bound proves it that is less than the gaps between them, about. They are known after a look, but not well as long
-    as the bound is much larger: so the next look is due when the bound has come down to the least of them, or before.
+    The order is proved once the error bound is about as small as the smallest gap between these ranks. A check
+    estimates that gap, but poorly while the bound is much larger. The next check is therefore due when the bound has
+    fallen to the gap, or to `LOOK` times its value, whichever is reached first.
 
     Parameters
     ----------
     k : int
-        How many ranks.
+        Number of ranks.
     equal : function
-        Proves that vertices have equal ranks: see `order_of`. It is asked only where a tie remains.
+        Proves that two vertices have equal ranks. It is called only for ties.
     """
 
     def __init__(self, k: int, equal: Equal) -> None:
@@ -55,7 +58,7 @@ class OrderProof:
         self._due = self._aim = 1.0
 
     def prove(self, step: Step, certificate: Certificate, bound: float) -> bool:
-        """Say whether a step's ranks have a proved order, by the bound on all errors together."""
+        """Return whether the order of the current ranks is proved, given the bound of their L1 error."""
         if bound > self._due:
             return False
         ranks = step.ranks()
@@ -65,31 +68,31 @@ class OrderProof:
             self._order = order_of(ranks, self._k, margin, self._equal)
             if self._order.proved:
                 return True
-            gap = 0.0  # what seems to be equal is not proved to be
+            gap = 0.0  # some candidates for equality are not proved equal, so the gap may be anything
         self._due, self._aim = max(gap, LOOK * bound), gap
         return False
 
     def goal(self, certificate: Certificate) -> float:
-        """Return what a step changes when the bound has come down to the least gap, as far as that is known."""
+        """Return the L1 change at which the bound reaches the estimated gap; -1 if all gaps are infinite."""
         return certificate.change_for(self._aim) if np.isfinite(self._aim) else -1.0
 
     def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
-        """Return the order of the ranks that the loop ends with."""
+        """Return the order of the final ranks."""
         if self._order is not None and self._order.proved:
             return self._order
         return order_of(ranks, self._k, certificate.of_vertex(bound, total(ranks)), self._equal)
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
-    """Find the order of the k highest, as far as a margin proves it.
+    """Return the order of the k highest ranks, and the ties in which it is not proved.
 
     Parameters
     ----------
     ranks : array of n float64
     margin : float
-        No rank is further from the exact one.
+        Upper bound of the error of each rank.
     equal : function
-        Says whether the exact ranks of two vertices are proved equal, given their positions and computed ranks.
+        See `Equal`.
     """
     rows, values = _hopefuls(ranks, k, 2 * margin)
     k = min(k, rows.size)
@@ -97,7 +100,7 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     same = np.zeros(gaps.size, bool)
     for place in np.flatnonzero(_near(gaps, values)[: k + MOST]):
         if place >= k and not same[place - 1]:
-            break  # what is not equal to the k-th need not be told apart
+            break  # no longer in the tie of the k-th
         same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
     ends = np.flatnonzero(gaps > 2 * margin) + 1
     ties = []
@@ -111,15 +114,14 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
 
 
 def least_gap(ranks: Floats, k: int, margin: float) -> float:
-    """Give the least distance of computed ranks that a margin has to tell from 0 to prove the order of the k highest.
+    """Return the smallest gap of computed ranks that has to exceed 2 * margin for the order of the k highest.
 
-    Of vertices that seem to be equal it is taken for granted that they can be proved to be. If nothing is left to be
-    told apart, or nothing with this margin, it is infinite.
+    Candidates for equality (`NEAR`) are assumed to be provably equal. Without any other gap it is infinite.
     """
     _, values = _hopefuls(ranks, k, 2 * margin)
     gaps = values[:-1] - values[1:]
     near = _near(gaps, values)
-    last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # of those that seem to be equal to the k-th
+    last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # last candidate for equality with the k-th
     return float(gaps[: last + 1][~near[: last + 1]].min(initial=np.inf))
 
 
@@ -128,11 +130,11 @@ def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
 
 
 def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
-    """Give all that may be among the k highest, and the one after them: positions and ranks, falling."""
+    """Return the vertices that may be among the k highest, and the next one: positions and ranks, descending."""
     xp = namespace(ranks)
     if k < ranks.size:
         highest = np.sort(to_host(ranks[ranks >= _reached_by(ranks, k + 1)]))[-k - 1 :]
-        lowest = float(highest[1]) * (1 - 2.0**-50) - width  # lower than the difference rounds to
+        lowest = float(highest[1]) * (1 - 2.0**-50) - width  # rounded downward
         rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
     else:
         rows = xp.arange(ranks.size)
@@ -142,7 +144,7 @@ def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
 
 
 def _reached_by(ranks: Floats, count: int) -> float:
-    """Give a high value that as many ranks reach: that as many maxima of equal pieces do."""
+    """Return a lower bound of the `count`-th highest rank: the `count`-th highest of the maxima of equal pieces."""
     pieces = min(4 * count, ranks.size)
     width = ranks.size // pieces
     maxima = to_host(ranks[: pieces * width].reshape(pieces, width).max(axis=1))
