@@ -33,6 +33,7 @@ from benchmarks import (
     overlap,
     peers,
     report,
+    retrieval,
     roofline,
     seeds,
     step_cost,
@@ -45,8 +46,8 @@ PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaro
 
 BENCHMARKS = {
     **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "everyday": everyday,
-    "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers, "roofline": roofline,
-    "seeds": seeds, "steps": step_cost, "streamed": streamed,
+    "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
+    "retrieval": retrieval, "roofline": roofline, "seeds": seeds, "steps": step_cost, "streamed": streamed,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib.figure import Figure
 
-from benchmarks import compare, memory, run
+from benchmarks import compare, memory, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
@@ -180,3 +182,46 @@ def test_what_does_not_fit_is_not_begun(monkeypatch):
 
 def test_there_is_memory():
     assert 10**6 < memory.bytes_available("host") < 10**15
+
+
+def test_a_quick_run_of_retrieval(tmp_path):
+    pytest.importorskip("igraph")
+    done = CliRunner().invoke(main, ["retrieval", "--quick", "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    rows = json.loads((tmp_path / "retrieval.json").read_text())["rows"]
+    on_cpu = {row["library"]: row for row in rows if row["processor"] == "CPU"}
+    assert set(on_cpu) == {"igraph", "NetworkX", "SciPy", "prplugin, one by one"}
+    assert {name: row["queries"] for name, row in on_cpu.items() if row["queries"] != 1} == {
+        "prplugin, one by one": retrieval.QUICK_QUERIES
+    }
+    for row in rows:
+        assert row["L1 apart"] <= retrieval.MOST_APART
+        assert row["ratio"] == row["library ms"] / row["prplugin ms"]
+        assert row["library least"] == 1e3 * min(row["samples"]["library"])
+
+
+def test_retrieval_names_an_absent_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "igraph", None)
+    rows = {row["library"]: row for row in retrieval._single(*retrieval.SIZES[0], "host", 1)}
+    assert set(rows) == {"igraph", "NetworkX", "SciPy"}
+    assert "igraph" in rows["igraph"]["note"]
+    assert rows["SciPy"]["ratio"] > 0
+
+
+def test_retrieval_times_only_results_that_agree():
+    ranks, moved = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0, 0], [0, 4e-6]])
+    near, far = ranks + moved, ranks + 2 * moved
+    assert retrieval.check({"prplugin": ranks, "near": near}) == {"prplugin": 0, "near": pytest.approx(4e-6)}
+    assert retrieval.check({"prplugin": ranks, "far": far})["far"] == pytest.approx(8e-6)
+    with pytest.raises(ValueError, match=r"the ranks of low and far are 1\.2e-05 apart"):
+        retrieval.check({"prplugin": ranks, "low": ranks - moved, "far": far})
+    with pytest.raises(ValueError, match="nan apart"):
+        retrieval.check({"prplugin": ranks, "other": np.full((2, 2), np.nan)})
+
+
+@pytest.mark.parametrize(("n", "m"), retrieval.SIZES)
+def test_graphs_of_retrieval_have_no_self_loops_and_no_isolated_vertices(n, m):
+    edges = retrieval._edges(n, m)
+    assert len(edges) == m
+    assert (edges["src"] != edges["dst"]).all()
+    assert np.array_equal(np.unique(edges[["src", "dst"]]), np.arange(n))

@@ -1,0 +1,264 @@
+"""Comparison of personalized queries on prepared graphs, as retrieval over knowledge graphs asks them.
+
+Undirected random graphs with skewed sources and weights between 0.1 and 1.1. Parallel edges add up; no vertex is
+isolated, and there are no self-loops, which igraph counts twice in an undirected graph. alpha is 0.5, and the reset
+distribution covers half of the vertices, given as an array by position. Graphs and matrices are built beforehand.
+prplugin proves an L1 error of 1e-6, rounding included, and its ranks are read from `ranking.ranks`. igraph is
+`personalized_pagerank` with PRPACK, which has no tolerance; OMP_WAIT_POLICY is "passive" unless it is set. NetworkX
+reads its graph anew in every call and is measured on the smallest graph alone. SciPy is a loop on the normalized
+matrix, stopped once alpha / (1 - alpha) times the L1 change of a step is at most 1e-6. On the GPU, cuGraph ranks a
+`MultiGraph` of both directions, stored transposed, with ``tol=1e-6``. "prplugin, one by one" answers many queries in as
+many calls, and prplugin all of them in one call with ``seeds=``. "ratio" is the time of the library divided by that of
+prplugin; "least" is the smallest sample. All results are compared before any is timed; "L1 apart" is the largest L1
+distance of the library's ranks to those of prplugin. The process counts as one that has worked on enough edges for
+Numba's kernels to be used below a million edges.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.iterations import cugraph_graph
+from benchmarks.measure import Timed, alternately
+from benchmarks.run import Part
+from prplugin import machine
+from prplugin.gpu import runtime
+from prplugin.types.arrays import MemorySpace, synchronize, to_host, to_memory
+
+__all__ = ["COLUMNS", "KEYS", "PACKAGES", "parts"]
+
+KEYS = ("vertices", "edges", "processor", "queries", "library")
+
+COLUMNS = (
+    "vertices", "edges", "processor", "queries", "library", "library ms", "prplugin ms", "ratio", "library least",
+    "prplugin least", "ratio, least", "method", "iterations", "L1 apart", "note",
+)  # fmt: skip
+
+PACKAGES = ("igraph",)
+
+SIZES = (2_000, 10_000), (10_354, 146_239), (100_000, 1_000_000)
+
+QUERIES, QUICK_QUERIES = 1_000, 50
+
+ALPHA, TOL = 0.5, 1e-6
+
+MOST_APART = 1e-5
+
+PROCESSORS: dict[MemorySpace, str] = {"host": "CPU", "device": "GPU"}
+
+
+class Library(NamedTuple):
+    """One query on a prepared graph, and the ranks of its result in the order of the vertices, on the host."""
+
+    query: Callable[[], Any]
+    ranks: Callable[[Any], np.ndarray] = np.asarray
+
+
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """List single queries on each graph, and many queries on one, per processor."""
+    sizes = SIZES[:1] if quick else SIZES
+    many = (*SIZES[0], QUICK_QUERIES) if quick else (*SIZES[1], QUERIES)
+    found = []
+    for space, processor in PROCESSORS.items():
+        if space == "device" and runtime.missing():
+            continue
+        for n, m in sizes:
+            runs = 5 if quick else min(60, max(5, 3_000_000 // m))
+            found.append(Part(f"{n:,} vertices, {processor}", partial(_single, n, m, space, runs)))
+        found.append(Part(f"{many[2]:,} queries, {processor}", partial(_many, *many, space, 1 if quick else 3)))
+    return found
+
+
+def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:
+    """Time one query of each library, in turn with prplugin."""
+    edges, [reset] = _edges(n, m), _resets(n, 1)
+    graph, query = _graph(edges, space), to_memory(reset, space)
+    libraries = {"prplugin": Library(lambda: _ranked(graph, personalization=query), to_host)}
+    known = {"vertices": n, "edges": m, "processor": PROCESSORS[space], "queries": 1}
+    for name, prepare in (ON_HOST if space == "host" else ON_DEVICE).items():
+        if name == "NetworkX" and (n, m) != SIZES[0]:
+            continue
+        try:
+            libraries[name] = prepare(edges, n, reset)
+        except ModuleNotFoundError as error:
+            yield dict.fromkeys(COLUMNS, "") | known | {"library": name, "note": str(error)}
+    apart = check({name: library.ranks(library.query()) for name, library in libraries.items()})
+    ranking = graph.rank(alpha=ALPHA, tol=TOL, personalization=query)
+    how = {"method": ranking.method, "iterations": ranking.iterations}
+    own, *others = alternately(*(library.query for library in libraries.values()), runs=runs)
+    for name, other in zip(list(libraries)[1:], others, strict=True):
+        yield _row({**known, **how, "library": name, "L1 apart": apart[name]}, other, own)
+
+
+def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:
+    """Time many queries one by one and in one call, in turn."""
+    graph, resets = _graph(_edges(n, m), space), to_memory(_resets(n, count), space)
+
+    def one_by_one() -> list[Any]:
+        return [_ranked(graph, personalization=reset) for reset in resets]
+
+    def together() -> Any:
+        return _ranked(graph, seeds=resets)
+
+    name = "prplugin, one by one"
+    apart = check({"prplugin": to_host(together()), name: np.stack([to_host(ranks) for ranks in one_by_one()])})
+    ranking = graph.rank(alpha=ALPHA, tol=TOL, seeds=resets)
+    steps = ranking.each_iterations
+    other, own = alternately(one_by_one, together, runs=runs, warm=True)
+    yield _row(
+        {
+            "vertices": n, "edges": m, "processor": PROCESSORS[space], "queries": count,
+            "library": name, "method": ranking.method, "iterations": f"{steps.min()} to {steps.max()}",
+            "L1 apart": apart[name],
+        },
+        other,
+        own,
+    )  # fmt: skip
+
+
+def check(ranks: dict[str, np.ndarray]) -> dict[str, float]:
+    """Return the L1 distance of each result to the first one; of several rankings, the largest.
+
+    Raises
+    ------
+    ValueError
+        If any two are more than `MOST_APART` apart.
+    """
+
+    def distance(one: str, other: str) -> float:
+        return float(np.abs(ranks[one] - ranks[other]).sum(axis=-1).max())
+
+    for one, other in itertools.combinations(ranks, 2):
+        if not distance(one, other) <= MOST_APART:
+            raise ValueError(
+                f"the ranks of {one} and {other} are {distance(one, other):.3g} apart in L1, more than {MOST_APART:g}."
+            )
+    first = next(iter(ranks))
+    return {name: distance(first, name) for name in ranks}
+
+
+def _edges(n: int, m: int) -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    source = (n * random.random(m) ** 2).astype(np.int64)
+    target = np.concatenate([np.arange(n), random.integers(0, n, m - n)])  # no vertex is isolated
+    source = np.where(source == target, (source + 1) % n, source)
+    return pd.DataFrame({"src": source, "dst": target, "weight": random.random(m) + 0.1})
+
+
+def _resets(n: int, count: int) -> np.ndarray:
+    random = np.random.default_rng(1)
+    resets = np.zeros((count, n))
+    for reset in resets:
+        reset[random.choice(n, n // 2, replace=False)] = 1 - random.random(n // 2)
+    return resets
+
+
+def _both_ways(edges: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([edges, edges.rename(columns={"src": "dst", "dst": "src"})], ignore_index=True)
+
+
+def _graph(edges: pd.DataFrame, space: MemorySpace) -> Any:
+    import prplugin
+
+    machine.worked_on(machine.COMPILED_AFTER)  # as a process that has answered queries
+    if space == "device":
+        import cudf
+
+        edges = cudf.from_pandas(edges)
+    return prplugin.Graph(edges, weight="weight", directed=False)
+
+
+def _ranked(graph: Any, **given: Any) -> Any:
+    ranks = graph.rank(alpha=ALPHA, tol=TOL, **given).ranks
+    synchronize("host" if isinstance(ranks, np.ndarray) else "device")
+    return ranks
+
+
+def _igraph(edges: pd.DataFrame, n: int, reset: np.ndarray) -> Library:
+    # Its OpenMP threads otherwise spin while they wait: on two busy cores a query then takes eight times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    import igraph
+
+    graph = igraph.Graph(n, list(zip(edges["src"].tolist(), edges["dst"].tolist(), strict=True)))
+    weights = edges["weight"].tolist()
+    return Library(
+        lambda: graph.personalized_pagerank(damping=ALPHA, reset=reset, weights=weights, implementation="prpack")
+    )
+
+
+def _networkx(edges: pd.DataFrame, n: int, reset: np.ndarray) -> Library:
+    import networkx as nx
+
+    graph = nx.MultiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_weighted_edges_from(edges.itertuples(index=False))
+    given = dict(enumerate(reset.tolist()))
+    return Library(
+        # It stops below n * tol; at alpha 0.5 the error is at most the last change.
+        lambda: nx.pagerank(graph, alpha=ALPHA, personalization=given, tol=TOL / n, backend="networkx"),
+        lambda ranks: np.fromiter(ranks.values(), float, n),
+    )
+
+
+def _scipy(edges: pd.DataFrame, n: int, reset: np.ndarray) -> Library:
+    import scipy.sparse
+
+    both = _both_ways(edges)
+    weights = np.bincount(both["src"], both["weight"], n)
+    normalized = (both["weight"] / weights[both["src"]]).to_numpy()
+    matrix = scipy.sparse.csr_array((normalized, (both["dst"], both["src"])), shape=(n, n))
+
+    def query() -> np.ndarray:
+        v = reset / reset.sum()
+        x = v
+        while True:
+            y = ALPHA * (matrix @ x) + (1 - ALPHA) * v
+            if ALPHA / (1 - ALPHA) * np.abs(y - x).sum() <= TOL:
+                return y
+            x = y
+
+    return Library(query)
+
+
+def _cugraph(edges: pd.DataFrame, n: int, reset: np.ndarray) -> Library:
+    import cudf
+    import cugraph
+
+    both = cudf.from_pandas(_both_ways(edges)).astype({"src": "int32", "dst": "int32"})
+    graph = cugraph_graph(both, weight="weight")
+    vertices = np.flatnonzero(reset)
+    given = cudf.DataFrame({"vertex": vertices.astype(np.int32), "values": reset[vertices]})
+
+    def query() -> Any:
+        frame = cugraph.pagerank(graph, alpha=ALPHA, personalization=given, tol=TOL, max_iter=1000)
+        synchronize("device")
+        return frame
+
+    return Library(query, lambda frame: frame.sort_values("vertex")["pagerank"].to_numpy())
+
+
+ON_HOST = {"igraph": _igraph, "NetworkX": _networkx, "SciPy": _scipy}
+ON_DEVICE = {"cuGraph": _cugraph}
+
+
+def _row(known: dict[str, Any], other: Timed, own: Timed) -> dict[str, Any]:
+    least = min(other.seconds), min(own.seconds)
+    return {
+        **dict.fromkeys(COLUMNS, ""),
+        **known,
+        "library ms": 1e3 * other.median,
+        "prplugin ms": 1e3 * own.median,
+        "ratio": other.median / own.median,
+        "library least": 1e3 * least[0],
+        "prplugin least": 1e3 * least[1],
+        "ratio, least": least[0] / least[1],
+        "samples": {"library": other.seconds, "prplugin": own.seconds},
+    }
