@@ -25,6 +25,7 @@ except ModuleNotFoundError as error:
 from benchmarks import (
     against_cugraph,
     against_networkx,
+    changing,
     cluster,
     cold_start,
     compare,
@@ -45,8 +46,8 @@ from benchmarks.run import run
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
 
 BENCHMARKS = {
-    **PAPERS, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph, "everyday": everyday,
-    "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
+    **PAPERS, "changing": changing, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph,
+    "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "seeds": seeds, "steps": step_cost, "streamed": streamed,
 }  # fmt: skip
 

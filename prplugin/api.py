@@ -27,6 +27,10 @@ def pagerank(
     destination: Hashable | list[Hashable] = None,
     weight: Hashable = None,
     *,
+    time: Hashable = None,
+    half_life: Any = None,
+    window: Any = None,
+    now: Any = None,
     directed: bool = True,
     vertices: Any = None,
     duplicates: Duplicates = "sum",
@@ -66,6 +70,15 @@ def pagerank(
         source/destination, source/target, from/to; else the only one that is present in another case.
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
+    time : column label, optional
+        When each edge was made: timestamps, dates or numbers.
+    half_life : str, timedelta or number, optional
+        With `time`: an edge weighs ``2 ** (-(now - time) / half_life)`` times its weight. A string such as "7D", or a
+        timedelta; where the times are numbers, a number in their unit.
+    window : str, timedelta or number, optional
+        With `time`: only edges younger than this count, as if the frame had no other rows.
+    now : timestamp or number, optional
+        Default: the latest time. Later times than a given one are refused.
     directed : bool, default True
         False: each row is an edge both ways; a self-loop counts once.
     vertices : list, array, Series or frame, optional
@@ -154,7 +167,7 @@ def pagerank(
         certified=certified, method_options=method_options,
     )  # fmt: skip
     given = GivenByVertex(personalization, seeds, among, dangling, nstart)
-    how = EdgeOptions(source, destination, weight, directed, vertices, duplicates)
+    how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
     with watching(progress) as watch:
         watch.stage("vertices")
         return prepare(edges, how, lasting=False).rank(options, given, watch).frame
@@ -165,7 +178,7 @@ class Graph(Constructors, Displayed):
 
     Parameters
     ----------
-    edges, source, destination, weight, directed, vertices, duplicates
+    edges, source, destination, weight, time, half_life, window, now, directed, vertices, duplicates
         As for `pagerank`.
 
     Examples
@@ -185,11 +198,15 @@ class Graph(Constructors, Displayed):
         destination: Hashable | list[Hashable] = None,
         weight: Hashable = None,
         *,
+        time: Hashable = None,
+        half_life: Any = None,
+        window: Any = None,
+        now: Any = None,
         directed: bool = True,
         vertices: Any = None,
         duplicates: Duplicates = "sum",
     ) -> None:
-        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates)
+        how = EdgeOptions(source, destination, weight, directed, vertices, duplicates, time, half_life, window, now)
         self._graph = prepare(edges, how, lasting=True)
 
     @property
@@ -223,6 +240,31 @@ class Graph(Constructors, Displayed):
     def csc(self) -> Compressed:
         """Return the in-edges by target: as `csr`, with the positions of sources as indices."""
         return self._graph.csc()
+
+    def update(self, add: Any = None, remove: Any = None) -> None:
+        """Remove edges and add others; on any error, the graph stays as it was.
+
+        The next `rank` with the options of the last one starts from its ranks. Vertices that are new come last, but
+        integers in ascending order; none goes. While a ranking runs, an update raises PageRankError.
+
+        Parameters
+        ----------
+        add : frame, optional
+            Edges to add, after removing others, with the columns of the graph (src, dst and perhaps weight where it was
+            not made from a frame). An edge whose pair is there is treated by `duplicates`.
+        remove : frame, optional
+            Edges to remove: one per row, of the same vertices and, if the frame has that column, of the same weight.
+            One that the graph does not have raises InvalidEdgesError, which names it.
+
+        Examples
+        --------
+        >>> import pandas as pd, prplugin
+        >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
+        >>> graph.update(add=pd.DataFrame({"src": [4], "dst": [3]}))
+        >>> graph.rank(top=1).frame["vertex"].tolist()
+        [1]
+        """
+        self._graph.update(add, remove)
 
     def estimate(self) -> Estimate:
         """Estimate bytes and seconds of each method on this graph, and which "auto" would choose; allocates nothing.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
 from prplugin.errors import (
     InvalidEdgesError,
     InvalidOptionError,
@@ -17,10 +19,13 @@ from prplugin.errors import (
 )
 from prplugin.frames import adapter_for, igraph, matrices, nodes
 from prplugin.frames.base import SeedValues, Vertices
+from prplugin.frames.changes import Named
 from prplugin.frames.columns import resolve
 from prplugin.frames.ids import seed_ids
+from prplugin.frames.times import Clock
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.decay import decayed
 from prplugin.graph.dedup import both_ways, one_edge_a_pair
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
@@ -32,7 +37,7 @@ from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.result.ranking import Ranking, Rankings, highest_of_each, require_converged
+from prplugin.result.ranking import Ranking, Rankings, asked_for, require_converged, with_rows
 from prplugin.solver.batch import batches
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
@@ -45,6 +50,7 @@ from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
 __all__ = ["LocalGraph"]
+
 
 STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
 """Names of the stages of a ranking, in order."""
@@ -61,14 +67,25 @@ class LocalGraph:
         Time by `time.perf_counter` at which reading started.
     lasting : bool
         Whether more than one ranking may follow. If not, no history of the ranking is recorded.
+    columns : Named, optional
+        What the columns of the frame are called, and how they were read.
+    aging : Aging, optional
+        Decay of the weights with the age of the edges.
     """
 
     unused_weight: Hashable = None
     """Column of the frame that seems to hold weights, if the user did not name a weight column."""
 
-    def __init__(self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool) -> None:
-        self.adjacency, self._vertices, self._lasting = adjacency, vertices, lasting
-        self._weights = weights
+    def __init__(
+        self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
+        columns: Named | None = None, aging: Aging | None = None,
+    ) -> None:  # fmt: skip
+        self._adjacency, self._known, self._lasting, self._aging = adjacency, vertices, lasting, aging
+        self.memory_space, self._weights = adjacency.memory_space, weights
+        self._columns = columns or Named(weight="weight" if adjacency.weighted else None)
+        self._changing: ChangingGraph | None = None
+        self._last: LastRanks | None = None
+        self._access = Access()
         self._timings: Kept = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
@@ -79,7 +96,8 @@ class LocalGraph:
         began = time.perf_counter()
         adapter = adapter_for(edges)
         frame, labels = adapter.opened(edges)
-        columns = resolve(labels, how.source, how.destination, how.weight)
+        clock = Clock(how.half_life, how.window, how.now) if how.time is not None else None
+        columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
         weighted = columns.weight is not None
         with (
             explain_oom(partial(of_an_ingest, frame, weighted, adapter.memory_space)),
@@ -87,12 +105,22 @@ class LocalGraph:
         ):
             if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
-            edge_list = not how.directed or how.duplicates != "sum"
-            rows: Any  # Edges where by_row
+            edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
+            rows: Any  # Edges where edge_list
             rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
             rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
-            adjacency = Adjacency(rows if how.directed else both_ways(rows))
-            graph = cls(adjacency, vertices, f"column {how.weight!r}", began, lasting=lasting)
+            rows = rows if how.directed else both_ways(rows)
+            aging = None
+            if clock is not None and how.half_life is not None:
+                rows, references = decayed(rows)
+                aging = Aging(clock, references)
+            graph = cls(
+                Adjacency(rows), vertices, f"column {how.weight!r}", began, lasting=lasting, aging=aging,
+                columns=Named(
+                    columns.source_names, columns.destination_names, how.weight, how.time, how.directed, how.duplicates,
+                    how.window is not None,
+                ),
+            )  # fmt: skip
         graph.unused_weight = columns.unused_weight if unused_weight is None else unused_weight
         return graph
 
@@ -123,17 +151,36 @@ class LocalGraph:
     @classmethod
     def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
         adjacency, vertices = nodes.adjacency(graph)
-        return cls(adjacency, vertices, graph.label, began, lasting=True)
+        columns = Named(weight="weight" if adjacency.weighted else None, directed=graph.directed)
+        return cls(adjacency, vertices, graph.label, began, lasting=True, columns=columns)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The edges."""
+        return self._adjacency if self._changing is None else self._changing.adjacency
+
+    @property
+    def _vertices(self) -> Vertices:
+        return self._known if self._changing is None else self._changing.vertices
 
     @property
     def n(self) -> int:
         """Number of vertices."""
-        return self.adjacency.n
+        return self._adjacency.n if self._changing is None else self._changing.edges.n
 
     @property
     def m(self) -> int:
         """Number of directed edges."""
-        return self.adjacency.m
+        return self._adjacency.m if self._changing is None else self._changing.edges.m
+
+    def update(self, add: Any, remove: Any) -> None:
+        """Remove edges and add others; on any error the graph is as it was."""
+        with self._access.updating():
+            if self._changing is None:
+                self._changing = ChangingGraph(self._adjacency, self._known, self._columns, self._aging, self._last)
+                del self._adjacency, self._last
+            self._changing.update(add, remove)
+            self._timings.clear()
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
@@ -143,12 +190,16 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._allocating():
-            return _read_only(self.adjacency.csr)
+            return self._present(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._allocating():
-            return _read_only(self.adjacency.csc)
+            return self._present(self.adjacency.csc, by_target=True).read_only()
+
+    def _present(self, edges: Compressed, *, by_target: bool) -> Compressed:
+        aging = self._aging if self._changing is None else self._changing.aging
+        return edges if aging is None else aging.present(edges, by_target=by_target)
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
@@ -166,17 +217,23 @@ class LocalGraph:
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, or one per seed; raise `NotConvergedError` if it did not converge."""
         rank = self._rank_one if given.seeds is None else self._rank_many
-        return require_converged(rank(options, given, watch), options)
+        with self._access.ranking():
+            return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         began = time.perf_counter()
-        adjacency = self.adjacency
         with self._allocating():
             v, w = (self._vector(what, getattr(given, what)) for what in ("personalization", "dangling"))
-            problem = Problem(adjacency, options.alpha, v, w)
             start = self._vector("nstart", given.nstart)
             among = self._positions(given, options)
             watch.stage("edges")
+            equation, aim = (options.alpha, v, w), options.tol
+            if self._changing is not None and proves(options) and start is None:
+                pushed, start, aim = self._changing.pushed(equation, options)
+                if pushed is not None:
+                    return pushed.ranking(options, self._changing, began, among)
+            adjacency = self.adjacency
+            problem = Problem(adjacency, *equation)
             if options.method == "measured":
                 method = fastest(problem, this_machine(), options, self._timings)
             else:
@@ -185,7 +242,13 @@ class LocalGraph:
         planned = partial(of_a_plan, adjacency, method.name, this_machine())
         with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
-            ranks, outcome = _iterated(method, problem, start, options, watch, equal)
+            ranks, outcome = _iterated(method, problem, start, options, watch, equal, aim)
+            if self._lasting and self.memory_space == "host" and outcome.converged and proves(options):
+                last = LastRanks(equation, to_host(ranks), int(outcome.iterations))
+                if self._changing is None:
+                    self._last = last
+                else:
+                    self._changing.keep(last)
             ranks = ranks if options.scale == 1 else ranks * adjacency.n
             ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.memory_space)
         return Ranking(
@@ -230,10 +293,10 @@ class LocalGraph:
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)
-                ranks, rows = _asked_for(ranks, among, options.top)
+                ranks, rows = asked_for(ranks, among, options.top)
                 if rows is not None:
-                    positions = _with_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
-                kept = _with_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
+                    positions = with_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
+                kept = with_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
@@ -256,7 +319,8 @@ class LocalGraph:
             )
 
     def _allocating(self) -> Any:
-        return runtime.allocating(self.adjacency.memory_space, self.adjacency.gpu)
+        gpu = self._adjacency.gpu if self._changing is None else None
+        return runtime.allocating(self.memory_space, gpu)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
@@ -280,7 +344,7 @@ class LocalGraph:
                 "certified=True proves the order of the highest of all vertices: leave out among, or certified."
             )
         rows: Integers = self._vertices.read_positions(given.among, "among")
-        return to_memory(rows, self.adjacency.memory_space)  # type: ignore[no-any-return]
+        return to_memory(rows, self.memory_space)  # type: ignore[no-any-return]
 
     def _history(self, method: Method, options: Options, watch: Watch) -> History:
         """Return the record of the ranking that has just ended: methods considered, stages and error bounds."""
@@ -344,8 +408,9 @@ class LocalGraph:
 
 
 def _iterated(
-    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None
-) -> tuple[Floats, Outcome]:
+    method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None,
+    aim: float,
+) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors."""
     adjacency = problem.adjacency
     if adjacency.n == 0:
@@ -353,6 +418,8 @@ def _iterated(
         return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
+    if options.tol > aim > certificate.provable:
+        options = replace(options, tol=aim)
     budget = step_budget(certificate, options)
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
@@ -361,20 +428,6 @@ def _iterated(
     loop = Loop(certificate, options, budget, watched, order, patience)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
-
-
-def _asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
-    """Select the ranks of each row by `among` and `top`; return them and their positions, None for all vertices."""
-    xp: Any = namespace(ranks)
-    rows = None
-    if among is not None:
-        among = xp.asarray(among)
-        ranks, rows = ranks[:, among], xp.broadcast_to(among, (len(ranks), among.size))
-    if top is not None:
-        highest = highest_of_each(ranks, top)
-        ranks = xp.take_along_axis(ranks, highest, axis=1)
-        rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
-    return ranks, rows
 
 
 def _normalized(many: SeedValues) -> Floats:
@@ -395,22 +448,3 @@ def _normalized(many: SeedValues) -> Floats:
     sizes = np.diff(many.bounds)
     normalized: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
     return normalized
-
-
-def _with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
-    """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
-    if matrix is None:
-        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
-    matrix[first : first + len(rows)] = rows
-    return matrix
-
-
-def _read_only(compressed: Compressed) -> Compressed:
-    if namespace(compressed.offsets) is not np:  # CuPy's arrays cannot be made read-only
-        offsets, indices, weights = compressed
-        return Compressed(offsets.astype(np.int64), indices.copy(), None if weights is None else weights.copy())
-    views = [None if array is None else array.view() for array in compressed]
-    for view in views:
-        if view is not None:
-            view.flags.writeable = False
-    return Compressed(*views)  # type: ignore[arg-type]  # only weights can be None

@@ -66,8 +66,17 @@ class EdgeOptions:
     directed: bool = True
     vertices: Any = None
     duplicates: Duplicates = "sum"
+    time: Hashable = None
+    half_life: Any = None
+    window: Any = None
+    now: Any = None
 
     def __post_init__(self) -> None:
+        given = [name for name in ("half_life", "window", "now") if getattr(self, name) is not None]
+        if self.time is None and given:
+            raise InvalidOptionError(f"{given[0]} is given without a column of times: name it by time=.")
+        if self.time is not None and self.half_life is None and self.window is None:
+            raise InvalidOptionError("time names a column that nothing uses: pass half_life=, window=, or both.")
         if not isinstance(self.directed, (bool, np.bool_)):
             raise InvalidOptionError(f"directed must be True or False, not {self.directed!r}.")
         check_choice("duplicates", self.duplicates, get_args(Duplicates))

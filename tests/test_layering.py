@@ -20,6 +20,7 @@ LINES = [
     {"constructors", "sizing"},
     {"prepared", "calls"},
     {"local", "distributed", "io"},
+    {"changing"},
     {"frames", "solver", "result"},
     {"methods"},
     {"graph"},

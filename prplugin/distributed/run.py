@@ -66,6 +66,7 @@ class DistributedGraph:
     m: int  # number of directed edges
 
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
+        dask.refuse_times(how.time)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
         self._client, self._names = client, columns.vertex_names
         self._unused_weight = columns.unused_weight
@@ -115,6 +116,10 @@ class DistributedGraph:
         raise _not_in_one_memory("holds its arrays")
 
     csc = csr
+
+    def update(self, add: Any, remove: Any) -> None:
+        """Raise: the edges are on several workers."""
+        raise _not_in_one_memory("can change its edges")
 
     def estimate(self) -> Estimate:
         """Raise: no process holds all edges."""

@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prplugin.errors import ColumnNotFoundError, InvalidEdgesError, InvalidOptionError, listed
 from prplugin.suggestions import close_name, plain
+
+if TYPE_CHECKING:
+    from prplugin.frames.times import Clock
 
 __all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 
@@ -73,6 +76,9 @@ class Columns:
     source_names: list[Hashable]
     destination_names: list[Hashable]
     weight_name: Hashable
+    time: int | None = None
+    time_name: Hashable = None
+    clock: Clock | None = None
     unused_weight: Hashable = None
     """A column that seems to hold weights, where none is named."""
 
@@ -83,12 +89,14 @@ class Columns:
 
     def alone(self) -> tuple[list[int], Columns]:
         """Return the positions of the columns in use, and where each is in a frame of those alone."""
-        used = sorted({*self.source, *self.destination, *([] if self.weight is None else [self.weight])})
+        values = [position for position in (self.weight, self.time) if position is not None]
+        used = sorted({*self.source, *self.destination, *values})
         return used, replace(
             self,
             source=[used.index(position) for position in self.source],
             destination=[used.index(position) for position in self.destination],
             weight=None if self.weight is None else used.index(self.weight),
+            time=None if self.time is None else used.index(self.time),
         )
 
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:
@@ -106,10 +114,18 @@ class Columns:
             source=[_position(labels, name, where, "source") for name in self.source_names],
             destination=[_position(labels, name, where, "destination") for name in self.destination_names],
             weight=None if self.weight_name is None else _position(labels, self.weight_name, where, "weight"),
+            time=None if self.time_name is None else _position(labels, self.time_name, where, "time"),
         )
 
 
-def resolve(labels: Sequence[Hashable], source: object, destination: object, weight: Hashable) -> Columns:
+def resolve(
+    labels: Sequence[Hashable],
+    source: object,
+    destination: object,
+    weight: Hashable,
+    time: Hashable = None,
+    clock: Clock | None = None,
+) -> Columns:
     """Find the columns of a frame with these labels.
 
     Raises
@@ -142,7 +158,7 @@ def resolve(labels: Sequence[Hashable], source: object, destination: object, wei
         raise InvalidOptionError(
             "a source column is named 'pagerank', which is the name of the result's column of ranks. Rename it first."
         )
-    columns = Columns([], [], None, sources, destinations, weight).within(labels, "the frame")
+    columns = Columns([], [], None, sources, destinations, weight, None, time, clock).within(labels, "the frame")
     if weight is not None:
         return columns
     rest = [label for at, label in enumerate(labels) if at not in {*columns.source, *columns.destination}]

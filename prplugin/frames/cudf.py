@@ -202,11 +202,12 @@ def read(
 ) -> tuple[Edges | GroupedEdges, Vertices | SpilledVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
-    If the edges do not fit in device memory, the columns are copied to the host as Arrow tables and factorized there.
+    If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
+    factorized there.
     """
     # Lower bound per edge: two codes, as much again during factorization, and the weight. Ids may need more.
     edge_bytes = 16 if columns.weight is None else 24
-    if runtime.holds(edge_bytes * len(frame)):
+    if columns.time is None and runtime.holds(edge_bytes * len(frame)):
         with suppress(MemoryError):
             return _read_on_device(frame, columns, vertices, edge_list=edge_list)
     opened_, _ = narwhals.opened(frame)

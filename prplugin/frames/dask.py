@@ -37,6 +37,7 @@ __all__ = [
     "portions",
     "portions_of_values",
     "refuse_absent_columns",
+    "refuse_times",
 ]
 
 
@@ -64,6 +65,12 @@ def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     used, columns = columns.alone()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
+
+
+def refuse_times(time: Hashable) -> None:
+    """Raise if a column of times is named."""
+    if time is not None:
+        raise InvalidOptionError("time= is for frames in one memory: pass edges.compute().")
 
 
 def refuse_absent_columns(frame: Any, columns: Columns) -> None:
@@ -217,6 +224,7 @@ class Collected:
         """Compute the columns in use, and read them as one frame: see `prplugin.frames.base.FrameAdapter.read`."""
         import dask
 
+        refuse_times(columns.time_name)
         used, columns_in_use = _in_use(frame, columns)
         try:
             frames = list(dask.compute(*used.to_delayed()))

@@ -1,10 +1,11 @@
 """Adapter of Parquet files, given by path or as a pyarrow dataset.
 
-If memory suffices, the columns in use are read as one table. Otherwise row groups are read one at a time, in two
-passes: the first collects the vertices and their degrees, the second stores the edges. The host then holds one row
-group, the degrees and the id of each vertex, and 4 bytes per edge (8 from 2**31 vertices on), 8 more with a weight, and
-another 4 if edges are needed by row, for ``directed=False`` or `duplicates`. The pandas adapter reads the table or each
-row group, so that ids are compared, and errors reported, in the same way. Ranks are returned as a `pyarrow.Table`.
+If memory suffices, or edges have times, the columns in use are read as one table. Otherwise row groups are read one at
+a time, in two passes: the first collects the vertices and their degrees, the second stores the edges. The host then
+holds one row group, the degrees and the id of each vertex, and 4 bytes per edge (8 from 2**31 vertices on), 8 more with
+a weight, and another 4 if edges are needed by row, for ``directed=False`` or `duplicates`. The pandas adapter reads the
+table or each row group, so that ids are compared, and errors reported, in the same way. Ranks are returned as a
+`pyarrow.Table`.
 """
 
 from __future__ import annotations
@@ -103,6 +104,9 @@ def read(
     from prplugin.frames._parquet_files import common_schema, files_of  # imports pandas
 
     used, columns = columns.alone()
+    if columns.time is not None:  # the latest time is known when all are read
+        table = frame.to_table(columns=[frame.schema.names[position] for position in used])
+        return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
     names = [frame.schema.names[position] for position in used]
     schema = pa.schema([frame.schema.field(position) for position in used])
     files = files_of(frame, columns, names)

@@ -103,8 +103,8 @@ class Adjacency:
 
     @property
     def out_weight_depth(self) -> int:
-        """Rounding depth of an out-weight."""
-        return self._out_weight[1]
+        """Rounding depth of an out-weight, and twice that of a weight: its own, and the sum's."""
+        return self._out_weight[1] + 2 * self.edges.roundings
 
     def know_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
         """Set out-weights that were computed elsewhere, and their rounding depth."""

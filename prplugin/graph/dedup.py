@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from prplugin.cpu.sorting import packs, stable_order
@@ -50,22 +52,23 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if duplicates == "last":
         starts = xp.roll(starts, -1)  # the last row of each pair
     rows = xp.sort(order[starts])
-    weights = None if edges.weights is None else edges.weights[rows]
-    return Edges(edges.source[rows], edges.destination[rows], weights, edges.n, edges.extent, edges.spilled)
+    weights, times = (None if values is None else values[rows] for values in (edges.weights, edges.times))
+    return replace(edges, source=edges.source[rows], destination=edges.destination[rows], weights=weights, times=times)
 
 
 def both_ways(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
     xp = namespace(edges.source)
     back = xp.flatnonzero(edges.source != edges.destination)
-    weights = edges.weights
-    return Edges(
-        xp.concatenate([edges.source, edges.destination[back]]),
-        xp.concatenate([edges.destination, edges.source[back]]),
-        None if weights is None else xp.concatenate([weights, weights[back]]),
-        edges.n,
-        edges.extent,
-        edges.spilled,
+    weights, times = (
+        None if values is None else xp.concatenate([values, values[back]]) for values in (edges.weights, edges.times)
+    )
+    return replace(
+        edges,
+        source=xp.concatenate([edges.source, edges.destination[back]]),
+        destination=xp.concatenate([edges.destination, edges.source[back]]),
+        weights=weights,
+        times=times,
     )
 
 

@@ -21,7 +21,17 @@ from prplugin.types.edges import Integers
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
-__all__ = ["DistributedRanking", "Ranking", "Rankings", "Tie", "highest", "highest_of_each", "require_converged"]
+__all__ = [
+    "DistributedRanking",
+    "Ranking",
+    "Rankings",
+    "Tie",
+    "asked_for",
+    "highest",
+    "highest_of_each",
+    "require_converged",
+    "with_rows",
+]
 
 
 class Tie(NamedTuple):
@@ -394,6 +404,28 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
         rows = xp.arange(ranks.size)
     falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")]
     return falling
+
+
+def asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
+    """Return the ranks that are asked for of each row, and their positions, None for all."""
+    xp: Any = namespace(ranks)
+    rows = None
+    if among is not None:
+        among = xp.asarray(among)
+        ranks, rows = ranks[:, among], xp.broadcast_to(among, (len(ranks), among.size))
+    if top is not None:
+        highest = highest_of_each(ranks, top)
+        ranks = xp.take_along_axis(ranks, highest, axis=1)
+        rows = highest if rows is None else xp.take_along_axis(rows, highest, axis=1)
+    return ranks, rows
+
+
+def with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
+    """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
+    if matrix is None:
+        matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
+    matrix[first : first + len(rows)] = rows
+    return matrix
 
 
 def require_converged(ranking: Ranking, options: Options) -> Ranking:

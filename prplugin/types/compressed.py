@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
+from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Compressed"]
@@ -23,3 +26,14 @@ class Compressed(NamedTuple):
     offsets: Integers
     indices: Integers
     weights: Floats | None
+
+    def read_only(self) -> Compressed:
+        """Return read-only views; on the GPU, copies."""
+        if namespace(self.offsets) is not np:  # CuPy's arrays cannot be made read-only
+            weights = None if self.weights is None else self.weights.copy()
+            return Compressed(self.offsets.astype(np.int64), self.indices.copy(), weights)
+        views = [None if array is None else array.view() for array in self]
+        for view in views:
+            if view is not None:
+                view.flags.writeable = False
+        return Compressed(*views)  # type: ignore[arg-type]  # only weights can be None

@@ -37,6 +37,8 @@ class Edges:
     `n`: Number of vertices; those without edges are isolated.
     `extent` (tuple of float): Lower and upper bound of the weights above 0.
     `spilled`: Whether the edges were moved to the host because their frame's GPU lacks memory for them.
+    `times` (array of m float64, or None): When each edge was made, in half-lives since the origin of its `Clock`.
+    `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
     """
 
     source: Integers
@@ -45,6 +47,8 @@ class Edges:
     n: int
     extent: tuple[float, float] = ANY
     spilled: bool = False
+    times: Floats | None = None
+    roundings: int = 0
 
     @property
     def m(self) -> int:
@@ -94,6 +98,7 @@ class GroupedEdges:
         self.out_weight_depth = out_weight_depth
         self.extent = extent
         self.spilled = False
+        self.roundings = 0
         self.weights = in_edges[2]
         self.n = out_weight.size
         self.m = in_edges[1].size

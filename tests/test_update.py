@@ -1,0 +1,410 @@
+from __future__ import annotations
+
+import io
+import sys
+import threading
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prplugin
+from tests.exact import distance, solve
+
+COLUMNS = ["src", "dst", "w"]
+
+
+def frame(rows) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"src": "int64", "dst": "int64", "w": "float64"})
+
+
+def assert_exact(graph, rows, *, alpha=0.85, tol=1e-6, directed=True, **options):
+    """The bound of the next ranking holds, by exact rationals, for a graph of these rows."""
+    ranking = graph.rank(alpha=alpha, tol=tol, **options)
+    ids = graph.vertices.tolist()
+    place = {vertex: at for at, vertex in enumerate(ids)}
+    both = [*rows, *([] if directed else [(v, u, w) for u, v, w in rows if u != v])]
+    if not ids:
+        return ranking
+    exact = solve(len(ids), [(place[u], place[v], Fraction(float(w))) for u, v, w in both], alpha)
+    assert distance(ranking.ranks, exact) <= Fraction(ranking.error_bound)
+    assert ranking.error_bound <= tol
+    assert ranking.ranks.min() >= 0
+    assert graph.number_of_edges == len(both)
+    return ranking
+
+
+def apart(graph, frame_, **how) -> float:
+    expected = prplugin.pagerank(frame_, vertices=graph.vertices, tol=1e-9, **how)
+    found = graph.rank(tol=1e-8)
+    assert expected["vertex"].tolist() == found.frame["vertex"].tolist()
+    return float(np.abs(expected["pagerank"].to_numpy() - found.ranks).sum())
+
+
+IDS = st.integers(-3, 9)
+EDGE = st.tuples(IDS, IDS, st.sampled_from([0.0, 0.25, 1.0, 3.0]))
+CHANGES = st.lists(
+    st.tuples(st.lists(EDGE, max_size=4), st.lists(st.integers(0, 40), max_size=4, unique=True)), max_size=6
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(EDGE, max_size=14), CHANGES, st.booleans(), st.booleans(), st.sampled_from([0.5, 0.85, 0.95]))
+def test_the_bound_holds_after_each_of_any_changes(rows, changes, weighted, directed, alpha):
+    weight = "w" if weighted else None
+    rows = rows if weighted else [(u, v, 1.0) for u, v, _ in rows]
+    graph = prplugin.Graph(frame(rows), weight=weight, directed=directed)
+    graph.rank(alpha=alpha)
+    for added, removed in changes:
+        more = added if weighted else [(u, v, 1.0) for u, v, _ in added]
+        gone = [rows[at] for at in removed if at < len(rows)]
+        graph.update(add=frame(more), remove=frame(gone))
+        rows = [row for at, row in enumerate(rows) if at not in removed] + more
+        ids = graph.vertices.tolist()
+        assert ids == sorted(set(ids))
+        assert_exact(graph, rows, alpha=alpha, directed=directed)
+        csr, csc = graph.csr(), graph.csc()
+        place = {vertex: at for at, vertex in enumerate(ids)}
+        both = [*rows, *([] if directed else [(v, u, w) for u, v, w in rows if u != v])]
+        expected = Counter((place[u], place[v], w) for u, v, w in both)
+        for compressed, turned in ((csr, False), (csc, True)):
+            major = np.repeat(np.arange(len(ids)), np.diff(compressed.offsets)).tolist()
+            minor = compressed.indices.tolist()
+            weights = [1.0] * len(minor) if compressed.weights is None else compressed.weights.tolist()
+            found = zip(minor, major, weights, strict=True) if turned else zip(major, minor, weights, strict=True)
+            assert Counter(found) == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(EDGE, max_size=14), st.lists(st.tuples(st.lists(EDGE, max_size=4), st.integers(0, 5)), max_size=5),
+    st.sampled_from(["first", "last"]), st.booleans(),
+)  # fmt: skip
+def test_duplicates_are_as_in_one_frame(rows, changes, duplicates, directed):
+    graph = prplugin.Graph(frame(rows), weight="w", duplicates=duplicates, directed=directed)
+    kept: dict[tuple[int, int], tuple[int, int, float]] = {}
+
+    def keep(edges):
+        for u, v, w in edges:
+            pair = (u, v) if directed else (min(u, v), max(u, v))
+            if duplicates == "last" or pair not in kept:
+                kept[pair] = (u, v, w)
+
+    keep(rows)
+    for added, count in changes:
+        gone = [kept.pop(pair) for pair in list(kept)[:count]]
+        graph.update(add=frame(added), remove=frame(gone)[["src", "dst"]])
+        keep(added)
+        assert_exact(graph, list(kept.values()), directed=directed)
+
+
+def test_pushes_prove_small_changes_of_a_large_graph():
+    rng, ids = np.random.default_rng(3), np.arange(5000)
+    torus = [(ids + step) % 5000 for step in (1, -1, 70, -70)]
+    edges = pd.DataFrame({"src": np.tile(ids, 4), "dst": np.concatenate(torus)})
+    graph = prplugin.Graph(edges, vertices=range(5000))
+    graph.rank(tol=1e-3)
+    methods, pushed = Counter(), None
+    for round_ in range(30):
+        added = pd.DataFrame({"src": rng.integers(0, 5000, 2), "dst": rng.integers(0, 5000, 2)})
+        removed = edges.iloc[[round_, round_ + 100]]
+        edges = pd.concat([edges.drop(removed.index), added], ignore_index=True)
+        graph.update(add=added, remove=removed)
+        ranking = graph.rank(tol=1e-3)
+        methods[ranking.method] += 1
+        pushed = ranking if ranking.method == "push" else pushed
+        exact = prplugin.pagerank(edges, vertices=range(5000), tol=1e-9)
+        assert np.abs(ranking.ranks - exact["pagerank"]).sum() <= ranking.error_bound + 1e-9
+        assert ranking.error_bound <= 1e-3
+    assert methods["push"] >= 20
+    explained = io.StringIO()
+    pushed.explain(explained)
+    assert "residuals pushed" in explained.getvalue()
+
+
+@pytest.mark.parametrize(
+    "options", [{"personalization": {3: 1.0, 7: 2.0}}, {"dangling": {3: 1.0}}, {"method": "numpy"}]
+)
+def test_options_of_the_last_ranking_are_followed(options):
+    rng = np.random.default_rng(4)
+    edges = pd.DataFrame({"src": rng.integers(0, 300, 900), "dst": rng.integers(0, 300, 900)})
+    graph = prplugin.Graph(edges, vertices=range(301))
+    graph.rank(**options)
+    for round_ in range(5):
+        added = pd.DataFrame({"src": [round_, 400 + round_], "dst": [400 + round_, 7]})
+        edges = pd.concat([edges, added], ignore_index=True)
+        graph.update(add=added)
+        found = graph.rank(**options)
+        expected = prplugin.pagerank(
+            edges, vertices=range(301), tol=1e-10, **{k: v for k, v in options.items() if k != "method"}
+        )
+        assert found.frame["vertex"].tolist() == expected["vertex"].tolist()
+        assert np.abs(found.ranks - expected["pagerank"]).sum() <= found.error_bound + 1e-10
+        assert (
+            np.abs(
+                graph.rank(alpha=0.5).ranks - prplugin.pagerank(edges, vertices=range(301), alpha=0.5)["pagerank"]
+            ).sum()
+            < 2e-6
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale", [1, "n"])
+def test_casts_and_scales_count(dtype, scale):
+    graph = prplugin.Graph(frame([(1, 2, 1), (2, 3, 1), (3, 1, 1), (1, 3, 1)]))
+    graph.rank()
+    graph.update(add=frame([(3, 2, 1)]))
+    ranking = graph.rank(dtype=dtype, scale=scale)
+    assert ranking.ranks.dtype == dtype
+    assert ranking.ranks.sum() == pytest.approx(3 if scale == "n" else 1, rel=1e-5)
+
+
+def test_a_thousand_updates_do_not_drift_and_take_no_more_memory():
+    rng = np.random.default_rng(5)
+    rows = [(int(u), int(v), 1.0) for u, v in rng.integers(0, 9, (20, 2))]
+    graph = prplugin.Graph(frame(rows), weight="w", vertices=range(9))
+    sizes = []
+    for round_ in range(1000):
+        added = [
+            (int(u), int(v), float(w)) for (u, v), w in zip(rng.integers(0, 9, (2, 2)), rng.random(2), strict=True)
+        ]
+        gone, rows = rows[:2], rows[2:] + added
+        graph.update(add=frame(added), remove=frame(gone))
+        if round_ % 50 == 0:
+            assert_exact(graph, rows, tol=1e-12)
+        else:
+            assert graph.rank(tol=1e-12).error_bound <= 1e-12
+        sizes.append(graph._graph._changing.edges.out.members.size)
+    assert max(sizes) <= sizes[0] + 20
+
+
+def test_the_same_updates_give_the_same_bits():
+    def ranks():
+        rng = np.random.default_rng(6)
+        edges = pd.DataFrame({"src": rng.integers(0, 2000, 9000), "dst": rng.integers(0, 2000, 9000)})
+        graph = prplugin.Graph(edges)
+        graph.rank()
+        for round_ in range(5):
+            graph.update(
+                add=pd.DataFrame({"src": rng.integers(0, 2000, 3), "dst": rng.integers(0, 2000, 3)}),
+                remove=edges.iloc[[round_]],
+            )
+            found = graph.rank().ranks
+        return found
+
+    np.testing.assert_array_equal(ranks(), ranks())
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda ids: [f"v{one}" for one in ids],
+        lambda ids: pd.array([f"v{one}" for one in ids], dtype="string[pyarrow]"),
+        lambda ids: pd.to_datetime(ids, unit="D"),
+        lambda ids: pd.array(ids, dtype="Int32"),
+        lambda ids: np.array(ids, np.uint64),
+        lambda ids: pd.Categorical([f"v{one}" for one in ids]),
+    ],
+    ids=["objects", "arrow", "datetimes", "nullable", "unsigned", "categories"],
+)
+def test_ids_of_any_kind(convert):
+    first = pd.DataFrame({"src": convert([5, 2, 9]), "dst": convert([2, 5, 5])})
+    more = pd.DataFrame({"src": convert([7, 2]), "dst": convert([5, 8])})
+    gone = pd.DataFrame({"src": convert([9]), "dst": convert([5])})
+    graph = prplugin.Graph(first)
+    graph.rank(tol=1e-8)
+    graph.update(add=more, remove=gone)
+    whole = pd.concat([first, more], ignore_index=True)
+    assert (
+        apart(graph, whole.drop(index=2)) < 1e-8
+        if str(first.dtypes["src"]).lower().strip("u").startswith("int")
+        else True
+    )
+    expected = prplugin.Graph(whole).vertices.tolist()
+    assert graph.vertices.tolist() == expected
+    with pytest.raises(prplugin.InvalidEdgesError, match="remove has 1 edge that the graph does not have"):
+        graph.update(remove=gone)
+
+
+def test_vertices_of_several_columns():
+    first = pd.DataFrame({"a": ["x", "y"], "b": [1, 2], "c": ["y", "x"], "d": [2, 1]})
+    graph = prplugin.Graph(first, ["a", "b"], ["c", "d"])
+    graph.rank()
+    more = pd.DataFrame({"a": ["x", "z"], "b": [2, 1], "c": ["x", "x"], "d": [1, 1]})
+    graph.update(add=more, remove=first.iloc[[1]])
+    assert graph.vertices.values.tolist() == [["x", 1], ["y", 2], ["x", 2], ["z", 1]]
+    expected = prplugin.pagerank(pd.concat([first.iloc[[0]], more]), ["a", "b"], ["c", "d"])
+    assert np.abs(graph.rank().ranks - expected["pagerank"]).sum() < 2e-6
+
+
+def test_frames_of_other_libraries():
+    graph = prplugin.Graph(
+        pl.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}, schema={"src": pl.Int32, "dst": pl.Int32})
+    )
+    graph.rank()
+    graph.update(add=pa.table({"src": [1, 1 << 40], "dst": [3, 2]}), remove=pd.DataFrame({"src": [2], "dst": [1]}))
+    result = graph.rank().frame
+    assert isinstance(result, pl.DataFrame)
+    assert result["vertex"].to_list() == [1, 2, 3, 1 << 40]
+    assert graph.vertices.to_list() == [1, 2, 3, 1 << 40]
+
+
+def test_graphs_that_were_not_made_from_frames():
+    graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0], [0.5, 2.0])
+    added, gone = (frame(rows).rename(columns={"w": "weight"}) for rows in ([(2, 0, 1.5), (4, 2, 1.0)], [(1, 0, 2.0)]))
+    graph.update(add=added, remove=gone)
+    assert_exact(graph, [(0, 1, 0.5), (2, 0, 1.5), (4, 2, 1.0)])
+    assert graph.rank().frame["vertex"].tolist() == [0, 1, 2, 4]
+    import networkx as nx
+
+    graph = prplugin.Graph.from_networkx(nx.path_graph(4))
+    graph.update(remove=frame([(2, 1, 1.0)]))
+    assert graph.number_of_edges == 4
+
+
+def test_an_empty_graph_gets_its_first_edges():
+    graph = prplugin.Graph(pd.DataFrame({"src": [], "dst": []}))
+    graph.update(add=pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]}))
+    assert graph.rank().frame["vertex"].tolist() == ["a", "b", "c"]
+    graph.update(add=None, remove=None)
+    assert graph.number_of_edges == 2
+
+
+def test_weights_tell_parallel_edges_apart():
+    rows = [(1, 2, 1.0), (1, 2, 3.0), (1, 3, 1.0), (2, 1, 1.0)]
+    for directed in (True, False):
+        graph = prplugin.Graph(frame(rows), weight="w", directed=directed)
+        graph.update(remove=frame([(1, 2, 3.0)]))
+        assert_exact(graph, [rows[0], *rows[2:]], directed=directed)
+        with pytest.raises(prplugin.InvalidEdgesError, match="1 -> 2 of weight 3"):
+            graph.update(remove=frame([(1, 2, 3.0)]))
+
+
+def test_edges_that_age_are_added_and_removed():
+    rng = np.random.default_rng(8)
+    edges = pd.DataFrame({"src": rng.integers(0, 30, 200), "dst": rng.integers(0, 30, 200), "w": rng.random(200)})
+    edges["at"] = np.sort(rng.integers(0, 5000, 200))
+    graph = prplugin.Graph(edges.iloc[:100], weight="w", time="at", half_life=7)
+    graph.rank(tol=1e-8)
+    kept = edges.iloc[:100]
+    for first in range(100, 200, 10):
+        added, gone = edges.iloc[first : first + 10], kept.iloc[[0, 3]]
+        graph.update(add=added, remove=gone)
+        kept = pd.concat([kept.drop(gone.index), added])
+        expected = prplugin.pagerank(kept, weight="w", time="at", half_life=7, vertices=graph.vertices, tol=1e-9)
+        found = graph.rank(tol=1e-8)
+        assert np.abs(found.ranks - expected["pagerank"]).sum() <= 1e-8 + 1e-9
+        age = kept["at"].max() - kept["at"]
+        np.testing.assert_allclose(
+            np.sort(graph.csr().weights), np.sort(kept["w"] * 2.0 ** (-age / 7)), rtol=1e-12, atol=0
+        )
+        np.testing.assert_allclose(np.sort(graph.csc().weights), np.sort(graph.csr().weights), rtol=1e-15)
+
+
+def test_edges_too_old_for_what_is_kept_are_refused():
+    edges = pd.DataFrame({"src": [1, 1, 2], "dst": [2, 3, 1], "at": [0, 5000, 0]})
+    graph = prplugin.Graph(edges, time="at", half_life=1)
+    before = graph.rank().ranks
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"remove leaves 1 vertex \(1\) with edges .* older"):
+        graph.update(remove=edges.iloc[[1]])
+    np.testing.assert_allclose(graph.rank().ranks, before, atol=1e-6)
+    graph.update(remove=edges.iloc[[0]])
+    assert graph.number_of_edges == 2
+
+
+# --- all or nothing -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"remove": frame([(1, 2, 1), (7, 2, 1)])}, r"remove has 1 edge that the graph does not have: 7 -> 2"),
+        ({"remove": frame([(1, 2, 1), (1, 2, 1)])}, "remove has 1 edge that the graph does not have: 1 -> 2"),
+        ({"remove": frame([(1, 2, 2)])}, "1 -> 2 of weight 2"),
+        ({"add": frame([(5, 6, 1), (6, 7, -1)])}, "column 'w' has 1 value below 0"),
+        ({"add": frame([(5, 6, 1)]), "remove": frame([(5, 6, 1)])}, "5 -> 6"),
+        ({"add": pd.DataFrame({"src": ["a"], "dst": ["b"], "w": [1.0]})}, "add names vertices by ids of kind string, but the graph's are of kind integer"),
+        ({"add": frame([(1, 2, 1e308), (1, 2, 1e308)])}, r"leave 1 vertex \(1\) sum to more than float64 holds"),
+        ({"add": pd.DataFrame({"src": [1], "dst": [2]})}, "no column 'w'"),
+        ({"add": 3}, "edges must be a DataFrame"),
+    ],
+)  # fmt: skip
+def test_a_refused_update_changes_nothing(change, message):
+    graph = prplugin.Graph(frame([(1, 2, 1), (2, 3, 1), (3, 1, 1)]), weight="w")
+    graph.rank()
+    with pytest.raises(prplugin.PageRankError, match=message):
+        graph.update(**change)
+    assert_exact(graph, [(1, 2, 1), (2, 3, 1), (3, 1, 1)])
+    assert graph.vertices.tolist() == [1, 2, 3]
+
+
+def test_repeated_edges_are_refused_on_request():
+    graph = prplugin.Graph(frame([(1, 2, 1), (2, 1, 1)]), duplicates="error")
+    with pytest.raises(prplugin.InvalidEdgesError, match="add has 1 edge that the graph has already: 2 -> 1"):
+        graph.update(add=frame([(2, 3, 1), (2, 1, 1)]))
+    with pytest.raises(prplugin.InvalidEdgesError, match="repeats a pair"):
+        graph.update(add=frame([(2, 3, 1), (2, 3, 1)]))
+    graph.update(add=frame([(2, 1, 1)]), remove=frame([(2, 1, 1)]))
+    assert graph.number_of_edges == 2
+
+
+@pytest.mark.parametrize("at", range(1, 40, 3))
+def test_an_interrupt_leaves_all_or_nothing(at, monkeypatch):
+    """Interrupt before the nth call of a compiled kernel or of NumPy's that an update makes."""
+    edges = frame([(1, 2, 1), (2, 3, 1), (3, 1, 1)])
+    graph = prplugin.Graph(edges, weight="w")
+    graph.rank()
+    graph.update(add=frame([(3, 2, 1)]))
+    graph.rank()
+    calls = 0
+
+    def interrupt(code, event, argument):
+        nonlocal calls
+        if event == "line" and code.f_code.co_filename.endswith(("changing.py", "update.py", "residual.py")):
+            calls += 1
+            if calls == at * 3:
+                raise KeyboardInterrupt
+        return interrupt
+
+    before, after = [(1, 2, 1), (2, 3, 1), (3, 1, 1), (3, 2, 1)], [(2, 3, 1), (3, 1, 1), (3, 2, 1), (2, 9, 1)]
+    sys.settrace(interrupt)
+    try:
+        graph.update(add=frame([(2, 9, 1)]), remove=frame([(1, 2, 1)]))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.settrace(None)
+    assert_exact(graph, before if len(graph.vertices) == 3 else after)
+
+
+def test_a_graph_that_is_being_ranked_is_not_updated():
+    rng = np.random.default_rng(9)
+    graph = prplugin.Graph(pd.DataFrame({"src": rng.integers(0, 99, 999), "dst": rng.integers(0, 99, 999)}))
+    inside, go_on = threading.Event(), threading.Event()
+
+    def progress(state):
+        inside.set()
+        assert go_on.wait(30)
+
+    thread = threading.Thread(target=graph.rank, kwargs={"progress": progress})
+    thread.start()
+    assert inside.wait(30)
+    try:
+        with pytest.raises(prplugin.PageRankError, match="this graph is being ranked"):
+            graph.update(remove=pd.DataFrame({"src": [0], "dst": [0]}))
+    finally:
+        go_on.set()
+        thread.join()
+    graph.update(add=pd.DataFrame({"src": [0], "dst": [1]}))
+
+
+def test_graphs_with_a_window_refuse_updates():
+    graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2], "at": [3]}), time="at", window=4)
+    with pytest.raises(prplugin.MethodUnavailableError, match="window="):
+        graph.update(add=pd.DataFrame({"src": [1], "dst": [2], "at": [9]}))
