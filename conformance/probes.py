@@ -1,7 +1,7 @@
 """What cuGraph does where an answer would be wrong, or is silent on: small experiments, written down as they come out.
 
 Each is a pair of functions of no arguments, cuGraph's side and prplugin's, that return a short text; an exception is an
-answer, too. docs/semantics.md says what is to be expected, and tests/test_differences.py holds both sides to it.
+answer, too. docs/semantics.md says what is to be expected, and tests/api/test_differences.py holds both sides to it.
 """
 
 from __future__ import annotations

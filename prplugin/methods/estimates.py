@@ -194,7 +194,7 @@ def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
 
 
 def _on_host(graph: Counts, ids: Ids, id_bytes: int) -> int:
-    """Bound the bytes of factorizing and grouping on the host, as measured; tests/test_estimates.py checks this."""
+    """Bound the bytes of factorizing and grouping on the host, as measured; test_estimates.py checks this."""
     if ids == "string":
         edge, vertex = 64 + 2 * id_bytes, 240 + 2 * id_bytes
     else:

@@ -12,8 +12,6 @@ from exact import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import METHODS, examples
-from test_accuracy import frame, graphs, vectors
-from test_solver import GRAPHS, Rounded
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
@@ -25,6 +23,8 @@ from prplugin.solver.loop import Loop
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.edges import Edges
+from tests.solver.test_accuracy import frame, graphs, vectors
+from tests.solver.test_solver import GRAPHS, Rounded
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
 

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from running import examples, param
-from test_solver import communities
 
 import prplugin
 from conformance import rapids
@@ -22,6 +21,7 @@ from prplugin.methods.engines import host_batch as host
 from prplugin.methods.registry import methods
 from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
+from tests.solver.test_solver import communities
 
 ABLE = [name for name, method in methods().items() if hasattr(method, "batch")]
 in_each_method = pytest.mark.parametrize("method", [param(name) for name in ABLE])

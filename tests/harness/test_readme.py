@@ -12,10 +12,10 @@ import networkx
 import pandas as pd
 import pytest
 import scipy.sparse
+from documents import PAGES, ROOT, SHELL, blocks_of, why_not
 
 import prplugin
 from prplugin.methods.registry import methods
-from tests.documents import PAGES, ROOT, SHELL, blocks_of, why_not
 
 README = (ROOT / "README.md").read_text()
 

@@ -13,8 +13,7 @@ import threading
 from functools import partial
 
 import pytest
-
-from tests.documents import ROOT
+from documents import ROOT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -10,8 +10,7 @@ import sys
 import tomllib
 
 import pytest
-
-from tests.documents import ROOT
+from documents import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 OWN = {"prplugin", "benchmarks", "conformance", "tests", "running", "exact", "documents", "_prplugin_networkx"}

@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from running import examples, param
-from test_expanded import IN_DEGREES, PROBLEMS, assert_as_numpy, assert_sums, graph, row_sums, web
 
 import prplugin
 from prplugin.cpu.threads import Threads
@@ -33,6 +32,7 @@ from prplugin.methods.engines import packed as packing
 from prplugin.methods.papers import expanded
 from prplugin.methods.streamed import StreamedPull
 from prplugin.types.edges import Edges
+from tests.methods.test_expanded import IN_DEGREES, PROBLEMS, assert_as_numpy, assert_sums, graph, row_sums, web
 
 STREAMED = [param("streamed")]
 

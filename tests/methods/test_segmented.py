@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from running import param
-from test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
 
 import prplugin
 from prplugin.cpu.sorting import offsets_of
@@ -24,6 +23,7 @@ from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
 from prplugin.methods.papers._schedule import cut, for_the_host
 from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows
 from prplugin.methods.registry import methods
+from tests.methods.test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
 KERNELS = (

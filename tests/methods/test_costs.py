@@ -12,7 +12,7 @@ from benchmarks.kernels import summary
 from prplugin.machine import Machine
 from prplugin.methods.registry import candidates
 
-ROWS = json.loads((Path(__file__).parents[1] / "benchmarks/results/kernels.json").read_text())["rows"]
+ROWS = json.loads((Path(__file__).parents[2] / "benchmarks/results/kernels.json").read_text())["rows"]
 
 
 def measured(graph):

@@ -8,10 +8,10 @@ import re
 import subprocess
 
 import pytest
+from documents import ROOT
 
 import prplugin
 from prplugin.methods.registry import methods
-from tests.documents import ROOT
 
 DOCS = ROOT / "docs"
 CELLS = [cell for cell in json.loads((DOCS / "tutorial.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from test_bad_input import EDGE_CASES, EDGES, OPTION_CASES
 
 import prplugin
+from tests.frames.test_bad_input import EDGE_CASES, EDGES, OPTION_CASES
 
 try:
     with warnings.catch_warnings():
@@ -768,7 +768,7 @@ def test_only_scalars_cross_to_the_host(tmp_path):
 
 
 def run(*arguments):
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, *arguments],

@@ -11,11 +11,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from exact import distance, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prplugin
-from tests.exact import distance, solve
 
 COLUMNS = ["src", "dst", "w"]
 

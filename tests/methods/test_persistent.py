@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from running import param
-from test_expanded import IN_DEGREES, graph, row_sums
 
 import prplugin
 from prplugin.graph.problem import Problem
@@ -18,6 +17,7 @@ from prplugin.methods import persistent
 from prplugin.methods.engines import gpu_merge
 from prplugin.numerics.rounding import StepRounding
 from prplugin.solver.certificate import Certificate
+from tests.methods.test_expanded import IN_DEGREES, graph, row_sums
 
 PERSISTENT = [param("persistent")]
 ALPHA = 0.85

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "prplugin"
+PACKAGE = Path(__file__).parents[2] / "prplugin"
 
 LINES = [
     {"__main__"},

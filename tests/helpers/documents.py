@@ -14,7 +14,7 @@ from prplugin.gpu.runtime import missing
 
 __all__ = ["PAGES", "ROOT", "SHELL", "Block", "blocks_of", "why_not"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md")))]
 
 SHELL = {

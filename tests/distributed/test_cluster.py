@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranks_in_threads import run
 
 import prplugin
 from prplugin.distributed.ranks import rank
@@ -18,7 +19,6 @@ from prplugin.frames import _pandas_parts as parts
 from prplugin.frames import dask as adapter
 from prplugin.frames.columns import resolve
 from prplugin.options import Options
-from tests.ranks_in_threads import run
 
 SIZES = st.integers(1, 5)
 

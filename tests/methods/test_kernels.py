@@ -12,7 +12,7 @@ import pytest
 from prplugin.gpu import runtime
 
 PACKAGE = runtime.ROOT
-BASELINES = Path(__file__).parents[1] / "benchmarks"
+BASELINES = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted(os.path.relpath(path, PACKAGE) for folder in (PACKAGE, BASELINES) for path in folder.rglob("*.cu"))
 VARIANTS = {
     "real_t": ("double", "float"),
