@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ PACKAGES = (
 def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     """Say what ran on what, and by which command: no host names, no paths; `packages` are more to give versions of."""
     versions = {"python": platform.python_version(), "prplugin": prplugin.__version__}
-    distributions = packages_distributions()
+    distributions = _distributions()
     for package in (*PACKAGES, *packages):
         if found := _version(package, [package, *distributions.get(package, [])]):
             versions[package] = found
@@ -35,6 +36,12 @@ def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
         "machine": {"processor": _cpu(), "cores": this_machine().threads, "device": _device()},
         "versions": versions | _drivers(),
     }
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """Return the distributions of each importable package; reading their metadata takes about a second."""
+    return packages_distributions()
 
 
 def _version(package: str, distributions: list[str]) -> str | None:

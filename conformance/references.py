@@ -16,7 +16,7 @@ import pandas as pd
 from conformance import rapids
 from conformance.equation import EPS, Equation, Extended
 
-__all__ = ["REFERENCES", "Residual", "Solution", "iterate", "measured", "residual", "solutions"]
+__all__ = ["REFERENCES", "SLOW_ALPHA", "Residual", "Solution", "iterate", "measured", "residual", "solutions"]
 
 DENSE_UP_TO = 1_500
 """Vertices of a dense system: 18 MB, and a few tenths of a second."""
@@ -24,8 +24,8 @@ DENSE_UP_TO = 1_500
 SLOW_ALPHA = 0.999
 """From here on cuGraph is not asked: each of its iterations waits for the GPU."""
 
-CHANGES = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11)
-"""L1 changes at which NetworkX is asked to stop. Its plain sums may turn in a circle of last bits before the first."""
+CHANGES = (1e-11, 1e-12, 1e-13, 1e-14, 1e-15)
+"""L1 changes at which NetworkX stops, one after the other. Rounding of its plain sums may exceed the last of them."""
 
 
 class Solution(NamedTuple):
@@ -60,19 +60,20 @@ def dense(equation: Equation) -> np.ndarray | str:
 
 
 def networkx(equation: Equation) -> np.ndarray | str:
-    """Iterate with NetworkX until a step moves the ranks by the least of `CHANGES` that its rounding lets it reach.
+    """Iterate with NetworkX until the L1 change of a step is the least of `CHANGES` that its rounding permits.
 
     `networkx.pagerank` stops at an L1 change below N * tol, which at its default is an error of up to
-    N * 1e-6 * alpha / (1 - alpha): so tol = change / N here. Changes shrink by alpha each from 2 at most, so
-    log(change / 2) / log(alpha) steps are enough but for rounding. A DiGraph keeps one edge a pair: parallel ones are
-    summed.
-    NetworkX multiplies by 1/W, which overflows for denormal weights: it gets the shares w/W, whose W is 1.
+    N * 1e-6 * alpha / (1 - alpha): so tol = change / N here. Each step multiplies the change, at most 2 at first, by
+    alpha, so log(change / last) / log(alpha) more steps suffice except for rounding. A DiGraph keeps one edge per pair:
+    parallel ones are summed. NetworkX multiplies by 1/W, which overflows for subnormal weights: it gets the normalized
+    weights w/W instead.
     """
     import networkx as nx
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(equation.n))
     graph.add_weighted_edges_from((a, b, normalized_weight) for (a, b), normalized_weight in _between(equation).items())
+    ranks, last = dict(enumerate(equation.start.tolist())), 2.0
     for change in CHANGES:
         try:
             ranks = nx.pagerank(
@@ -80,14 +81,16 @@ def networkx(equation: Equation) -> np.ndarray | str:
                 alpha=equation.alpha,
                 personalization=dict(enumerate(equation.v.tolist())),
                 dangling=dict(enumerate(equation.w.tolist())),
-                nstart=dict(enumerate(equation.start.tolist())),
+                nstart=ranks,
                 tol=change / equation.n,
-                max_iter=10 + int(np.log(change / 2) / np.log(max(equation.alpha, 0.1))),
+                max_iter=10 + int(np.log(change / last) / np.log(max(equation.alpha, 0.1))),
             )
         except nx.PowerIterationFailedConvergence:
-            continue
-        return np.array([ranks[vertex] for vertex in range(equation.n)])
-    return f"rounding kept every step's change above {CHANGES[-1]:g}"
+            break
+        last = change
+    if last > CHANGES[0]:
+        return f"rounding kept every step's change above {CHANGES[0]:g}"
+    return np.array([ranks[vertex] for vertex in range(equation.n)])
 
 
 def cugraph(equation: Equation) -> np.ndarray | str:

@@ -6,10 +6,26 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# The same examples in every run, so that a failure is due to a change; HYPOTHESIS_PROFILE=search draws new ones.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("search", derandomize=False)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+from prplugin.gpu.runtime import missing
+
+# By default the same few examples in every run, so that a failure is due to a change. `--hypothesis-profile=thorough`
+# draws four times as many, others in every run unless `--hypothesis-seed` is given.
+settings.register_profile("repeatable", derandomize=True, max_examples=25)
+settings.register_profile("thorough", derandomize=False, max_examples=100)
+settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels."""
+    if config.getoption("dist", "no") == "load":
+        config.option.dist = "loadfile"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line how many tests were skipped for want of a GPU."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
+    if skipped and (reason := missing()):
+        terminalreporter.line(f"{len(skipped):,} tests for the GPU were skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -352,17 +352,33 @@ def test_a_full_disk_is_one_line(edges):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell that closes streams")
-def test_closed_standard_streams_are_one_line(edges):
-    printing = (["rank", edges], ["rank", edges, "-o", "-"], ["verify", edges], ["methods", "--json"], ["--help"])
-    cases = [(arguments, ">&-", "output") for arguments in (*printing, ["rank", "--help"], ["--version"])]
-    for arguments, closed, name in [*cases, (["rank", "-"], "<&-", "input")]:
-        shell = ["sh", "-c", f'"$0" -m prplugin "$@" {closed}', sys.executable, *arguments]
-        result = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
-        assert (result.returncode, result.stderr) == (1, f"prplugin: standard {name}: Bad file descriptor\n")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["rank", "edges.csv"],
+        *[
+            pytest.param(arguments, marks=pytest.mark.slow)
+            for arguments in (
+                ["rank", "edges.csv", "-o", "-"], ["verify", "edges.csv"], ["methods", "--json"], ["--help"],
+                ["rank", "--help"], ["--version"],
+            )
+        ],
+        ["rank", "-"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_closed_standard_stream_is_one_line(edges, arguments):
+    closed, name = ("<&-", "input") if arguments == ["rank", "-"] else (">&-", "output")
+    arguments = [edges if argument == "edges.csv" else argument for argument in arguments]
+    shell = ["sh", "-c", f'"$0" -m prplugin "$@" {closed}', sys.executable, *arguments]
+    result = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert (result.returncode, result.stderr) == (1, f"prplugin: standard {name}: Bad file descriptor\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
-@pytest.mark.parametrize("name", ["ranks.csv", "ranks.parquet", "ranks.jsonl.gz"])
+@pytest.mark.parametrize(
+    "name", ["ranks.csv", *[pytest.param(name, marks=pytest.mark.slow) for name in ("ranks.parquet", "ranks.jsonl.gz")]]
+)
 def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path, name):
     edges = tmp_path / "edges.tsv"
     edges.write_text("".join(f"{i}\t{i * i}\n" for i in range(20_000)))
@@ -386,8 +402,8 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path, name):
 @pytest.mark.parametrize("output", [[], ["--output", "-"]])
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path, output):
     path = tmp_path / "edges.tsv"
-    path.write_text("".join(f"{i}\t{i + 1}\n" for i in range(20_000)))
-    command = [sys.executable, "-m", "prplugin", "rank", str(path), "--top", "20000", *output]
+    path.write_text("".join(f"{i}\t{i + 1}\n" for i in range(5_000)))  # ranks do not fit in the buffer of a pipe
+    command = [sys.executable, "-m", "prplugin", "rank", str(path), "--top", "5000", *output]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ranking:
         ranking.stdout.readline()
         ranking.stdout.close()
@@ -502,6 +518,7 @@ def test_methods_and_verify_fit_80_columns_and_give_a_reason_once(edges, monkeyp
         assert " ".join(shown.split()).count(reason) == 1
 
 
+@pytest.mark.slow
 def test_demo_ranks_the_imports_of_this_python(tmp_path):
     result = run("demo", "--top", 5, "--edges", tmp_path / "imports.parquet")
     assert result.exit_code == 0

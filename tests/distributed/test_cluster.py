@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks_in_threads import run
+from running import examples
 
 import prplugin
 from prplugin.distributed.ranks import rank
@@ -87,7 +88,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(data=st.data(), size=SIZES)
 def test_any_ids_cut_anywhere(kind, data, size):
     ids, dtype = KINDS[kind]
@@ -121,7 +122,7 @@ def test_the_same_bits_where_ids_lie_on_several_workers():
     assert len(bits) == 1
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(24), deadline=None)
 @given(data=st.data(), size=SIZES)
 def test_vertices_of_several_columns(data, size):
     edges = pd.DataFrame(
@@ -129,11 +130,11 @@ def test_vertices_of_several_columns(data, size):
         columns=["a", "b", "c", "d"],
     )
     more = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
-    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None}
+    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None, "tol": 1e-10}
     same(spread(edges, size, **endpoints)[0], prplugin.pagerank(edges, **endpoints))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), size=SIZES, strings=st.booleans())
 def test_values_by_vertex_and_more_vertices(data, size, strings):
     ids = st.integers(0, 8).map(str) if strings else st.integers(0, 8)

@@ -104,14 +104,19 @@ def test_an_interrupted_run_goes_on(tmp_path):
     assert anew.ran == ["one", "two", "three"]
 
 
-@pytest.mark.parametrize("what", ["command", "commit", "machine", "versions", "code"])
-def test_nothing_is_kept_of_another_run(tmp_path, what):
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory):
+    """Return what a benchmark has written when it is interrupted in its last part."""
+    folder = tmp_path_factory.mktemp("interrupted")
     with pytest.raises(KeyboardInterrupt):
-        started(Counting("three"), tmp_path)
-    file = tmp_path / "counting.json"
-    before = json.loads(file.read_text())
-    before[what] = {"python": "2.7"} if what == "versions" else "another"
-    file.write_text(json.dumps(before))
+        started(Counting("three"), folder)
+    return json.loads((folder / "counting.json").read_text())
+
+
+@pytest.mark.parametrize("what", ["command", "commit", "machine", "versions", "code"])
+def test_nothing_is_kept_of_another_run(tmp_path, interrupted, what):
+    changed = interrupted | {what: {"python": "2.7"} if what == "versions" else "another"}
+    (tmp_path / "counting.json").write_text(json.dumps(changed))
     again = Counting()
     started(again, tmp_path)
     assert again.ran == ["one", "two", "three"]

@@ -1,4 +1,7 @@
-"""A selection of the conformance suite: every two of method, result type, graph and option values meet once."""
+"""A selection of the conformance suite: every pair of method, result type, graph and option values occurs once.
+
+Cases with alpha = 0.999 and large graphs, whose references take seconds, are slow tests.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ from conformance.circumstances import circumstances
 from conformance.compare import DTYPES, LIBRARIES, Case, Result, available, compare, library_for, prepare
 from conformance.equation import equation
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
-from conformance.references import REFERENCES, iterate, measured, residual, solutions
+from conformance.references import REFERENCES, SLOW_ALPHA, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
 from prplugin.methods.registry import methods
 
 SLOW = {"large"}
-"""Shapes whose references take seconds: with the defaults only here, with all options in `python -m conformance`."""
+"""Shapes whose references take seconds: here with the default options, in `python -m conformance` with all."""
 
 
 METHODS_ON = {
@@ -32,12 +35,14 @@ METHODS_ON = {
 
 
 def selection() -> list[tuple[str, str, str, Choice]]:
-    """Methods of the processor and of the GPU apart, so that each side's pairs of values meet on it."""
-    quick = {**FACTORS, "shape": [shape for shape in SHAPES if shape not in SLOW]}
-    # A step is several launches: the 30,000 that alpha = 0.999 takes are left to `periodic`, and to the whole suite.
-    gpu = {**quick, "alpha": [alpha for alpha in FACTORS["alpha"] if alpha < 0.999], "library": LIBRARIES}
+    """Select cases for the CPU and the GPU separately, so that all pairs of values occur on each."""
+    small = {**FACTORS, "shape": [shape for shape in SHAPES if shape not in SLOW]}
+    # On the GPU, the 30,000 steps of several launches that alpha = 0.999 takes are left to `periodic`.
+    quick = {**small, "alpha": [alpha for alpha in FACTORS["alpha"] if alpha < SLOW_ALPHA]}
     rows = pairwise({"method": METHODS_ON["cpu"], "dtype": DTYPES, **quick})
-    rows += pairwise({"method": METHODS_ON["gpu"], "dtype": DTYPES, **gpu})
+    rows += pairwise({"method": METHODS_ON["gpu"], "dtype": DTYPES, **quick, "library": LIBRARIES})
+    all_pairs = pairwise({"method": METHODS_ON["cpu"], "dtype": DTYPES, **small})
+    rows += [row for row in all_pairs if row["alpha"] == SLOW_ALPHA]
     chosen = [(row.pop("method"), row.pop("dtype"), row.pop("library", "pandas"), Choice(**row)) for row in rows]
     for name, method in methods().items():
         library = "cudf" if method.runs_on == "gpu" else "pandas"
@@ -51,7 +56,7 @@ def selection() -> list[tuple[str, str, str, Choice]]:
 @pytest.mark.filterwarnings("default")  # cuDF warns of itself
 @pytest.mark.parametrize(
     ("method", "dtype", "wanted", "choice"),
-    [param(*row) for row in selection()],
+    [param(*row, slow=row[3].alpha == SLOW_ALPHA or row[3].shape in SLOW) for row in selection()],
 )
 def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
     result = compare(prepare(choice), method, dtype, library_for(method, wanted))
@@ -114,7 +119,7 @@ def test_too_small_an_error_bound_fails(
 
 
 def test_wrong_graph_fails() -> None:
-    """The suite would notice rows that are dropped."""
+    """Fail where rows are dropped."""
     case = prepare(Choice("parallel-edges"))
     method = next(name for name, reason in available().items() if reason is None)
     del (changed := dict(case.graph))["duplicates"]

@@ -1,4 +1,4 @@
-"""Which methods the tests run: all of them, each skipped with its reason where it cannot run."""
+"""Parameters for tests of every method, which are skipped with the reason where a method cannot run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from prplugin.gpu.runtime import missing
 from prplugin.machine import this_machine
@@ -14,10 +15,12 @@ from prplugin.methods.registry import methods
 __all__ = ["GPU_METHODS", "METHODS", "examples", "param", "same_ranks"]
 
 
-def param(name: str, *others: Any) -> Any:
-    """A method and whatever goes with it, marked and skipped as the method asks."""
+def param(name: str, *others: Any, slow: bool = False) -> Any:
+    """Return a parameter set that begins with a method, marked `gpu` or skipped as the method requires."""
     method = methods()[name]
-    marks = [pytest.mark.gpu] if method.runs_on == "gpu" else []
+    marks = [pytest.mark.slow] if slow else []
+    if method.runs_on == "gpu":
+        marks.append(pytest.mark.gpu)
     if reason := method.unavailable_reason(None, this_machine()):
         marks.append(pytest.mark.skip(reason=f"{name}: {reason}"))
     return pytest.param(name, *others, marks=marks, id="-".join(map(str, (name, *others))))
@@ -28,12 +31,16 @@ GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "
 
 
 def examples(count: int) -> int:
-    """Draw a tenth of the examples where the GPU's methods run as well, of which some time kernels for each."""
-    return count if missing() else count // 10
+    """Return how many examples hypothesis draws: `count` with the profile `thorough`, a share of it by default.
+
+    A tenth of that where the methods for the GPU run as well: some of them time kernels for each example.
+    """
+    drawn = count * settings.default.max_examples // 100
+    return max(2, drawn if missing() else drawn // 10)
 
 
 def same_ranks(method: str, one: Any, other: Any) -> bool:
-    """Say whether ranks are the same to the bit, as a method's are, or all but so where it says that they vary."""
+    """Return whether ranks have the same bits, or are within rounding where the method is nondeterministic."""
     if getattr(methods()[method], "nondeterministic", False):
         return bool(np.abs(one - other).sum() < 1e-14)
     return bool(one.tobytes() == other.tobytes())

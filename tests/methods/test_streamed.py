@@ -82,8 +82,18 @@ def edges_of(rows):
     return ends[:, np.lexsort(ends[::-1])]
 
 
-@pytest.mark.parametrize("reordered", [False, True])
-@pytest.mark.parametrize("part", [100, 3_000, packing.PART])
+@pytest.mark.parametrize(
+    ("part", "reordered"),
+    [
+        (100, True),
+        (3_000, False),
+        (packing.PART, True),
+        *[
+            pytest.param(part, reordered, marks=pytest.mark.slow)
+            for part, reordered in ((100, False), (3_000, True), (packing.PART, False))
+        ],
+    ],
+)
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
 def test_what_is_packed_can_be_read(in_degrees, part, reordered):
     rows, parts = packed(in_degrees, part=part, reordered=reordered)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import examples
 
 from prplugin.cpu import compensated
 from prplugin.cpu import pull_kernels as kernels
@@ -42,7 +43,7 @@ def test_rounding_depth_is_the_longest_path_up_the_levels(terms):
 
 
 @given(size=st.integers(0, 5000), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_total(size, seed):
     terms = np.random.default_rng(seed).pareto(0.3, size).clip(max=1e200)
     assert_within_depth(total(terms), terms, rounding_depth(size))
@@ -53,7 +54,7 @@ LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 32, 33, 64, 65, 500, 1024, 1025
 
 @pytest.mark.parametrize("fan", [2, 7, 32])
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_row_sums_of_both_methods(fan, lengths, seed):
     offsets = np.cumsum([0, *lengths])
     terms = np.random.default_rng(seed).pareto(0.3, offsets[-1]).clip(max=1e200)
@@ -77,7 +78,7 @@ def test_row_sums_of_both_methods(fan, lengths, seed):
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 2**32 - 1), weighted=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_sums_of_groups_have_the_same_bits_in_any_order_of_the_groups_and_in_the_kernel(lengths, seed, weighted):
     random = np.random.default_rng(seed)
     offsets, n = np.cumsum([0, *lengths]), len(lengths)
@@ -109,7 +110,7 @@ def test_the_rounding_depth_of_the_kernel(in_degree):
 
 
 @given(size=st.integers(0, 3000), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_compensated_sums(size, seed):
     random = np.random.default_rng(seed)
     groups = random.integers(0, 3, size).astype(np.int32)

@@ -163,7 +163,7 @@ ROUND_AND_ROUND = {
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ROUND_AND_ROUND)
-@pytest.mark.parametrize("alpha", [0.85, 0.99, 0.999])
+@pytest.mark.parametrize("alpha", [0.85, 0.99, pytest.param(0.999, marks=pytest.mark.slow)])
 def test_every_tolerance_is_proved_or_refused(method, name, alpha):
     """Eigenvalues of size alpha: rounding keeps the iterates going round, and their change from falling."""
     if alpha == 0.999 and method in GPU_METHODS - {"warp"}:

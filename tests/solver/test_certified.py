@@ -85,7 +85,7 @@ def test_copies_of_a_graph_are_ties(method, graph, copies, k, alpha):
 
 
 @given(graph=graphs(), personalization=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_equal_ranks_are_equal(graph, personalization):
     n, rows = graph
     values = personalization.draw(vectors(n))

@@ -156,7 +156,7 @@ def test_start_scale_type_and_top():
 
 
 @given(st.integers(1, 4), st.integers(1, 700), st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**32 - 1))
-@hypothesis_settings(max_examples=200, deadline=None)
+@hypothesis_settings(max_examples=examples(200), deadline=None)
 def test_the_highest_of_each_are_those_of_one(count, n, k, levels, seed):
     ranks = np.random.default_rng(seed).integers(0, levels, (count, n)) / 4
     assert highest_of_each(ranks, k).tolist() == [highest(row, k).tolist() for row in ranks]
