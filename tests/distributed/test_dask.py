@@ -109,11 +109,13 @@ def test_partitions_in_partitions_out(client):
 @pytest.mark.parametrize(
     "options",
     [
-        {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5},
-        {"directed": False, "duplicates": "first", "vertices": [1000, 7, -5]},
+        pytest.param(
+            {"weight": "w", "alpha": 0.95, "scale": "n", "dtype": "float32", "tol": 1e-5}, marks=pytest.mark.slow
+        ),
+        pytest.param({"directed": False, "duplicates": "first", "vertices": [1000, 7, -5]}, marks=pytest.mark.slow),
         {"personalization": pd.Series([1.0, 2.0], index=[3, 5]), "dangling": {4: 1}, "nstart": {1: 1, 2: 3}},
         {"tol": 0, "max_iter": 5, "method": "numba", "threads": 2},
-        {"top": 5, "tol": 1e-10},
+        pytest.param({"top": 5, "tol": 1e-10}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -258,7 +260,9 @@ def test_two_at_a_time(client):
         same(ranks, edges.pagerank())
 
 
-@pytest.fixture(params=["here", "on a cluster", "persisted on a cluster"])
+@pytest.fixture(
+    params=["here", *[pytest.param(way, marks=pytest.mark.slow) for way in ("on a cluster", "persisted on a cluster")]]
+)
 def hold(request, monkeypatch):
     """Make frames of partitions that may differ from what Dask is told of them."""
     if request.param == "here":

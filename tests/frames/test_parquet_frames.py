@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from decimal import Decimal
+from itertools import cycle, product
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,9 @@ ARGUMENTS = {
     "top": {"top": 5},
 }
 
+QUICK = set(zip(KINDS, cycle(ARGUMENTS)))
+"""Each kind of ids with one set of arguments; the other pairs are slow tests."""
+
 
 @pytest.fixture
 def by_row_groups(monkeypatch):
@@ -70,8 +74,15 @@ def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
 
 
 @pytest.mark.usefixtures("each_way")
-@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        pytest.param(
+            KINDS[kind], ARGUMENTS[name], id=f"{kind}-{name}", marks=[] if (kind, name) in QUICK else [pytest.mark.slow]
+        )
+        for kind, name in product(KINDS, ARGUMENTS)
+    ],
+)
 def test_row_groups_give_what_the_table_gives(tmp_path, kind, arguments):
     frame = edges()
     frame = frame.assign(src=kind(frame["src"]), dst=kind(frame["dst"]))

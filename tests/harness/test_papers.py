@@ -1,4 +1,4 @@
-"""The benchmarks of the papers: small runs of the CPU's part, the GPU's with stubs, and what is made of the rows."""
+"""The benchmarks of the papers: quick runs on the CPU, runs with a stubbed GPU, and reports of given rows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def adjacency(frame, n):
     return Adjacency(Edges(*(frame[end].to_numpy().astype(np.int32) for end in ("src", "dst")), None, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_quick_run_of_each_paper(name, tmp_path):
     done = CliRunner().invoke(main, [name, "--quick", "--data", str(tmp_path), "--output", str(tmp_path)])
