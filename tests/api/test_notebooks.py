@@ -8,6 +8,8 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
+pytestmark = pytest.mark.slow
+
 SETUP = """
 import numpy as np, pandas as pd, prplugin
 import prplugin.progress, prplugin.result.explain

@@ -24,6 +24,7 @@ def module_at(path):
     return module
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs(capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     known = {}

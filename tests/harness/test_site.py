@@ -17,10 +17,7 @@ from documents import ROOT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-]
+pytestmark = pytest.mark.slow
 
 MEASURE = """
 <!doctype html><body><script>
@@ -125,6 +122,12 @@ def site(tmp_path_factory):
     return folder
 
 
+def test_the_site_builds(site):
+    assert (site / "index.html").exists()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 @pytest.mark.filterwarnings("default::ResourceWarning")
 def test_every_page_fits_and_has_its_pictures(site, tmp_path):
     pages = sorted("/" + page.relative_to(site).as_posix() for page in site.rglob("*.html"))

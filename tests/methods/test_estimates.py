@@ -75,7 +75,7 @@ def test_bytes_on_the_host_are_those_measured(method, name, weight):
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
-@pytest.mark.parametrize("name", ["grid 300", "grid 450"])
+@pytest.mark.parametrize("name", ["grid 300", pytest.param("grid 450", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", CPU_METHODS)
 def test_bytes_where_many_iterations_are_left_are_those_measured(method, name, weight):
     assert_measured(method, name, weight, "host_at_most", alpha=0.99, tol=1e-9)
@@ -95,7 +95,14 @@ def test_a_graph_that_has_ranked_needs_less():
 
 @pytest.mark.parametrize("ids", ["int32", "int64", "string"])
 @pytest.mark.parametrize("weight", [None, "weight"])
-@pytest.mark.parametrize("shape", ["R-MAT 14", "R-MAT 16", "uniform", "more vertices than edges"])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "R-MAT 14",
+        "R-MAT 16",
+        *[pytest.param(shape, marks=pytest.mark.slow) for shape in ("uniform", "more vertices than edges")],
+    ],
+)
 def test_counts_alone_bound_what_is_taken(ids, weight, shape):
     edges = GRAPHS[shape]() if shape in GRAPHS else uniform(2_000_000, 800_000)
     frame = edges.astype("int32") if ids == "int32" else scattered(edges).astype("str" if ids == "string" else "int64")
