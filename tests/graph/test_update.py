@@ -14,6 +14,7 @@ import pytest
 from exact import distance, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from running import examples
 
 import prplugin
 
@@ -54,7 +55,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(EDGE, max_size=14), CHANGES, st.booleans(), st.booleans(), st.sampled_from([0.5, 0.85, 0.95]))
 def test_the_bound_holds_after_each_of_any_changes(rows, changes, weighted, directed, alpha):
     weight = "w" if weighted else None
@@ -81,7 +82,7 @@ def test_the_bound_holds_after_each_of_any_changes(rows, changes, weighted, dire
             assert Counter(found) == expected
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(EDGE, max_size=14), st.lists(st.tuples(st.lists(EDGE, max_size=4), st.integers(0, 5)), max_size=5),
     st.sampled_from(["first", "last"]), st.booleans(),
