@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -19,6 +20,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels."""
     if config.getoption("dist", "no") == "load":
         config.option.dist = "loadfile"
+
+
+def pytest_collection_finish() -> None:
+    """Exempt the collected tests from garbage collection, which would traverse them in every call of gc.collect."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

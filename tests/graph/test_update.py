@@ -166,12 +166,12 @@ def test_casts_and_scales_count(dtype, scale):
     assert ranking.ranks.sum() == pytest.approx(3 if scale == "n" else 1, rel=1e-5)
 
 
-def test_a_thousand_updates_do_not_drift_and_take_no_more_memory():
+def test_hundreds_of_updates_do_not_drift_and_take_no_more_memory():
     rng = np.random.default_rng(5)
     rows = [(int(u), int(v), 1.0) for u, v in rng.integers(0, 9, (20, 2))]
     graph = prplugin.Graph(frame(rows), weight="w", vertices=range(9))
     sizes = []
-    for round_ in range(1000):
+    for round_ in range(300):
         added = [
             (int(u), int(v), float(w)) for (u, v), w in zip(rng.integers(0, 9, (2, 2)), rng.random(2), strict=True)
         ]
