@@ -28,6 +28,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Undo `pytest_collection_finish`: modules must be freed at exit."""
+    gc.unfreeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line how many tests were skipped for want of a GPU."""
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
