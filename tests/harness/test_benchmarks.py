@@ -18,6 +18,12 @@ from benchmarks.measure import repeatedly
 from benchmarks.run import Part
 
 
+@pytest.fixture(autouse=True)
+def _no_garbage_collection(monkeypatch):
+    """Skip the collection after each part: of the heap of all tests of a process, it takes seconds."""
+    monkeypatch.setattr(run, "gc", SimpleNamespace(collect=lambda: None))
+
+
 def drawn(results):
     figure = Figure(figsize=(1, 1))
     figure.subplots().plot([row["value"] for row in results])
@@ -189,6 +195,7 @@ def test_there_is_memory():
     assert 10**6 < memory.bytes_available("host") < 10**15
 
 
+@pytest.mark.slow
 def test_a_quick_run_of_retrieval(tmp_path):
     pytest.importorskip("igraph")
     done = CliRunner().invoke(main, ["retrieval", "--quick", "--output", str(tmp_path)])
