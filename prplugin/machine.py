@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "this_machine", "worked_on"]
+__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "record_work", "this_machine"]
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -38,7 +38,7 @@ class Machine:
     threads: int
 
 
-def worked_on(edges: int) -> None:
+def record_work(edges: int) -> None:
     """Add to the number of edges that this process has factorized or ranked, on which `compiles` depends."""
     global _worked_on  # noqa: PLW0603  # the only state of the process
     _worked_on += edges

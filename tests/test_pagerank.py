@@ -13,8 +13,8 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.crew import equal_work
 from prplugin.cpu.pull_kernels import BLOCK
+from prplugin.cpu.repeated_work import equal_work
 from prplugin.machine import COMPILED_FROM
 from prplugin.result.ranking import highest
 

@@ -90,7 +90,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
     """On many cores the numba method mixes plain steps, on few it sweeps."""
     machine = replace(this_machine(), threads=cores)
     monkeypatch.setattr("prplugin.local.this_machine", lambda: machine)
-    monkeypatch.setattr("prplugin.methods.numba.worth_from", lambda adjacency: 0.0)
+    monkeypatch.setattr("prplugin.methods.numba.least_steps_for_sweeps", lambda adjacency: 0.0)
     graph = prplugin.Graph(communities(400), vertices=range(4800))
     one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
     several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)

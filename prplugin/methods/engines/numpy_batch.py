@@ -11,7 +11,7 @@ from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import FAN, StepRounding, rounding_depth
+from prplugin.numerics.rounding import FAN_IN, StepRounding, rounding_depth
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumpyBatch"]
@@ -83,7 +83,7 @@ class NumpyBatch(HostBatch):
 
 
 class _RowSums:
-    """Sums of consecutive runs of rows of a matrix, in groups of `FAN` rows, level by level."""
+    """Sums of consecutive runs of rows of a matrix, in groups of `FAN_IN` rows, level by level."""
 
     def __init__(self, offsets: Integers) -> None:
         self._n = offsets.size - 1
@@ -92,11 +92,11 @@ class _RowSums:
         self._levels: list[Any] = []
         self._rows = np.flatnonzero(lengths)
         starts, lengths = starts[self._rows], lengths[self._rows]
-        while lengths.max(initial=0) > FAN:
-            groups = -(-lengths // FAN)
+        while lengths.max(initial=0) > FAN_IN:
+            groups = -(-lengths // FAN_IN)
             first = np.cumsum(groups) - groups
             within = np.arange(int(groups.sum())) - np.repeat(first, groups)
-            self._levels.append(np.repeat(starts, groups) + FAN * within)
+            self._levels.append(np.repeat(starts, groups) + FAN_IN * within)
             starts, lengths = first, groups
         self._levels.append(starts)
 

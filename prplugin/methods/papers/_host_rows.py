@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.gpu import runtime
 from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
@@ -102,7 +102,7 @@ class ThreadedSums:
         work = int(self._bounds[-1]) + 4 * self._bounds.size
         # A piece shorter than a run is not worth passing to another thread.
         pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
-        self._crew = Crew(pieces, threads)
+        self._work = RepeatedWork(pieces, threads)
 
     def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
         """Write the sum of each row."""
@@ -113,7 +113,7 @@ class ThreadedSums:
                 first, last, self._bounds, self._places, weights, contributions, self._high, self._low, sums[long:]
             )
 
-        self._crew.work(sum_piece)
+        self._work.run(sum_piece)
         self._kernels.join_runs(self._runs_of, self._high, self._low, sums)
 
 
