@@ -80,10 +80,8 @@ class _Pull(HostStep):
         # c = x / W per vertex. Dangling vertices have no out-edges, so their divisor is arbitrary.
         self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
-        self._mixing_from, self._mixes = (
-            min(MIXING_FROM * (1 + CALL_OVERHEAD / (n + adjacency.m)), MIXING_FROM_AT_MOST),
-            False,
-        )
+        self._mixing_from = min(MIXING_FROM * (1 + CALL_OVERHEAD / (n + adjacency.m)), MIXING_FROM_AT_MOST)
+        self._mixes = False
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v

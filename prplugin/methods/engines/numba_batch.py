@@ -23,7 +23,7 @@ __all__ = ["NumbaBatch"]
 class NumbaBatch(HostBatch):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once."""
 
-    narrow_pays = True
+    float32_is_faster = True
 
     def __init__(self, problem: Problem, seeds: int, threads: int) -> None:
         from prplugin.cpu import batch_kernels as kernels
@@ -51,9 +51,9 @@ class NumbaBatch(HostBatch):
             vectors=problem.vector_depth,
             norm=block_depth + rounding_depth(self._blocks) + 1,
         )
-        self.contribute_in("float64")
+        self.set_contribution_dtype("float64")
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
         self._contributions: Any = None
         self.rounding = replace(self._in_float64, single=int(dtype == "float32"))

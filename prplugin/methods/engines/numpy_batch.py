@@ -44,7 +44,7 @@ class NumpyBatch(HostBatch):
             norm=rounding_depth(n) + 1,
         )
 
-    def _begun(self) -> Floats:
+    def _prepare(self) -> Floats:
         return totals(self._ranks[self._dangling])
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
@@ -58,26 +58,26 @@ class NumpyBatch(HostBatch):
         if self._target is not None:
             y += self._mass * self._target[:, None]
         rows, columns, values = self._entries
-        y[rows, columns] += self._pour[columns] * values
+        y[rows, columns] += self._teleport_factor[columns] * values
         y[:, ~self._live] = x[:, ~self._live]
         self._ranks = y
         change = y - x
         if moves is not None:
-            self._narrowed(moves)[:] = change
+            self._first_columns(moves)[:] = change
         np.abs(change, out=change)
         return totals(change), change.max(axis=0), totals(y[self._dangling])
 
     def _products(self, moves: Any, rows: list[int]) -> Floats:
-        products: Floats = mixing.products(self._narrowed(moves), rows)
+        products: Floats = mixing.products(self._first_columns(moves), rows)
         return products
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
-        ranks = mixing.mixed(self._ranks, self._narrowed(moves), weights, self._narrowed(jump))
+        ranks = mixing.mixed(self._ranks, self._first_columns(moves), weights, self._first_columns(jump))
         ranks /= np.where(weights.any(axis=-1), totals(ranks), 1.0)
         self._ranks = ranks
-        return self._begun()
+        return self._prepare()
 
-    def _narrowed(self, moves: Any) -> Any:
+    def _first_columns(self, moves: Any) -> Any:
         """Return a view of the first columns, as many as `_ranks` has."""
         return moves[..., : self._columns.size]
 
