@@ -20,7 +20,7 @@ def ours(step: Any, n: int, dtype: str) -> list[float]:
     """Time runs of steps of a method, with their way back to the host."""
     import cupy
 
-    step.contribute_in(dtype)
+    step.set_contribution_dtype(dtype)
     step.start(cupy.full(n, 1 / n))
     seconds = []
     for _ in range(REPEATS + 1):

@@ -92,7 +92,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                 if reason := method.unavailable_reason(adjacency, machine):
                     raise PageRankError(reason)
                 step = method.prepare(problem, machine)
-                begins = "float32" if step.narrow_pays else "float64"
+                begins = "float32" if step.float32_is_faster else "float64"
                 samples = {dtype: iterations.ours(step, adjacency.n, dtype) for dtype in ("float32", "float64")}
                 del step
                 if method.name in candidates(adjacency):

@@ -168,7 +168,7 @@ def _both_ways(edges: pd.DataFrame) -> pd.DataFrame:
 def _graph(edges: pd.DataFrame, space: MemorySpace) -> Any:
     import prplugin
 
-    machine.worked_on(machine.COMPILED_AFTER)  # as a process that has answered queries
+    machine.record_work(machine.COMPILED_AFTER)  # as a process that has answered queries
     if space == "device":
         import cudf
 

@@ -153,7 +153,7 @@ def _laid_out(name: str, problem: Problem) -> object:
     import cupy
 
     step = methods()[name].prepare(problem, this_machine())
-    step.contribute_in("float32")
+    step.set_contribution_dtype("float32")
     step.start(cupy.full(problem.adjacency.n, 1 / problem.adjacency.n))
     return step
 
@@ -165,7 +165,7 @@ def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
     if reason := methods()[name].unavailable_reason(problem.adjacency, this_machine()):
         raise MethodUnavailableError(reason)
     step: Callable[[], object] = methods()[name].prepare(problem, this_machine())
-    step.contribute_in(dtype)  # type: ignore[attr-defined]
+    step.set_contribution_dtype(dtype)  # type: ignore[attr-defined]
     step.start(cupy.full(problem.adjacency.n, 1 / problem.adjacency.n))  # type: ignore[attr-defined]
     step()
     step()

@@ -109,7 +109,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
         pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.fitting(problem))
         step = streamed.step_of(problem, pull)
         for dtype in ("float32", "float64"):
-            step.contribute_in(dtype)
+            step.set_contribution_dtype(dtype)
             step.start(1.0 / adjacency.n)
             for _ in range(3):
                 step()

@@ -29,7 +29,7 @@ from prplugin.graph.update import (
     VanishedEdgesError,
     placed,
 )
-from prplugin.machine import COMPILED_AFTER, worked_on
+from prplugin.machine import COMPILED_AFTER, record_work
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
 from prplugin.result.ranking import Ranking
@@ -175,7 +175,7 @@ class ChangingGraph:
             raise MethodUnavailableError(
                 "update changes no graph with a window=: leave it out, and remove the edges that are too old."
             )
-        worked_on(COMPILED_AFTER)  # changes take Numba, and so other work may
+        record_work(COMPILED_AFTER)  # changes take Numba, and so other work may
         clock, references = (None, None) if aging is None else aging
         self._state = _State(ChangingEdges.of(adjacency, references), KnownIds(vertices), clock)
         self._columns = columns

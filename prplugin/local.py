@@ -31,8 +31,16 @@ from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
-from prplugin.methods.estimates import SPACE, Estimate, explain_oom, of_a_plan, of_an_ingest, of_graph, of_many_seeds
-from prplugin.methods.measured import Kept, fastest, measured
+from prplugin.methods.estimates import (
+    SPACE,
+    Estimate,
+    describe_ingest_memory,
+    describe_method_memory,
+    describe_seeds_memory,
+    estimate_graph,
+    explain_oom,
+)
+from prplugin.methods.measured import TimingCache, fastest, measured
 from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
@@ -86,7 +94,7 @@ class LocalGraph:
         self._changing: ChangingGraph | None = None
         self._last: LastRanks | None = None
         self._access = Access()
-        self._timings: Kept = {}
+        self._timings: TimingCache = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
 
@@ -100,7 +108,7 @@ class LocalGraph:
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
         weighted = columns.weight is not None
         with (
-            explain_oom(partial(of_an_ingest, frame, weighted, adapter.memory_space)),
+            explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),
             runtime.allocating(adapter.memory_space),
         ):
             if adapter.memory_space == "device":
@@ -203,7 +211,7 @@ class LocalGraph:
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
-        return of_graph(self.adjacency, this_machine())
+        return estimate_graph(self.adjacency, this_machine())
 
     def facts(self) -> dict[str, str]:
         """Return properties of the graph for its representation, in addition to the counts."""
@@ -239,7 +247,7 @@ class LocalGraph:
             else:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
         memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(of_a_plan, adjacency, method.name, this_machine())
+        planned = partial(describe_method_memory, adjacency, method.name, this_machine())
         with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal, aim)
@@ -288,7 +296,7 @@ class LocalGraph:
         kept: Any = None
         positions: Any = None
         memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(of_many_seeds, seeds.count, adjacency.n)
+        planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
         with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n

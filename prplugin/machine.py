@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "this_machine", "worked_on"]
+__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "record_work", "this_machine"]
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -22,7 +22,7 @@ COMPILED_AFTER = 4 * COMPILED_FROM
 COMPILED_AT_LEAST = 1 << 15
 """Number of edges below which NumPy is as fast as compiled kernels."""
 
-_worked_on = 0
+_recorded_work = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Machine:
     threads: int
 
 
-def worked_on(edges: int) -> None:
+def record_work(edges: int) -> None:
     """Add to the number of edges that this process has factorized or ranked, on which `compiles` depends."""
-    global _worked_on  # noqa: PLW0603  # the only state of the process
-    _worked_on += edges
+    global _recorded_work  # noqa: PLW0603  # the only state of the process
+    _recorded_work += edges
 
 
 def compiles(edges: int) -> bool:
@@ -50,7 +50,7 @@ def compiles(edges: int) -> bool:
     Below `COMPILED_FROM` edges the answer depends on what the process did before, so that the first small frames do not
     wait for a compiler. Callers must compute the same bits either way there.
     """
-    return edges >= COMPILED_FROM or (edges >= COMPILED_AT_LEAST and _worked_on >= COMPILED_AFTER)
+    return edges >= COMPILED_FROM or (edges >= COMPILED_AT_LEAST and _recorded_work >= COMPILED_AFTER)
 
 
 def this_machine() -> Machine:

@@ -9,7 +9,7 @@ from typing import Any
 from prplugin.calls import explained
 from prplugin.errors import InvalidOptionError
 from prplugin.frames.sizes import sizes_of
-from prplugin.methods.estimates import Estimate, Ids, of_counts
+from prplugin.methods.estimates import Estimate, Ids, estimate_counts
 from prplugin.types.arrays import MemorySpace
 
 __all__ = ["estimate"]
@@ -76,9 +76,9 @@ def estimate(
         for name, given in columns.items():
             if given is not None:
                 raise InvalidOptionError(f"{name}= names a column of a frame, and edges is a count: leave it out.")
-        return of_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
+        return estimate_counts(edges, vertices, bool(weighted), ids or "int64", id_bytes, place or "host")
     for name, given in {"weighted": weighted, "ids": ids, "place": place}.items():
         if given is not None:
             raise InvalidOptionError(f"{name}= is for a count of edges: a frame tells it itself. Leave it out.")
     sizes = sizes_of(edges, source, destination, weight)
-    return of_counts(sizes.rows, vertices, weight is not None, sizes.ids, id_bytes, sizes.memory_space)
+    return estimate_counts(sizes.rows, vertices, weight is not None, sizes.ids, id_bytes, sizes.memory_space)

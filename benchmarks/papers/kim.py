@@ -244,7 +244,7 @@ def _on_the_gpu(name: str, here: Adjacency, in_edges: Compressed) -> Ran:
 
 
 def _iterate(step: Any, n: int) -> None:
-    step.contribute_in("float32")
+    step.set_contribution_dtype("float32")
     step.start(1 / n)
     passes, _ = step.advance(-1.0, ITERATIONS)
     for _ in range(ITERATIONS - passes):

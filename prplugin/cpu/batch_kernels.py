@@ -79,9 +79,9 @@ def _add_edges(contributions, sources, normalized_weights, edge, stop, none, sum
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
     mass, target,
-    pour,
+    teleport_factor,
     entry_blocks, entry_rows, entry_columns, entry_values, live, ranks, next_contributions, moves, sums,
 ):  # fmt: skip
     """Compute one iteration over the rows of some blocks, for all columns.
@@ -89,15 +89,15 @@ def step(
     y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij *
     inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows. The v are sparse:
     entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or a single 0 where w = v; the
-    dangling mass is then part of `pour`. Columns that are not `live` keep their ranks. `moves` receives y - x, unless
-    it is None. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
+    dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves` receives
+    y - x, unless it is None. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
 
-    A row of zeros follows the contributions. Row sums have three levels: groups of `fan` terms (a multiple of four),
-    groups of `fan` group sums, and the rest in order.
+    A row of zeros follows the contributions. Row sums have three levels: groups of `fan_in` terms (a multiple of four),
+    groups of `fan_in` group sums, and the rest in order.
     """
     width, n, target_step = np.uint64(live.size), inverse_out_weight.size, np.uint64(target.size > 1)
     none = np.uint64(n) * width
-    pulled, part, groups_sum = np.empty(width), np.empty(width), np.empty(width)
+    row_sums, part, groups_sum = np.empty(width), np.empty(width), np.empty(width)
     group_change, group_dangling = np.empty(width), np.empty(width)
     for block in range(first_block, last_block):
         change, largest, dangling = sums[block, 0], sums[block, 1], sums[block, 2]
@@ -108,28 +108,28 @@ def step(
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
                 edge, end, at = offsets[i], offsets[i + ONE], i * width
                 part[:] = 0.0
-                if end - edge <= fan:
+                if end - edge <= fan_in:
                     _add_edges(contributions, sources, normalized_weights, edge, end, none, part)
                 else:
-                    pulled[:], groups_sum[:] = 0.0, 0.0
+                    row_sums[:], groups_sum[:] = 0.0, 0.0
                     groups = 0
                     while edge < end:
-                        stop = edge + fan if end - edge > fan else end
+                        stop = edge + fan_in if end - edge > fan_in else end
                         _add_edges(contributions, sources, normalized_weights, edge, stop, none, part)
                         groups_sum += part
                         part[:] = 0.0
                         edge = stop
                         groups += 1
-                        if groups == fan:
-                            pulled += groups_sum
+                        if groups == fan_in:
+                            row_sums += groups_sum
                             groups_sum[:] = 0.0
                             groups = 0
-                    part[:] = pulled + groups_sum
-                to = target[i * target_step]
+                    part[:] = row_sums + groups_sum
+                target_entry = target[i * target_step]
                 for j in range(ZERO, width):
-                    part[j] = alpha * part[j] + mass[j] * to
+                    part[j] = alpha * part[j] + mass[j] * target_entry
                 while entry < entries and entry_rows[entry] == i:
-                    part[entry_columns[entry]] += pour[entry_columns[entry]] * entry_values[entry]
+                    part[entry_columns[entry]] += teleport_factor[entry_columns[entry]] * entry_values[entry]
                     entry += 1
                 for j in range(ZERO, width):
                     before = ranks[at + j]
@@ -156,43 +156,43 @@ def step(
 
 
 @vectorized
-def products(first, last, moves, rows, width, room, sums):
+def products(first, last, moves, rows, width, buffer, sums):
     """Add the dot products of the moves `rows`, over vertices `first` to `last`, to ``sums[i, j]`` for i >= j.
 
-    Each column has its own products. A row of `moves` is an n x `width` matrix. `room` is a buffer of ``rows.size`` x
-    `width` float64.
+    Each column has its own products. A row of `moves` is an n x `width` matrix. `buffer` holds ``rows.size`` x `width`
+    float64.
     """
     for i in range(np.uint64(first), np.uint64(last)):
         at = i * width
         for k in range(rows.size):
             row = moves[rows[k]]
             for j in range(ZERO, width):
-                room[k, j] = row[at + j]
+                buffer[k, j] = row[at + j]
         for k in range(rows.size):
             for other in range(k + 1):
                 for j in range(ZERO, width):
-                    sums[k, other, j] += room[k, j] * room[other, j]
+                    sums[k, other, j] += buffer[k, j] * buffer[other, j]
 
 
 @vectorized
-def mix(first, last, ranks, moves, weights, jump, room, sums):
+def mix(first, last, ranks, moves, weights, jump, buffer, sums):
     """Replace ranks y by z = max(y - weights @ moves, 0) per column, write z - y to `jump`, add z to `sums`."""
     width = np.uint64(weights.shape[1])
     for i in range(np.uint64(first), np.uint64(last)):
         at = i * width
         for j in range(ZERO, width):
-            room[j] = ranks[at + j]
+            buffer[j] = ranks[at + j]
         for k in range(weights.shape[0]):
             row = moves[k]
             for j in range(ZERO, width):
-                room[j] -= weights[k, j] * row[at + j]
+                buffer[j] -= weights[k, j] * row[at + j]
         for j in range(ZERO, width):
-            room[j] = room[j] if room[j] > 0.0 else 0.0
+            buffer[j] = buffer[j] if buffer[j] > 0.0 else 0.0
         for j in range(ZERO, width):
-            jump[at + j] = room[j] - ranks[at + j]
+            jump[at + j] = buffer[j] - ranks[at + j]
         for j in range(ZERO, width):
-            ranks[at + j] = room[j]
-            sums[j] += room[j]
+            ranks[at + j] = buffer[j]
+            sums[j] += buffer[j]
 
 
 @compiled

@@ -7,8 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.factorize import by_hash, dense_range, factorize_ids, ids_from, placed, plain, positions_of, shifted
-from prplugin.cpu.group import counted, grouped
+from prplugin.cpu.factorize import (
+    as_int,
+    by_hash,
+    dense_range,
+    factorize_ids,
+    ids_at,
+    positions_of,
+    replace_codes,
+    shifted,
+)
+from prplugin.cpu.group import degrees, grouped
 from prplugin.cpu.threads import Threads
 from prplugin.machine import this_machine
 from prplugin.types.edges import GroupedEdges, Integers
@@ -28,14 +37,14 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     """
     threads = Threads(this_machine().threads)
     dtype = columns[0].dtype
-    endpoints = [plain(column) for column in columns]
+    endpoints = [as_int(column) for column in columns]
     dense = dense_range(endpoints, dtype, threads)
     if dense is not None:
         return _by_range(columns, endpoints, *dense, lasting, threads)
     codes, ids = by_hash(endpoints, dtype, threads)
     del endpoints
     edge_list = partial(tuple, codes.copy()) if lasting else partial(_factorized, columns)
-    out_degrees = counted(codes[0], ids.size, threads)
+    out_degrees = degrees(codes[0], ids.size, threads)
     # removed from the list, so that their memory is free before the last pass
     offsets, indices, _ = grouped(codes.pop(), codes.pop(), None, ids.size, threads)
     return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids
@@ -49,14 +58,16 @@ def _by_range(
     if lasting:
         endpoints, least = [shifted(end, low, span, threads) for end in endpoints], 0
     source, destination = endpoints
-    out_degrees = counted(source, span, threads, least)
+    out_degrees = degrees(source, span, threads, least)
     offsets, indices, _ = grouped(destination, source, None, span, threads, least)
     position, found = positions_of((out_degrees > 0) | (offsets[1:] > offsets[:-1]))
-    (indices,) = placed([indices], position, threads)
+    (indices,) = replace_codes([indices], position, threads)
     if position is not None:
         offsets, out_degrees = np.append(offsets[found], offsets[-1]), out_degrees[found]
-    edge_list = (lambda: tuple(placed(endpoints, position, threads))) if lasting else partial(_factorized, columns)
-    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids_from(found, low, dtype)
+    edge_list = (
+        (lambda: tuple(replace_codes(endpoints, position, threads))) if lasting else partial(_factorized, columns)
+    )
+    return GroupedEdges((offsets, indices, None), out_degrees, edge_list), ids_at(found, low, dtype)
 
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:

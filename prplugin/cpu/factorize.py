@@ -12,38 +12,38 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.group import AHEAD, bits_of, counted, cut
-from prplugin.cpu.memory import claim, compiled, prefetch, read_only
+from prplugin.cpu.group import AHEAD, as_int64, cut, degrees
+from prplugin.cpu.memory import compare_and_swap, compiled, prefetch, read_only
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Integers, index_dtype
 
-__all__ = ["by_hash", "dense_range", "factorize_ids", "ids_from", "placed", "plain", "positions_of", "shifted"]
+__all__ = ["as_int", "by_hash", "dense_range", "factorize_ids", "ids_at", "positions_of", "replace_codes", "shifted"]
 
 _Rows: TypeAlias = tuple[int, int, int]
 """A column, and the first and last + 1 of some of its rows."""
 
-FREE = np.iinfo(np.int64).min
-"""Marks a free slot. The id of this value has its own slot, after all others."""
+EMPTY = np.iinfo(np.int64).min
+"""Marks an empty slot. The id of this value has its own slot, after all others."""
 
-LEAST_BITS = 16
-VALUES_A_SLOT = 32
+MIN_TABLE_BITS = 16
+VALUES_PER_SLOT = 32
 """A table starts with 2**16 slots, or one per 32 values if that is more."""
 
 
 def factorize_ids(columns: Sequence[Integers], threads: Threads) -> tuple[list[Integers], Integers]:
     """Factorize columns of one integer type; return codes, and the distinct ids in ascending order and that type."""
     dtype = columns[0].dtype
-    columns = [plain(column) for column in columns]
+    columns = [as_int(column) for column in columns]
     dense = dense_range(columns, dtype, threads)
     if dense is None:
         return by_hash(columns, dtype, threads)
     low, n = dense
     codes = [shifted(column, low, n, threads) for column in columns]
-    position, found = positions_of(sum(counted(column, n, threads) for column in codes) > 0)
-    return placed(codes, position, threads), ids_from(found, low, dtype)
+    position, found = positions_of(sum(degrees(column, n, threads) for column in codes) > 0)
+    return replace_codes(codes, position, threads), ids_at(found, low, dtype)
 
 
-def plain(column: Integers) -> Any:
+def as_int(column: Integers) -> Any:
     """Return contiguous ids as int32 or int64; uint64 is reinterpreted."""
     if column.dtype == np.uint64:
         column = column.view(np.int64)
@@ -54,20 +54,20 @@ def plain(column: Integers) -> Any:
 def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) -> tuple[int, int] | None:
     """Return the least id and the size of the range of ids, or None if the size exceeds half the number of values.
 
-    `dtype` is the type of the ids before `plain`.
+    `dtype` is the type of the ids before `as_int`.
     """
     most = sum(column.size for column in columns) // 2
     lows: list[int] = []
     highs: list[int] = []
 
-    def look(column: Any, first: int, last: int) -> None:
+    def find_extremes(column: Any, first: int, last: int) -> None:
         if lows and max(highs) - min(lows) >= most:
             return  # the range is too large already
         ids = column[first:last].view(dtype) if dtype == np.uint64 else column[first:last]
         highs.append(int(ids.max()))
         lows.append(int(ids.min()))
 
-    threads.for_each([(column, *piece) for column in columns for piece in cut(column.size)], look)
+    threads.for_each([(column, *piece) for column in columns for piece in cut(column.size)], find_extremes)
     low, span = min(lows), max(highs) - min(lows) + 1
     return (low, span) if span <= most else None
 
@@ -75,7 +75,7 @@ def dense_range(columns: Sequence[Any], dtype: np.dtype[Any], threads: Threads) 
 def shifted(column: Any, low: int, n: int, threads: Threads) -> Integers:
     """Subtract `low` from ids in the range low, ..., low + n - 1."""
     codes = np.empty(column.size, index_dtype(n))
-    least = bits_of(low)
+    least = as_int64(low)
 
     def shift(first: int, last: int) -> None:
         np.subtract(column[first:last], least, out=codes[first:last], dtype=np.int64, casting="unsafe")
@@ -94,13 +94,13 @@ def positions_of(seen: Any) -> tuple[Integers | None, Integers]:
     return position, found
 
 
-def ids_from(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
+def ids_at(found: Integers, low: int, dtype: np.dtype[Any]) -> Integers:
     """Add `low` modulo 2**64 and cast to the type of the ids; exact, since every id fits it."""
     ids: Integers = (found.view(np.uint64) + np.uint64(low % 2**64)).astype(dtype)
     return ids
 
 
-def placed(columns: list[Any], position: Any, threads: Threads) -> list[Any]:
+def replace_codes(columns: list[Any], position: Any, threads: Threads) -> list[Any]:
     """Replace each code by its position, in place where the type allows; return codes unchanged for None."""
     if position is None:
         return columns
@@ -127,7 +127,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
     A table that is half full is replaced by one of twice the slots. Rows processed before keep their slots in the
     smaller table, which are mapped to slots of the larger one at the end.
     """
-    bits = max(LEAST_BITS, (sum(column.size for column in columns) // VALUES_A_SLOT).bit_length())
+    bits = max(MIN_TABLE_BITS, (sum(column.size for column in columns) // VALUES_PER_SLOT).bit_length())
     columns = [read_only(column) for column in columns]
     codes: list[Any] = [np.empty(column.size, index_dtype(2 << bits)) for column in columns]
     left = _rows_of(columns)
@@ -135,8 +135,8 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
     traces: list[tuple[Any, Any, int]] = []
     table = _Table(bits)
     while True:
-        entered, left = table.enter(columns, codes, left, threads)
-        done.append(entered)
+        inserted, left = table.insert(columns, codes, left, threads)
+        done.append(inserted)
         if not left:
             break
         smaller, table = table, _Table(table.bits + 1)
@@ -146,7 +146,7 @@ def by_hash(columns: list[Any], dtype: np.dtype[Any], threads: Threads) -> tuple
             codes[:] = [column.astype(index) for column in codes]
     ids: Any = np.sort(table.used()[1].astype(dtype))
     position = np.empty(table.slots.size, index_dtype(ids.size))
-    position[table.slots_of(plain(ids), threads)] = np.arange(ids.size)
+    position[table.slots_of(as_int(ids), threads)] = np.arange(ids.size)
     del table
     while True:
         _place_rows(codes, done.pop(), position, threads)
@@ -163,11 +163,11 @@ class _Table:
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
-        self.slots = np.full((1 << bits) + 1, FREE)
+        self.slots = np.full((1 << bits) + 1, EMPTY)
         self._shift = np.uint64(64 - bits)
         self._count = 0
 
-    def enter(
+    def insert(
         self, columns: list[Any], codes: list[Any], pieces: list[_Rows], threads: Threads
     ) -> tuple[list[_Rows], list[_Rows]]:
         """Write the slot of each id to `codes` until half of the slots are in use; return the pieces done and left.
@@ -179,18 +179,18 @@ class _Table:
         left: list[_Rows] = []
         lock = Lock()
 
-        def enter(end: int, first: int, last: int) -> None:
-            room = ((self.slots.size >> 1) - self._count) // threads.count
+        def insert(end: int, first: int, last: int) -> None:
+            limit = ((self.slots.size >> 1) - self._count) // threads.count
             stop, count = first, 0
-            if room > 0:
-                stop, count = _enter(columns[end], first, last, self.slots, self._shift, codes[end], room)
+            if limit > 0:
+                stop, count = _insert(columns[end], first, last, self.slots, self._shift, codes[end], limit)
             with lock:
                 self._count += count
             done.append((end, first, stop))
             if stop < last:
                 left.append((end, stop, last))
 
-        threads.for_each(pieces, enter)
+        threads.for_each(pieces, insert)
         return done, left
 
     def slots_of(self, keys: Any, threads: Threads) -> Integers:
@@ -198,25 +198,25 @@ class _Table:
         slots, keys = np.empty(keys.size, index_dtype(self.slots.size)), read_only(keys)
         counts: list[int] = []
 
-        def enter(first: int, last: int) -> None:
-            counts.append(_enter(keys, first, last, self.slots, self._shift, slots, keys.size)[1])
+        def insert(first: int, last: int) -> None:
+            counts.append(_insert(keys, first, last, self.slots, self._shift, slots, keys.size)[1])
 
-        threads.for_each(cut(keys.size), enter)
+        threads.for_each(cut(keys.size), insert)
         self._count += sum(counts)
         return slots
 
     def used(self) -> tuple[Integers, Any]:
         """Return the slots in use and their ids."""
-        used = np.flatnonzero(self.slots != FREE)
+        used = np.flatnonzero(self.slots != EMPTY)
         keys = self.slots[used]
         if used.size and used[-1] == self.slots.size - 1:
-            keys[-1] = FREE
+            keys[-1] = EMPTY
         return used, keys
 
 
 @compiled
-def _enter(ids, first, last, slots, shift, codes, room):
-    """Insert ids by open addressing until `room` are new; write their slots to `codes`.
+def _insert(ids, first, last, slots, shift, codes, limit):
+    """Insert ids by open addressing until `limit` are new; write their slots to `codes`.
 
     Returns the end of the rows processed, and the number of new ids. The factor of Fibonacci hashing is 2**64 over the
     golden ratio. The slot of a later row is prefetched.
@@ -230,17 +230,17 @@ def _enter(ids, first, last, slots, shift, codes, room):
             prefetch(slots, np.int64((ahead * golden) >> shift))  # type: ignore[call-arg]
         key = np.int64(ids[row])
         slot = np.int64((np.uint64(key) * golden) >> shift)
-        if key == FREE:
+        if key == EMPTY:
             slot = mask + 1
             slots[slot] = 0
         else:
             held = slots[np.uint64(slot)]
             while held != key:
-                if held == FREE:
-                    if new == room:
+                if held == EMPTY:
+                    if new == limit:
                         return row, new
-                    held = claim(slots, slot, FREE, key)  # type: ignore[call-arg]
-                    if held == FREE:
+                    held = compare_and_swap(slots, slot, EMPTY, key)  # type: ignore[call-arg]
+                    if held == EMPTY:
                         new += 1
                         break
                 else:

@@ -15,7 +15,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["AHEAD", "PIECE", "bits_of", "counted", "cut", "grouped"]
+__all__ = ["AHEAD", "PIECE", "as_int64", "cut", "degrees", "grouped"]
 
 PIECE = 1 << 17
 """Rows per piece of work."""
@@ -35,14 +35,14 @@ def cut(size: int) -> list[tuple[int, int]]:
     return [(first, min(first + PIECE, size)) for first in range(0, size, PIECE)]
 
 
-def bits_of(low: int) -> Any:
+def as_int64(low: int) -> Any:
     """Reinterpret an id as int64; differences of ids are exact modulo 2**64."""
     return np.uint64(low % 2**64).astype(np.int64)
 
 
-def counted(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
+def degrees(ids: Any, n: int, threads: Threads, low: int = 0) -> Integers:
     """Count how often each of the ids low, low + 1, ..., low + n - 1 occurs."""
-    ids, least = read_only(ids), bits_of(low)
+    ids, least = read_only(ids), as_int64(low)
     # One vector per thread, as long as all of them together take only a few bytes per edge.
     most = min(threads.count, max(1, ids.size // max(1, n)))
     ahead = AHEAD if n > FETCHED_FROM else 0
@@ -73,7 +73,7 @@ def grouped(
     shift = max(bits - BUCKET_BITS, 0)
     index = index_dtype(n)
     bounds, pairs, bucket_weights = _by_bucket(
-        read_only(rows), read_only(columns), weights, n, bits_of(low), shift, bits, threads
+        read_only(rows), read_only(columns), weights, n, as_int64(low), shift, bits, threads
     )
     del rows, columns  # so that their memory may be freed
     offsets = np.zeros(n + 1, np.int64)
@@ -154,9 +154,9 @@ def _sort(begin, end, bits, pairs, bucket_weights, ends, indices, weights):
         start += size
     mask = (1 << bits) - 1
     for edge in range(begin, end):
-        its_row = np.uint64(pairs[edge] >> bits)
-        place = np.uint64(ends[its_row])
-        ends[its_row] += 1
+        edge_row = np.uint64(pairs[edge] >> bits)
+        place = np.uint64(ends[edge_row])
+        ends[edge_row] += 1
         indices[place] = pairs[edge] & mask
         if bucket_weights is not None:
             weights[place] = bucket_weights[edge]

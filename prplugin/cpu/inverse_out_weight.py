@@ -15,7 +15,7 @@ def inverse_out_weight(out_weight: Floats, *, weighted: bool) -> Floats:
     For weighted graphs it returns 1 instead of 1 / W: edges carry normalized weights w / W, as 1 / W overflows for
     subnormal W.
     """
-    flowing = out_weight > 0
+    not_dangling = out_weight > 0
     if weighted:
-        return flowing.astype(np.float64)
-    return np.divide(1.0, out_weight, out=np.zeros(out_weight.size), where=flowing)
+        return not_dangling.astype(np.float64)
+    return np.divide(1.0, out_weight, out=np.zeros(out_weight.size), where=not_dangling)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["claim", "compiled", "prefetch", "read_only"]
+__all__ = ["compare_and_swap", "compiled", "prefetch", "read_only"]
 
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 """Compile a kernel: a single-threaded loop over scalars (quick to compile) that releases the GIL; cached on disk."""
@@ -23,8 +23,8 @@ def read_only(array: Any) -> Any:
 
 
 @intrinsic
-def claim(context, array, index, free, value):
-    """Write `value` to ``array[index]`` atomically if it holds `free`; return what it held before."""
+def compare_and_swap(context, array, index, expected, value):
+    """Write `value` to ``array[index]`` atomically if it holds `expected`; return what it held before."""
     signature = types.int64(array, types.int64, types.int64, types.int64)
 
     def generate(context, builder, signature, arguments):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["ROOM", "combine", "mix", "products"]
+__all__ = ["CHUNK", "combine", "mix", "products"]
 
-ROOM = 128
+CHUNK = 128
 """Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -16,70 +16,70 @@ vectorized = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"
 
 
 @vectorized
-def products(first, last, rows, after, before, room, sums):
+def products(first, last, rows, after, before, buffer, sums):
     """Add the dot products of all pairs of residuals, over columns `first` to `last`, to ``sums[i, j]`` for i >= j.
 
-    Residual i is row ``after[i]`` minus row ``before[i]``, or row ``after[i]`` if ``before[i]`` is negative. `room` is
-    a buffer of ``after.size`` x `ROOM` float64.
+    Residual i is row ``after[i]`` minus row ``before[i]``, or row ``after[i]`` if ``before[i]`` is negative. `buffer`
+    holds ``after.size`` x `CHUNK` float64.
     """
     count = after.size
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
-        width = min(np.uint64(ROOM), last - begin)
+        width = min(np.uint64(CHUNK), last - begin)
         for i in range(count):
             row = np.uint64(after[i])
             for column in range(ZERO, width):
-                room[i, column] = rows[row, begin + column]
+                buffer[i, column] = rows[row, begin + column]
             if before[i] >= 0:
                 row = np.uint64(before[i])
                 for column in range(ZERO, width):
-                    room[i, column] -= rows[row, begin + column]
+                    buffer[i, column] -= rows[row, begin + column]
         for i in range(count):
             for j in range(i + 1):
                 product = 0.0
                 for column in range(ZERO, width):
-                    product += room[i, column] * room[j, column]
+                    product += buffer[i, column] * buffer[j, column]
                 sums[i, j] += product
         begin += width
 
 
 @vectorized
-def combine(first, last, rows, of, weights, room, combined):
+def combine(first, last, rows, of, weights, buffer, combined):
     """Write the sum of the rows `of`, times their weights, to `combined`, which may alias one of the rows.
 
-    `room` is a buffer of `ROOM` float64.
+    `buffer` holds `CHUNK` float64.
     """
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
-        width = min(np.uint64(ROOM), last - begin)
+        width = min(np.uint64(CHUNK), last - begin)
         for column in range(ZERO, width):
-            room[column] = 0.0
+            buffer[column] = 0.0
         for i in range(of.size):
             row, weight = np.uint64(of[i]), weights[i]
             for column in range(ZERO, width):
-                room[column] += weight * rows[row, begin + column]
+                buffer[column] += weight * rows[row, begin + column]
         for column in range(ZERO, width):
-            combined[begin + column] = room[column]
+            combined[begin + column] = buffer[column]
         begin += width
 
 
 @vectorized
-def mix(first, last, ranks, rows, weights, jump, room):
+def mix(first, last, ranks, rows, weights, jump, buffer):
     """Replace ranks y by z = max(y - weights @ rows, 0), write z - y to `jump`, and return the sum of z."""
     total = 0.0
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
-        width = min(np.uint64(ROOM), last - begin)
+        width = min(np.uint64(CHUNK), last - begin)
         part = 0.0
         for column in range(ZERO, width):
-            room[column] = ranks[begin + column]
+            buffer[column] = ranks[begin + column]
         for i in range(weights.size):
             weight = weights[i]
             if weight != 0.0:
                 for column in range(ZERO, width):
-                    room[column] -= weight * rows[np.uint64(i), begin + column]
+                    buffer[column] -= weight * rows[np.uint64(i), begin + column]
         for column in range(ZERO, width):
-            rank = room[column] if room[column] > 0.0 else 0.0
+            rank = buffer[column] if buffer[column] > 0.0 else 0.0
             jump[begin + column] = rank - ranks[begin + column]
             ranks[begin + column] = rank
             part += rank

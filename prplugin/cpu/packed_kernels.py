@@ -27,11 +27,11 @@ def sort_weighted_rows(offsets, sources, position, weights, rows, sorted_sources
     at = 0
     for row in rows:
         begin, end = offsets[row], offsets[row + 1]
-        its_sources = np.empty(end - begin, sorted_sources.dtype)
+        row_sources = np.empty(end - begin, sorted_sources.dtype)
         for edge in range(begin, end):
-            its_sources[edge - begin] = sources[edge] if position is None else position[sources[edge]]
-        for place in np.argsort(its_sources, kind="mergesort"):
-            sorted_sources[at] = its_sources[place]
+            row_sources[edge - begin] = sources[edge] if position is None else position[sources[edge]]
+        for place in np.argsort(row_sources, kind="mergesort"):
+            sorted_sources[at] = row_sources[place]
             sorted_weights[at] = weights[begin + place]
             at += 1
 

@@ -9,10 +9,10 @@ from prplugin.cpu.memory import compiled, read_only
 from prplugin.cpu.sorting import offsets_of, rows_of
 from prplugin.types.edges import Floats, GroupedEdges, Integers, index_dtype
 
-__all__ = ["EdgesInPieces"]
+__all__ = ["CscBuilder"]
 
 
-class EdgesInPieces:
+class CscBuilder:
     """Builder of a CSC layout from parts of the edge list, given the degrees of the whole list.
 
     Beside the result it holds a few numbers per vertex.
@@ -34,7 +34,7 @@ class EdgesInPieces:
             assert weights is not None
             self._sums.add(source, weights)
             weights = read_only(weights)
-        _put(source, destination, weights, self._next, self._sources, self._weights)
+        _scatter(source, destination, weights, self._next, self._sources, self._weights)
 
     def edges(self) -> GroupedEdges:
         """Return the grouped edges, once all have been added."""
@@ -48,7 +48,7 @@ class EdgesInPieces:
 
 
 @compiled
-def _put(source, destination, weights, places, sources, placed_weights):
+def _scatter(source, destination, weights, places, sources, placed_weights):
     """Write the source of each edge (and its weight, unless None) to the next free entry of its target."""
     for edge in range(source.size):
         target = np.uint64(destination[edge])

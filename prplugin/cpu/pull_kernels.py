@@ -11,11 +11,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from prplugin.cpu.sums import depth_of as pull_depth
-from prplugin.cpu.sums import fan_for
+from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["BLOCK", "GROUP", "begin", "fan_for", "in_edges", "pull_depth", "row_sums", "step", "step_depth"]
+__all__ = ["BLOCK", "GROUP", "begin", "block_depth", "fan_in_for", "group_sum_depth", "in_edges", "row_sums", "step"]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""
@@ -28,7 +27,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
-def step_depth() -> int:
+def block_depth() -> int:
     """Return the most additions that a row's change or rank goes through in the sums of its block."""
     return 2 * GROUP
 
@@ -72,18 +71,18 @@ def begin(first_block, last_block, inverse_out_weight, norm, ranks, contribution
 
 @compiled
 def step(
-    first_block, last_block, offsets, sources, normalized_weights, fan, inverse_out_weight, contributions, alpha,
+    first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
     mass, target,
     teleport,
-    ranks, next_contributions, moves, live_only, sums,
+    ranks, next_contributions, moves, skip_dangling, sums,
 ):  # fmt: skip
     """Compute one iteration over the rows of some blocks.
 
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
     then c_i = y_i * inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows.
     `target` (w) and `teleport` (t) have n entries, or one for all rows. Block b writes ||y - x||, max |y - x| and D(y)
-    of its rows to `sums[b]`. `moves` receives y - x, unless it is None. With `live_only`, ||y - x|| excludes dangling
-    rows.
+    of its rows to `sums[b]`. `moves` receives y - x, unless it is None. With `skip_dangling`, ||y - x|| excludes
+    dangling rows.
 
     One loop nest without calls compiles in half the time of one that calls a function for the row sum.
     """
@@ -96,9 +95,9 @@ def step(
             group_change, group_dangling = 0.0, 0.0
             for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
                 edge, end = offsets[i], offsets[i + ONE]
-                pulled, groups_sum, groups = 0.0, 0.0, 0
+                row_sum, groups_sum, groups = 0.0, 0.0, 0
                 while True:
-                    stop = edge + fan if end - edge > fan else end
+                    stop = edge + fan_in if end - edge > fan_in else end
                     term = 0.0
                     while edge < stop:
                         if normalized_weights is None:
@@ -110,17 +109,17 @@ def step(
                     if edge == end:
                         break
                     groups += 1
-                    if groups == fan:
-                        pulled += groups_sum
+                    if groups == fan_in:
+                        row_sum += groups_sum
                         groups_sum, groups = 0.0, 0
-                pulled += groups_sum
-                rank = alpha * pulled + (mass * target[i * target_step] + teleport[i * teleport_step])
+                row_sum += groups_sum
+                rank = alpha * row_sum + (mass * target[i * target_step] + teleport[i * teleport_step])
                 move = rank - ranks[i]
                 if moves is not None:
                     moves[i] = move
                 move = abs(move)
                 inverse_weight = inverse_out_weight[i]
-                group_change += 0.0 if live_only and inverse_weight == 0.0 else move
+                group_change += 0.0 if skip_dangling and inverse_weight == 0.0 else move
                 largest = max(largest, move)
                 group_dangling += rank if inverse_weight == 0.0 else 0.0
                 next_contributions[i] = rank * inverse_weight
@@ -133,15 +132,16 @@ def step(
 
 
 @compiled
-def row_sums(first, last, offsets, sources, normalized_weights, fan, contributions, sums):
+def row_sums(first, last, offsets, sources, normalized_weights, fan_in, contributions, sums):
     """Write the row sums of c (times the normalized weight) for the rows from `first` to `last`.
 
-    The order of additions is that of `prplugin.cpu.sums.GroupSums`: pieces of `fan` terms, and of `fan` piece sums.
+    The order of additions is that of `prplugin.cpu.sums.GroupSums`: pieces of `fan_in` terms, and of `fan_in`
+    piece sums.
     """
     edge = offsets[first]
     for i in range(np.uint64(first), np.uint64(last)):
         end = offsets[i + ONE]
-        if end - edge <= fan:  # separate loop: a quarter less time on graphs with short rows
+        if end - edge <= fan_in:  # separate loop: a quarter less time on graphs with short rows
             term = 0.0
             while edge < end:
                 if normalized_weights is None:
@@ -151,9 +151,9 @@ def row_sums(first, last, offsets, sources, normalized_weights, fan, contributio
                 edge += ONE
             sums[i] = term
             continue
-        pulled, groups_sum, groups = 0.0, 0.0, 0
+        row_sum, groups_sum, groups = 0.0, 0.0, 0
         while True:
-            stop = edge + fan if end - edge > fan else end
+            stop = edge + fan_in if end - edge > fan_in else end
             term = 0.0
             while edge < stop:
                 if normalized_weights is None:
@@ -165,7 +165,7 @@ def row_sums(first, last, offsets, sources, normalized_weights, fan, contributio
             if edge == end:
                 break
             groups += 1
-            if groups == fan:
-                pulled += groups_sum
+            if groups == fan_in:
+                row_sum += groups_sum
                 groups_sum, groups = 0.0, 0
-        sums[i] = pulled + groups_sum
+        sums[i] = row_sum + groups_sum

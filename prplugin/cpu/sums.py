@@ -1,8 +1,8 @@
 """Sums whose rounding error has a small proved bound, for any order of additions.
 
 To first order, a sum of k non-negative terms has a relative error of at most (k - 1) * u in any order, u = 2**-53. It
-is enough to count the additions that a term goes through: adding in groups of `FAN`, then the group sums, level by
-level, makes that (FAN - 1) * ceil(log_FAN k), 90 for ten million terms, where a plain loop has ten million. Each
+is enough to count the additions that a term goes through: adding in groups of `FAN_IN`, then the group sums, level by
+level, makes that (FAN_IN - 1) * ceil(log_FAN_IN k), 90 for ten million terms, where a plain loop has ten million. Each
 function here has a counterpart that returns this count.
 """
 
@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
-from prplugin.numerics.rounding import FAN
+from prplugin.numerics.rounding import FAN_IN
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["GroupSums", "depth_of", "fan_for", "total", "totals"]
+__all__ = ["GroupSums", "fan_in_for", "group_sum_depth", "total", "totals"]
 
 
 def total(terms: Floats) -> float:
     """Sum a vector; each term goes through at most `rounding_depth(terms.size)` additions.
 
-    Each level adds `FAN` contiguous rows, so that NumPy adds whole vectors.
+    Each level adds `FAN_IN` contiguous rows, so that NumPy adds whole vectors.
     """
-    while terms.size > FAN:
-        width = -(-terms.size // FAN)
+    while terms.size > FAN_IN:
+        width = -(-terms.size // FAN_IN)
         full = terms.size // width * width
         folded = np.add.reduce(terms[:full].reshape(-1, width), axis=0)
         folded[: terms.size - full] += terms[full:]
@@ -35,8 +35,8 @@ def total(terms: Floats) -> float:
 
 def totals(terms: Floats) -> Floats:
     """Sum each column of a matrix as `total` does, with rounding depth `rounding_depth(len(terms))`."""
-    while len(terms) > FAN:
-        width = -(-len(terms) // FAN)
+    while len(terms) > FAN_IN:
+        width = -(-len(terms) // FAN_IN)
         full = len(terms) // width * width
         folded = terms[:full].reshape(-1, width, terms.shape[1]).sum(axis=0)
         folded[: len(terms) - full] += terms[full:]
@@ -49,29 +49,29 @@ PIECE = 1 << 14
 """Terms processed at a time, so that temporary memory does not grow with the number of edges."""
 
 
-def fan_for(longest: int) -> int:
+def fan_in_for(longest: int) -> int:
     """Return the number of terms, and of sums, added at a time, such that three levels reach `longest` terms."""
-    fan = FAN
-    while fan**3 < longest:
-        fan += 1
-    return fan
+    fan_in = FAN_IN
+    while fan_in**3 < longest:
+        fan_in += 1
+    return fan_in
 
 
-def depth_of(longest: int) -> int:
+def group_sum_depth(longest: int) -> int:
     """Return the rounding depth of a sum of up to `longest` terms by `GroupSums`, or by kernels of the same order.
 
     The three summands are additions within a piece, within a group of pieces, and of those groups.
     """
-    fan = fan_for(longest)
-    return min(longest, fan) + min(longest // fan + 1, fan) + longest // fan**2 + 1
+    fan_in = fan_in_for(longest)
+    return min(longest, fan_in) + min(longest // fan_in + 1, fan_in) + longest // fan_in**2 + 1
 
 
 class GroupSums:
     """Sums of terms by group, in an order of additions that depends only on the order of terms within each group.
 
-    The terms of a group are partitioned into pieces of ``fan = fan_for(longest)``, their sums into pieces of `fan`
-    again; each piece is added from first to last. Each level is one `numpy.bincount` over a map from term to piece,
-    which adds in this order.
+    The terms of a group are partitioned into pieces of ``fan_in = fan_in_for(longest)``, their sums into pieces of
+    `fan_in` again; each piece is added from first to last. Each level is one `numpy.bincount` over a map from term to
+    piece, which adds in this order.
 
     Parameters
     ----------
@@ -89,21 +89,21 @@ class GroupSums:
         groups = groups.astype(np.intp, copy=False)  # the type that bincount converts to on each call
         sizes = np.bincount(groups, minlength=n)
         longest = int(sizes.max(initial=0))
-        fan = fan_for(longest)
-        self.depth = depth_of(longest)
+        fan_in = fan_in_for(longest)
+        self.depth = group_sum_depth(longest)
         self._n = n
         self._levels: list[Integers] = []
-        while longest > fan:
-            pieces = -(-sizes // fan)
+        while longest > fan_in:
+            pieces = -(-sizes // fan_in)
             piece, seen = (np.cumsum(pieces) - pieces).take(groups), np.zeros_like(sizes)
             for begin in range(0, groups.size, PIECE):
                 some = groups[begin : begin + PIECE]
-                cut = np.flatnonzero((sizes > fan).take(some))
+                cut = np.flatnonzero((sizes > fan_in).take(some))
                 some = some[cut]
-                piece[begin + cut] += (seen.take(some) + _places(some)) // fan
+                piece[begin + cut] += (seen.take(some) + _indices_in_group(some)) // fan_in
                 seen += np.bincount(some, minlength=sizes.size)
             self._levels.append(piece)
-            groups, sizes, longest = np.repeat(np.arange(n), pieces), pieces, -(-longest // fan)
+            groups, sizes, longest = np.repeat(np.arange(n), pieces), pieces, -(-longest // fan_in)
         self._levels.append(groups)
 
     def __call__(self, terms: Floats) -> Floats:
@@ -116,12 +116,12 @@ class GroupSums:
         return summed
 
 
-def _places(groups: Integers) -> Integers:
+def _indices_in_group(groups: Integers) -> Integers:
     """Return the index of each term among those of its group."""
     order = stable_order(groups)
     sizes = np.bincount(groups)
     ranked = np.arange(order.size)
     ranked -= np.repeat(np.cumsum(sizes) - sizes, sizes)
-    places: Integers = np.empty_like(order)
-    places[order] = ranked
-    return places
+    indices: Integers = np.empty_like(order)
+    indices[order] = ranked
+    return indices

@@ -102,9 +102,9 @@ class RowsStep(MixedOnDevice):
         self._n, self._rows = shard.adjacency.n, shard.rows
         size, most = communicator.size, int(np.diff(shard.offsets).max())
         facts = communicator.gather(
-            (plan is not None and plan.narrow_pays, 0 if plan is None else plan.pieces.rounding_depth)
+            (plan is not None and plan.float32_is_faster, 0 if plan is None else plan.pieces.rounding_depth)
         )
-        self.narrow_pays = any(narrow for narrow, _ in facts)
+        self.float32_is_faster = any(narrow for narrow, _ in facts)
         # The same grid on all ranks, so that the arrays of partial sums per block have the same size.
         self._starting = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
         pieces = 0 if plan is None else plan.pieces.count
@@ -149,7 +149,7 @@ class RowsStep(MixedOnDevice):
             w = v
         return (self._constants, 0, teleport, step) if w is None else (w, 1, teleport, step)
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
@@ -164,7 +164,7 @@ class RowsStep(MixedOnDevice):
 
     def start(self, ranks: Floats | float) -> None:
         if not self._contributions:
-            self.contribute_in("float64")
+            self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         self._ranks: Floats = cupy.empty(self._rows)
         self._begin(

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.inverse_out_weight import inverse_out_weight
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sorting import rows_of
-from prplugin.cpu.sums import GroupSums, depth_of, total
+from prplugin.cpu.sums import GroupSums, group_sum_depth, total
 from prplugin.distributed.communicator import Communicator, summed
 from prplugin.distributed.shard import Shard
 from prplugin.distributed.vectors import vector_depth
@@ -100,7 +100,7 @@ class NumpyStep(_SpreadStep):
             of_source = shard.adjacency.out_weight[self._sources]
             self._normalized_weights = np.divide(weights, of_source, out=np.zeros_like(weights), where=of_source > 0)
         most = int(np.diff(shard.offsets).max())
-        self.rounding = self._rounding(depth_of(shard.longest), rounding_depth(most))
+        self.rounding = self._rounding(group_sum_depth(shard.longest), rounding_depth(most))
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         terms = contributions[self._sources]
@@ -140,21 +140,21 @@ class CompiledStep(_SpreadStep):
         self._offsets, self._sources, self._normalized_weights = kernels.in_edges(csc, shard.adjacency.out_weight)
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
-        self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
-        self._fan = np.uint64(kernels.fan_for(shard.longest))
+        self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
+        self._fan_in = np.uint64(kernels.fan_in_for(shard.longest))
         most = int(np.diff(shard.offsets).max())
-        sums = max(rounding_depth(most), kernels.step_depth() + rounding_depth(-(-most // kernels.BLOCK)))
-        self.rounding = self._rounding(kernels.pull_depth(shard.longest), sums)
+        sums = max(rounding_depth(most), kernels.block_depth() + rounding_depth(-(-most // kernels.BLOCK)))
+        self.rounding = self._rounding(kernels.group_sum_depth(shard.longest), sums)
 
     def _step(self, contributions: Floats, following: Floats, moves: Any) -> tuple[float, float, float]:
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
                 self._ranks, following, moves, False, self._sums,
             )  # fmt: skip
 
-        self._crew.work(step)
+        self._work.run(step)
         change, largest, dangling = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

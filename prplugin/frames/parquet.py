@@ -343,9 +343,9 @@ def _as_edge_list(groups: Iterator[_Group], found: _Integers | _Others, *, weigh
 
 def _by_target(groups: Iterator[_Group], found: _Integers | _Others, *, weighted: bool) -> GroupedEdges:
     """Return the edges grouped by target."""
-    from prplugin.cpu.pieces import EdgesInPieces  # imports Numba
+    from prplugin.cpu.pieces import CscBuilder  # imports Numba
 
-    pieces = EdgesInPieces(found.in_degrees, found.out_degrees, weighted=weighted)
+    pieces = CscBuilder(found.in_degrees, found.out_degrees, weighted=weighted)
     index = index_dtype(found.n)
     for group in groups:
         edges, positions = group.edges, found.positions(group.vertices).astype(index, copy=False)

@@ -133,10 +133,9 @@ class Adjacency:
         if self.edges.weights is None and self.m < COMPILED_FROM:
             return group_sizes(self.edges.source, self.n).astype(np.float64), 0  # the out-degree
         if self.edges.weights is None:
-            from prplugin.cpu.group import counted  # imports Numba
+            from prplugin.cpu.group import degrees  # imports Numba
 
-            degrees = counted(self.edges.source, self.n, Threads(this_machine().threads))
-            return degrees.astype(np.float64), 0
+            return degrees(self.edges.source, self.n, Threads(this_machine().threads)).astype(np.float64), 0
         if self.m >= COMPILED_FROM:
             from prplugin.cpu import compensated  # imports Numba
 

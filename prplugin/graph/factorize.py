@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.cpu.threads import Threads
-from prplugin.machine import compiles, this_machine, worked_on
+from prplugin.machine import compiles, record_work, this_machine
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -55,7 +55,7 @@ def edges_by_id(
     ids : array
         The distinct ids, ascending, in the type of the columns.
     """
-    worked_on(columns[0].size)
+    record_work(columns[0].size)
     if grouped and len(columns) == 2 and compiles(columns[0].size):
         from prplugin.cpu import edges  # imports Numba
 

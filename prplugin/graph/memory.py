@@ -38,11 +38,11 @@ class Footprint(NamedTuple):
     device: Bytes = Bytes()
     host: Bytes = Bytes()
 
-    def then(self, memory_space: MemorySpace, stays: float = 0, passes: float = 0) -> Footprint:
-        """Add a stage that allocates `stays` bytes for good, and `passes` more bytes temporarily."""
+    def then(self, memory_space: MemorySpace, stays: float = 0, temporary: float = 0) -> Footprint:
+        """Add a stage that allocates `stays` bytes for good, and `temporary` more bytes temporarily."""
         held, peak = self.on(memory_space)
         held += int(stays)
-        after = Bytes(held, max(peak, held + int(passes)))
+        after = Bytes(held, max(peak, held + int(temporary)))
         return self._replace(device=after) if memory_space == "device" else self._replace(host=after)
 
     def on(self, memory_space: MemorySpace) -> Bytes:
@@ -233,8 +233,8 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
-    passes = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
-    so_far = so_far.then(memory_space, passes=passes + memory.preparing_bytes)
+    temporary = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
+    so_far = so_far.then(memory_space, temporary=temporary + memory.preparing_bytes)
     packed = memory.packed_edge.of(there, real) * edges
     so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
     if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64
@@ -293,18 +293,18 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
             so_far = so_far.then(memory_space, 8 * m, 9 * m)
     elif array == "out_weight":
         if memory_space == "host" and graph.weighted and not compiled:
-            so_far = so_far.then(memory_space, passes=16.25 * m + 24 * n)
+            so_far = so_far.then(memory_space, temporary=16.25 * m + 24 * n)
         so_far = so_far.then(memory_space, 8 * n, (12.5 * m + 16 * n) * (memory_space == "device" and graph.weighted))
     else:
         graph, so_far = _with_array("rows", graph, so_far)
         result = (n + 1) * graph.offset + _members(graph)
         if memory_space == "device":  # two copies for the sort, and look-back words of its scan
-            passes = m * (4 * graph.index + 2 * graph.weight + 0.5)
+            temporary = m * (4 * graph.index + 2 * graph.weight + 0.5)
         elif compiled:
-            passes = result + m * (8.04 + graph.weight)
+            temporary = result + m * (8.04 + graph.weight)
         else:  # the permutation, and sort keys or the result
-            passes = 8 * m + max(8 * m + 8 * n, result)
-        so_far = so_far.then(memory_space, passes=passes).then(memory_space, result)
+            temporary = 8 * m + max(8 * m + 8 * n, result)
+        so_far = so_far.then(memory_space, temporary=temporary).then(memory_space, result)
     return replace(graph, built=graph.built | {array}), so_far
 
 

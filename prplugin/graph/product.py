@@ -7,9 +7,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sorting import rows_of
-from prplugin.cpu.sums import GroupSums, depth_of
+from prplugin.cpu.sums import GroupSums, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import compiles, this_machine
 from prplugin.types.edges import Floats, GroupedEdges, Integers
@@ -84,9 +84,9 @@ class _Compiled:
         self._kernel = pull_kernels.row_sums
         self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
         self._weights = weights
-        self._fan = np.uint64(pull_kernels.fan_for(longest))
-        self.depth = depth_of(longest)
-        self._crew: Crew | None = None
+        self._fan_in = np.uint64(pull_kernels.fan_in_for(longest))
+        self.depth = group_sum_depth(longest)
+        self._work: RepeatedWork | None = None
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
@@ -94,15 +94,15 @@ class _Compiled:
         return cls(offsets, sources, _normalized(adjacency, sources, weights), adjacency.largest_in_degree)
 
     def __call__(self, vector: Floats) -> Floats:
-        if self._crew is None:
+        if self._work is None:
             threads = this_machine().threads if self._sources.size >= THREADED_FROM else 1
-            self._crew = Crew(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
+            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
         sums = np.empty(self._offsets.size - 1)
 
         def add(first: int, last: int) -> None:
-            self._kernel(first, last, self._offsets, self._sources, self._weights, self._fan, vector, sums)
+            self._kernel(first, last, self._offsets, self._sources, self._weights, self._fan_in, vector, sums)
 
-        self._crew.work(add)
+        self._work.run(add)
         return sums
 
 

@@ -50,17 +50,17 @@ class Step(Protocol):
     ----------
     rounding : StepRounding
         The rounding depths of the next step.
-    narrow_pays : bool
+    float32_is_faster : bool
         Whether float32 contributions make it faster.
     seeds : int, optional
         Number of columns of the ranks; None: they are a vector.
     """
 
     rounding: StepRounding
-    narrow_pays: bool = False
+    float32_is_faster: bool = False
     seeds: int | None = None
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
         return
 
@@ -111,7 +111,7 @@ class Step(Protocol):
         the division; it may alias one of `moves`.
         """
 
-    def keep(self, live: Any) -> None:
+    def set_live(self, live: Any) -> None:
         """Stop updating the ranks of each seed for which `live`, one boolean per seed, is False."""
         return
 
@@ -171,8 +171,8 @@ class Method(Protocol):
         ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once.
     batch_cost : callable, optional
         ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of `batch`.
-    ahead : callable, optional
-        ``ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
+    compile_ahead : callable, optional
+        ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
     """
 
     name: str
@@ -183,6 +183,6 @@ class Method(Protocol):
     prepare: Callable[Concatenate[Problem, Machine, ...], Step]
 
 
-def begins_in_float32(step: Step, options: Options) -> bool:
+def starts_in_float32(step: Step, options: Options) -> bool:
     """Return whether a ranking starts with float32 contributions: where that is faster and the options allow it."""
-    return step.narrow_pays and allows_float32(options)
+    return step.float32_is_faster and allows_float32(options)

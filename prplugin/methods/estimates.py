@@ -23,12 +23,12 @@ __all__ = [
     "Estimate",
     "Ids",
     "MethodEstimate",
+    "describe_ingest_memory",
+    "describe_method_memory",
+    "describe_seeds_memory",
+    "estimate_counts",
+    "estimate_graph",
     "explain_oom",
-    "of_a_plan",
-    "of_an_ingest",
-    "of_counts",
-    "of_graph",
-    "of_many_seeds",
 ]
 
 Ids = Literal["int32", "int64", "string"]
@@ -103,7 +103,8 @@ class Estimate(Displayed):
         )
         if self.ingest is not None:
             made, space = self.ingest.on(self.memory_space), "GPU" if self.memory_space == "device" else "host"
-            title += f"; at most {spelt(made.peak)} of {space} memory to build the graph; it holds {spelt(made.held)}"
+            peak, held = format_bytes(made.peak), format_bytes(made.held)
+            title += f"; at most {peak} of {space} memory to build the graph; it holds {held}"
         rows = []
         first: dict[str, str] = {}  # method of each reason
         for one in self.methods:
@@ -112,11 +113,11 @@ class Estimate(Displayed):
             if one.reason is not None:
                 alike = first.setdefault(one.reason, one.method)
                 note = f"cannot run: {one.reason if alike == one.method else f'as {alike}'}"
-            rows.append([one.method, *map(spelt, sizes), f"{one.seconds:.2g}", note])
+            rows.append([one.method, *map(format_bytes, sizes), f"{one.seconds:.2g}", note])
         return Display(title, ["method", "GPU", "at most", "host", "at most", "seconds", ""], rows, left=(0, 6))
 
 
-def spelt(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Format a number of bytes with three digits and a unit."""
     scaled, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
@@ -126,18 +127,18 @@ def spelt(size: int) -> str:
     return f"{scaled:.3g} {unit}"
 
 
-def of_graph(graph: Any, machine: Machine) -> Estimate:
+def estimate_graph(graph: Any, machine: Machine) -> Estimate:
     """Estimate every method for an `Adjacency`, or for the `Counts` of one; builds nothing."""
     counts: Any = Counts.of(graph)
     try:
         chosen = next(contenders(counts, machine, {})).name
     except MethodUnavailableError:
         chosen = None
-    estimates = tuple(_of_method(method, counts, machine, chosen) for method in methods().values())
+    estimates = tuple(_estimate_method(method, counts, machine, chosen) for method in methods().values())
     return Estimate(counts.n, counts.m, counts.memory_space, None, estimates)
 
 
-def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
+def _estimate_method(method: Method, counts: Any, machine: Machine, chosen: str | None) -> MethodEstimate:
     few, many = footprint(method.memory, counts), footprint(method.memory, counts, real=8, many=True)
     return MethodEstimate(
         method.name, method.name == chosen, method.unavailable_reason(counts, machine), few.device.peak, few.host.peak,
@@ -148,7 +149,7 @@ def _of_method(method: Method, counts: Any, machine: Machine, chosen: str | None
 # --- from counts alone --------------------------------------------------------------------------------------------
 
 
-def of_counts(
+def estimate_counts(
     edges: Any, vertices: int | None, weighted: bool, ids: Ids, id_bytes: int, place: MemorySpace
 ) -> Estimate:
     """Return upper bounds of the memory of a graph and its rankings, from counts alone: see `prplugin.estimate`."""
@@ -158,7 +159,7 @@ def of_counts(
     check_choice("ids", ids, get_args(Ids))
     check_choice("place", place, get_args(MemorySpace))
     counts = Counts(vertices, edges, weighted, place)
-    edge_list, by_target = of_graph(counts, this_machine()), of_graph(counts.by_target, this_machine())
+    edge_list, by_target = estimate_graph(counts, this_machine()), estimate_graph(counts.by_target, this_machine())
     larger = tuple(
         one._replace(**{name: max(getattr(one, name), getattr(other, name)) for name in one._fields[3:7]})
         for one, other in zip(edge_list.methods, by_target.methods, strict=True)
@@ -172,8 +173,8 @@ def _ingest(graph: Counts, ids: Ids, id_bytes: int) -> Footprint:
     one_id = id_bytes + 8 if ids == "string" else int(ids[3:]) // 8
     # The graph has an edge list or a CSC layout, never both; but what an edge list is computed from may be kept.
     held = 2 * m * graph.index + m * (graph.index + graph.weight) + n * (one_id + 2 * 8)
-    passing = _on_device if graph.memory_space == "device" else _on_host
-    return NOTHING.then(graph.memory_space, passes=passing(graph, ids, id_bytes)).then(graph.memory_space, held)
+    bytes_of = _on_device if graph.memory_space == "device" else _on_host
+    return NOTHING.then(graph.memory_space, temporary=bytes_of(graph, ids, id_bytes)).then(graph.memory_space, held)
 
 
 def _on_device(graph: Counts, ids: Ids, id_bytes: int) -> int:
@@ -220,9 +221,9 @@ def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
         raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
 
 
-def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
+def describe_method_memory(graph: Any, name: str, machine: Machine) -> str:
     """Return a message about what a method needs on a graph, what is free, and which methods need less."""
-    found = of_graph(graph, machine)
+    found = estimate_graph(graph, machine)
     needed = found[name]
     needs = [f"{needed.host_at_most:,} bytes of {SPACE['host']}, of which {_free('host')}"]
     less = [other for other in found.methods if other.reason is None and other.host_at_most < needed.host_at_most]
@@ -234,7 +235,7 @@ def of_a_plan(graph: Any, name: str, machine: Machine) -> str:
     return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.REMEDY}"
 
 
-def of_an_ingest(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
+def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
     """Return a message about what building a graph from a frame may need, and what is free."""
     rows = len(frame)
     peak = _ingest(Counts(2 * rows, rows, weighted, memory_space), "int64", 0).on(memory_space).peak
@@ -245,7 +246,7 @@ def of_an_ingest(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
     )
 
 
-def of_many_seeds(seeds: int, n: int) -> str:
+def describe_seeds_memory(seeds: int, n: int) -> str:
     """Return a message about what the ranks of many seeds take, and what takes less."""
     return (
         f"The ranks of {counted(n, 'vertex', 'vertices')} from {counted(seeds, 'seed')} take {8 * seeds * n:,} bytes "

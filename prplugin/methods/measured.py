@@ -6,7 +6,7 @@ step, by ascending estimate, one in memory at a time. A first plan compiles kern
 methods share, and is discarded; a second one is timed, then its steps, in the initial precision of a ranking and in
 batches as large as the solver requests.
 
-Slow methods are cut short: a method whose estimate is `HOPELESS` times the least is not timed, and others only until
+Slow methods are cut short: a method whose estimate is `SKIP_RATIO` times the least is not timed, and others only until
 they have taken as long as the fastest ranking so far.
 
 Timings are kept for later rankings: neither alpha nor tol changes the time of a step, only the number of steps.
@@ -25,25 +25,25 @@ from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMem
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
-from prplugin.methods.base import Method, Step, begins_in_float32
+from prplugin.methods.base import Method, Step, starts_in_float32
 from prplugin.methods.registry import contenders
 from prplugin.options import Options, allows_float32, likely_steps
 from prplugin.types.arrays import synchronize
 
-__all__ = ["Kept", "Timing", "fastest", "measured", "timed"]
+__all__ = ["Timing", "TimingCache", "fastest", "measured", "timed"]
 
 logger = logging.getLogger(__name__)
 
-HOPELESS = 20
+SKIP_RATIO = 20
 """Ratio to the least estimate from which a method is not timed."""
 
-FEWEST, MOST = 3, 25
-"""Bounds of the number of samples of a step; short steps get as many as take `ENOUGH`."""
+MIN_SAMPLES, MAX_SAMPLES = 3, 25
+"""Bounds of the number of samples of a step; short steps get as many as take `SAMPLE_SECONDS`."""
 
-ENOUGH = 0.02
+SAMPLE_SECONDS = 0.02
 """Seconds of samples that suffice."""
 
-AT_ONCE = 20
+STEPS_PER_SAMPLE = 20
 """Steps per sample, at most."""
 
 
@@ -66,16 +66,16 @@ class Timing(NamedTuple):
         return self.layout + steps * self.step
 
 
-Kept: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
+TimingCache: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
 """Timings on one graph, by the settings that they depend on and by method."""
 
 
-def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) -> Method:
+def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingCache) -> Method:
     """Return the fastest of the methods that "auto" may choose.
 
     Parameters
     ----------
-    kept : dict
+    cache : dict
         Earlier timings on the graph; new ones are added.
 
     Raises
@@ -85,15 +85,17 @@ def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) ->
     MethodUnavailableError
         If none can run here.
     """
-    race = _worth_timing(problem, machine, options)
-    if len(race) == 1 or problem.adjacency.n == 0:
-        return race[0]
+    candidates = _worth_timing(problem, machine, options)
+    if len(candidates) == 1 or problem.adjacency.n == 0:
+        return candidates[0]
     steps = likely_steps(options)
     key = _key(machine, options)
-    timings = kept.get(key, {})
-    if not any(method.name in timings for method in race):
-        timings = kept[key] = _all_timed(race, problem, machine, options)
-    chosen = min((method for method in race if method.name in timings), key=lambda m: timings[m.name].ranking(steps))
+    timings = cache.get(key, {})
+    if not any(method.name in timings for method in candidates):
+        timings = cache[key] = _all_timed(candidates, problem, machine, options)
+    chosen = min(
+        (method for method in candidates if method.name in timings), key=lambda m: timings[m.name].ranking(steps)
+    )
     logger.info(
         "%s for %d vertices and %d edges and %d steps, as measured: %s",
         chosen.name, problem.adjacency.n, problem.adjacency.m, steps,
@@ -105,10 +107,10 @@ def fastest(problem: Problem, machine: Machine, options: Options, kept: Kept) ->
     return chosen
 
 
-def measured(machine: Machine, options: Options, kept: Kept) -> dict[str, float]:
+def measured(machine: Machine, options: Options, cache: TimingCache) -> dict[str, float]:
     """Return the seconds of a ranking for each method that was timed with such options."""
     steps = likely_steps(options)
-    return {name: timing.ranking(steps) for name, timing in kept.get(_key(machine, options), {}).items()}
+    return {name: timing.ranking(steps) for name, timing in cache.get(_key(machine, options), {}).items()}
 
 
 def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
@@ -117,24 +119,24 @@ def _key(machine: Machine, options: Options) -> tuple[Any, ...]:
 
 
 def _worth_timing(problem: Problem, machine: Machine, options: Options) -> list[Method]:
-    """Return the contenders before the first whose estimate is `HOPELESS` times the least."""
-    race: list[Method] = []
+    """Return the contenders before the first whose estimate is `SKIP_RATIO` times the least."""
+    candidates: list[Method] = []
     limit = math.inf
     for method in contenders(problem.adjacency, machine, options.method_options):
         estimate = method.cost(problem.adjacency, machine)
         if estimate > limit:
             logger.info("%s and what is slower are not timed: an estimate of %.2g s", method.name, estimate)
             break
-        limit = min(limit, HOPELESS * estimate)
-        race.append(method)
-    return race
+        limit = min(limit, SKIP_RATIO * estimate)
+        candidates.append(method)
+    return candidates
 
 
-def _all_timed(race: list[Method], problem: Problem, machine: Machine, options: Options) -> dict[str, Timing]:
+def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, options: Options) -> dict[str, Timing]:
     """Time the methods one by one; omit those that do not fit in memory, or reject an option's value."""
     timings: dict[str, Timing] = {}
     refusals: list[PageRankError] = []
-    for method in race:
+    for method in candidates:
         refusal: PageRankError
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
         try:
@@ -163,24 +165,24 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
         Seconds of a ranking by another method: once this one has taken longer, one sample is enough.
     """
 
-    def begun() -> Step:
+    def started() -> Step:
         step = method.prepare(problem, machine, **options.method_options)
-        if begins_in_float32(step, options):
-            step.contribute_in("float32")
+        if starts_in_float32(step, options):
+            step.set_contribution_dtype("float32")
         step.start(1.0 / problem.adjacency.n)
         synchronize("device" if method.runs_on == "gpu" else "host")
         return step
 
-    at_once = min(AT_ONCE, likely_steps(options))
-    _take(begun(), at_once)
+    most_steps = min(STEPS_PER_SAMPLE, likely_steps(options))
+    _take(started(), most_steps)
     began = perf_counter()
-    step = begun()
+    step = started()
     layout = perf_counter() - began
     samples: list[float] = []
     spent = 0.0
-    while len(samples) < MOST and not (len(samples) >= FEWEST and spent >= ENOUGH):
+    while len(samples) < MAX_SAMPLES and not (len(samples) >= MIN_SAMPLES and spent >= SAMPLE_SECONDS):
         began = perf_counter()
-        taken = _take(step, at_once)
+        taken = _take(step, most_steps)
         seconds = perf_counter() - began
         samples.append(seconds / taken)
         spent += seconds
@@ -189,9 +191,9 @@ def timed(method: Method, problem: Problem, machine: Machine, options: Options, 
     return Timing(layout, float(np.median(samples)))
 
 
-def _take(step: Step, at_once: int) -> int:
-    """Run passes as the solver does, `at_once` at most, and wait for them; return their number."""
-    passes, sums = step.advance(0.0, at_once)
+def _take(step: Step, most_steps: int) -> int:
+    """Run passes as the solver does, `most_steps` at most, and wait for them; return their number."""
+    passes, sums = step.advance(0.0, most_steps)
     if sums is None:
         step()
         passes += 1

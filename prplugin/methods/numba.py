@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.inverse_out_weight import inverse_out_weight
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
@@ -16,7 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
-from prplugin.methods.engines.sweeps import STREAMS, Sweeps, room_for, worth_from
+from prplugin.methods.engines.sweeps import STREAMS, Sweeps, iterates_size, least_steps_for_sweeps
 from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import validate_int
@@ -97,19 +97,19 @@ class _ThreadedPull(HostStep):
         self._contributions: Any = None
         self._next: Any = None
         self._moves: Any = None
-        self._room: Any = None
-        self._worth = worth_from(adjacency) if sweeps else math.inf
+        self._buffer: Any = None
+        self._least_steps = least_steps_for_sweeps(adjacency) if sweeps else math.inf
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
-        self._crew = Crew(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
+        self._work = RepeatedWork(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
         largest = adjacency.largest_in_degree
-        self._fan = np.uint64(pull_kernels.fan_for(largest))
+        self._fan_in = np.uint64(pull_kernels.fan_in_for(largest))
         self.rounding = StepRounding(
-            row=pull_kernels.pull_depth(largest),
+            row=pull_kernels.group_sum_depth(largest),
             edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-            dangling=max(rounding_depth(n), pull_kernels.step_depth() + rounding_depth(blocks)),
+            dangling=max(rounding_depth(n), pull_kernels.block_depth() + rounding_depth(blocks)),
             vectors=problem.vector_depth,
-            norm=pull_kernels.step_depth() + rounding_depth(blocks) + 1,
+            norm=pull_kernels.block_depth() + rounding_depth(blocks) + 1,
         )
 
     def start(self, ranks: Floats | float) -> None:
@@ -121,8 +121,8 @@ class _ThreadedPull(HostStep):
         """Divide the ranks by `norm`, and compute the contributions of the next step."""
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
-        self._changes, self._moves, self._stale = [], None, False
-        self._crew.work(
+        self._changes, self._moves, self._swept = [], None, False
+        self._work.run(
             lambda first, last: self._kernels.begin(
                 first, last, self._inverse_out_weight, norm, self._ranks, self._contributions, self._sums
             )
@@ -135,24 +135,24 @@ class _ThreadedPull(HostStep):
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
-                self._ranks, self._next, moves, self._stale, self._sums,
+                self._ranks, self._next, moves, self._swept, self._sums,
             )  # fmt: skip
 
-        self._crew.work(step)
+        self._work.run(step)
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling = self._sums.T
         self._mass = total(dangling)
-        self._gained = self._mass - before
+        self._dangling_change = self._mass - before
         measured = total(change)
-        if self._stale:
+        if self._swept:
             # G x depends on the ranks of dangling vertices only through their sum. The ranks of y for these vertices,
             # scaled to the sum in x, give a vector with the same G x. Its distance from y is that of the other
             # vertices, plus the difference of the sums.
-            measured += abs(self._gained) + 2.0**-52 * self.rounding.dangling * self._mass
-            self._stale = False
+            measured += abs(self._dangling_change) + 2.0**-52 * self.rounding.dangling * self._mass
+            self._swept = False
         self._changes.append(measured)
         return Sums(measured, float(largest.max()))
 
@@ -162,50 +162,52 @@ class _ThreadedPull(HostStep):
     def history(self, rows: int) -> Any:
         # Sweeps end the history, and reuse its memory for their iterates.
         n, least = self._ranks.size, 0
-        if self._worth < math.inf:
-            least = room_for(int(np.count_nonzero(self._inverse_out_weight)), depth_for(self._alpha))
-        self._room = np.empty(max(rows * n, least), np.float32)
-        return self._room[: rows * n].reshape(rows, n)
+        if self._least_steps < math.inf:
+            least = iterates_size(int(np.count_nonzero(self._inverse_out_weight)), depth_for(self._alpha))
+        self._buffer = np.empty(max(rows * n, least), np.float32)
+        return self._buffer[: rows * n].reshape(rows, n)
 
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Improve the ranks of the last step by Gauss-Seidel sweeps: see `prplugin.methods.engines.sweeps`."""
         changes, self._changes = self._changes, self._changes[-1:]
-        if self._moves is None or budget < 2 or not self._pays(changes, goal):
+        if self._moves is None or budget < 2 or not self._sweeps_pay(changes, goal):
             return 0, None
         self._contributions = self._next = None  # frees memory for the sweeps; `_begin` allocates them again
         if self._sweeps is None:
             self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
-        gained, count = self._sweeps.solve(self._ranks, self._moves, self._gained, goal, budget - 1, self._room)
+        dangling_change, count = self._sweeps.solve(
+            self._ranks, self._moves, self._dangling_change, goal, budget - 1, self._buffer
+        )
         np.maximum(self._ranks, 0.0, out=self._ranks)
-        norm = total(self._ranks) + gained
+        norm = total(self._ranks) + dangling_change
         if not 0 < norm < math.inf:  # the sweeps overflowed float32: restart with plain steps
-            self._sweeps, self._worth = None, math.inf
+            self._sweeps, self._least_steps = None, math.inf
             self.start(1.0 / self._ranks.size)
             return count, None
         self._begin(norm)
-        self._mass = max(0.0, self._mass + gained / norm)
-        self._stale = True
+        self._mass = max(0.0, self._mass + dangling_change / norm)
+        self._swept = True
         return count, None
 
-    def _pays(self, changes: list[float], goal: float) -> bool:
+    def _sweeps_pay(self, changes: list[float], goal: float) -> bool:
         """Return whether as many plain steps are left as make sweeps pay off, at the rate of the last two changes."""
         if self._sweeps is not None:
             return changes[-1] > goal
         if len(changes) < 2 or not 0 < goal < changes[-1] < changes[-2]:
             return False
-        return math.log(goal / changes[-1]) / math.log(changes[-1] / changes[-2]) >= self._worth
+        return math.log(goal / changes[-1]) / math.log(changes[-1] / changes[-2]) >= self._least_steps
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
         kernels, blocks, of = self._mixing, self._kernels.BLOCK, np.array(rows)
         sums = np.zeros((len(self._sums), of.size, of.size))
 
         def multiply(first: int, last: int) -> None:
-            room = np.empty((of.size, kernels.ROOM))
+            buffer = np.empty((of.size, kernels.CHUNK))
             for block in range(first, last):
                 end = min((block + 1) * blocks, self._ranks.size)
-                kernels.products(block * blocks, end, moves, of, -np.ones_like(of), room, sums[block])
+                kernels.products(block * blocks, end, moves, of, -np.ones_like(of), buffer, sums[block])
 
-        self._crew.work(multiply)
+        self._work.run(multiply)
         lower: Floats = sums.sum(axis=0)
         return lower + np.tril(lower, -1).T
 
@@ -213,10 +215,10 @@ class _ThreadedPull(HostStep):
         kernels, blocks = self._mixing, self._kernels.BLOCK
 
         def mix(first: int, last: int) -> None:
-            room = np.empty(kernels.ROOM)
+            buffer = np.empty(kernels.CHUNK)
             for block in range(first, last):
                 end = min((block + 1) * blocks, self._ranks.size)
-                self._sums[block, 0] = kernels.mix(block * blocks, end, self._ranks, moves, weights, jump, room)
+                self._sums[block, 0] = kernels.mix(block * blocks, end, self._ranks, moves, weights, jump, buffer)
 
-        self._crew.work(mix)
+        self._work.run(mix)
         self._begin(total(self._sums[:, 0]))

@@ -12,7 +12,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
-from prplugin.machine import Machine, worked_on
+from prplugin.machine import Machine, record_work
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
@@ -30,13 +30,13 @@ memory = Memory(
     many_vertex=Size(12 * 4),
 )
 
-SLOW = 30
+MIXING_FROM = 30
 """Iterations left, at the rate of the last two, from which mixing pays on large graphs."""
 
-CALLS = 60_000
+CALL_OVERHEAD = 60_000
 """Vertices plus edges for which a plain iteration takes as long as the extra NumPy calls of a mixed one."""
 
-SLOWEST = 1000
+MIXING_FROM_AT_MOST = 1000
 """Iterations left from which mixing pays on every graph."""
 
 
@@ -73,14 +73,15 @@ class _Pull(HostStep):
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
-        worked_on(adjacency.m)
+        record_work(adjacency.m)
         self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
         self._dangling = np.flatnonzero(out_weight == 0)
         # c = x / W per vertex. Dangling vertices have no out-edges, so their divisor is arbitrary.
         self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
-        self._slow, self._mixes = min(SLOW * (1 + CALLS / (n + adjacency.m)), SLOWEST), False
+        self._mixing_from = min(MIXING_FROM * (1 + CALL_OVERHEAD / (n + adjacency.m)), MIXING_FROM_AT_MOST)
+        self._mixes = False
         v = 1.0 / n if problem.personalization is None else problem.personalization
         self._dangling_target: Floats | float = v if problem.dangling is None else problem.dangling
         self._teleport: Floats | float = (1 - problem.alpha) * v
@@ -99,7 +100,7 @@ class _Pull(HostStep):
 
     def __call__(self, moves: Any = None) -> Sums:
         if moves is None:  # mixing does not pay
-            self._slow, self._mixes = math.inf, False
+            self._mixing_from, self._mixes = math.inf, False
         x = self._x
         y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
@@ -126,10 +127,10 @@ class _Pull(HostStep):
             before, change = change, float(np.add.reduce(np.abs(difference, out=difference)))
             self._x, passes = y, passes + 1
             if 0 < goal < change < before:
-                pace = math.log(before / change)
-                if (left := math.log(change / goal) / pace) <= 1:
+                rate = math.log(before / change)
+                if (left := math.log(change / goal) / rate) <= 1:
                     break
-                self._mixes = left > self._slow
+                self._mixes = left > self._mixing_from
         if passes:
             self._mass = total(self._x.take(self._dangling))
         return passes, None

@@ -69,7 +69,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
     return gpu_pull.ITERATIONS * seeds / 32 * (20e-6 + 32 * (1.2e-12 * adjacency.m + 8e-12 * adjacency.n))
 
 
-def ahead(weighted: bool) -> None:
+def compile_ahead(weighted: bool) -> None:
     """Start to compile the kernels that most graphs need."""
     types: dict[str, str | int] = {"index_t": "int", "offset_t": "int", "real_t": "double", "WEIGHTED": int(weighted)}
     runtime.compile_ahead("methods/persistent.cu", "persist", **types)
@@ -87,7 +87,7 @@ class PersistentPlan:
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
         offsets = gpu_merge.first_rows(adjacency, rows)
         self._layout = gpu_pull.csc_layout(adjacency)
-        self.narrow_pays = adjacency.n >= NARROW_FROM
+        self.float32_is_faster = adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
         self.pieces = gpu_merge.cut(offsets, adjacency.m, size, self._layout.sources.dtype)
 

@@ -81,7 +81,7 @@ class BlockedPlan:
     """
 
     threads = 512
-    narrow_pays = True
+    float32_is_faster = True
 
     def __init__(
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None

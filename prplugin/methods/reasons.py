@@ -15,7 +15,7 @@ from prplugin.types.history import Considered
 __all__ = ["reasons"]
 
 NONDETERMINISTIC = "its last bits vary from run to run"
-WHERE = {
+OTHER_PROCESSOR = {
     "cpu": "runs on the CPU; this frame is ranked on the GPU",
     "gpu": "runs on the GPU; this frame is ranked on the CPU",
 }
@@ -36,12 +36,12 @@ def reasons(
     if asked not in ("auto", "measured"):
         return (Considered(chosen.name, None, "asked for by name"),)
     short = with_short_rows(adjacency)
-    able, own = candidates(adjacency), chosen.cost(short, machine)
+    eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
 
-    def against(name: str, method: Method) -> Considered:
-        if name not in able:
+    def reason_against(name: str, method: Method) -> Considered:
+        if name not in eligible:
             here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
-            return Considered(name, None, NONDETERMINISTIC if here else WHERE[method.runs_on])
+            return Considered(name, None, NONDETERMINISTIC if here else OTHER_PROCESSOR[method.runs_on])
         if unknown := set(options) - set(options_of(method)):
             return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
         if name in measured:
@@ -49,13 +49,13 @@ def reasons(
         if measured:
             return Considered(name, None, "not timed: its estimate is much higher, or it failed")
         seconds = method.cost(short, machine)
-        if seconds >= own:
+        if seconds >= chosen_cost:
             return Considered(name, seconds, "a higher estimate")
         return Considered(
             name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
         )
 
-    others = [against(name, method) for name, method in methods().items() if name != chosen.name]
+    others = [reason_against(name, method) for name, method in methods().items() if name != chosen.name]
     others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
     won = "measured: the fastest here" if chosen.name in measured else "the least estimate"
-    return (Considered(chosen.name, measured.get(chosen.name, own), won), *others)
+    return (Considered(chosen.name, measured.get(chosen.name, chosen_cost), won), *others)

@@ -57,8 +57,8 @@ def methods() -> Mapping[str, Any]:
 def compile_ahead(weighted: bool) -> None:
     """Start to compile the GPU kernels that most graphs need."""
     for method in methods().values():
-        if hasattr(method, "ahead"):
-            method.ahead(weighted)
+        if hasattr(method, "compile_ahead"):
+            method.compile_ahead(weighted)
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> None:
@@ -95,13 +95,13 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
-    able = contenders(adjacency, machine, options)
-    chosen = next(able)
+    by_cost = contenders(adjacency, machine, options)
+    chosen = next(by_cost)
     if logger.isEnabledFor(logging.INFO):
         logger.info(
             "%s for %d vertices and %d edges: %s",
             chosen.name, adjacency.n, adjacency.m,
-            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *able)),
+            ", ".join(f"{method.name} {method.cost(adjacency, machine):.2g} s" for method in (chosen, *by_cost)),
         )  # fmt: skip
     return chosen
 
@@ -112,22 +112,22 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
     Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
     """
-    able = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
-    if not able:
+    eligible = [method for method in candidates(adjacency).values() if set(options) <= set(options_of(method))]
+    if not eligible:
         raise InvalidOptionError(
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
             "name the method."
         )
     reasons: dict[str, str] = {}
-    for method in _by_cost(able, adjacency, machine):
+    for method in _by_cost(eligible, adjacency, machine):
         # Lazy: it queries the GPU.
         if reason := method.unavailable_reason(adjacency, machine):
             reasons[method.name] = reason
         else:
             yield method
-    if len(reasons) == len(able):
+    if len(reasons) == len(eligible):
         raise MethodUnavailableError(
-            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in able)
+            "no method can run here: " + "; ".join(f"{method.name}: {reasons[method.name]}" for method in eligible)
         )
 
 
@@ -138,28 +138,28 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     which times one seed at a time.
     Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
-    able = {known: method for known, method in methods().items() if hasattr(method, "batch")}
+    with_batch = {known: method for known, method in methods().items() if hasattr(method, "batch")}
     if name == "measured":
         raise InvalidOptionError(
             "method='measured' times rankings of one personalization. For many at once name a method, "
-            f"{', '.join(map(repr, able))}, or leave it to 'auto'."
+            f"{', '.join(map(repr, with_batch))}, or leave it to 'auto'."
         )
     if name != "auto":
         method = choose(name, adjacency, machine, options)
-        if name not in able:
+        if name not in with_batch:
             raise MethodUnavailableError(
                 f"method {name!r} ranks one personalization at a time. Call it for each, or name one that ranks many "
-                f"at once: {', '.join(map(repr, able))}."
+                f"at once: {', '.join(map(repr, with_batch))}."
             )
         return method
-    ours = [method for method in candidates(adjacency).values() if method.name in able]
-    ours = [method for method in ours if set(options) <= set(options_of(method))]
-    if not ours:
+    eligible = [method for method in candidates(adjacency).values() if method.name in with_batch]
+    eligible = [method for method in eligible if set(options) <= set(options_of(method))]
+    if not eligible:
         raise InvalidOptionError(
             f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
-            f"there are {', '.join(map(repr, able))}."
+            f"there are {', '.join(map(repr, with_batch))}."
         )
-    chosen: Any = min(ours, key=lambda method: able[method.name].batch_cost(adjacency, machine, seeds))
+    chosen: Any = min(eligible, key=lambda method: with_batch[method.name].batch_cost(adjacency, machine, seeds))
     if reason := chosen.unavailable_reason(adjacency, machine):
         raise MethodUnavailableError(f"method {chosen.name!r} cannot run here: {reason}")
     return chosen
@@ -170,17 +170,17 @@ def with_short_rows(graph: Adjacency) -> Any:
     return replace(Counts.of(graph), longest=None)
 
 
-def _by_cost(able: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
+def _by_cost(eligible: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
     """Yield methods by ascending cost. Costs rise with the longest row, which is computed only if it may decide."""
     short = with_short_rows(adjacency)
-    queue = [(method.cost(short, machine), False, place) for place, method in enumerate(able)]
+    queue = [(method.cost(short, machine), False, index) for index, method in enumerate(eligible)]
     heapify(queue)
     while queue:
-        _, exact, place = heappop(queue)
+        _, exact, index = heappop(queue)
         if exact:
-            yield able[place]
+            yield eligible[index]
         else:
-            heappush(queue, (able[place].cost(adjacency, machine), True, place))
+            heappush(queue, (eligible[index].cost(adjacency, machine), True, index))
 
 
 def candidates(adjacency: Adjacency) -> Mapping[str, Method]:

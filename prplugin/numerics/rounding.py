@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FAN", "StepRounding", "compensated_depth", "rounding_depth"]
+__all__ = ["FAN_IN", "StepRounding", "compensated_depth", "rounding_depth"]
 
-FAN = 32
+FAN_IN = 32
 """Terms added per group. A larger value is slightly faster and gives a slightly larger bound."""
 
 
-def rounding_depth(terms: int, fan: int = FAN) -> int:
-    """Return the most additions that a term goes through when `terms` terms are added in groups of `fan`."""
+def rounding_depth(terms: int, fan_in: int = FAN_IN) -> int:
+    """Return the most additions that a term goes through when `terms` terms are added in groups of `fan_in`."""
     additions = 0
-    while terms > fan:
-        additions += fan - 1
-        terms = -(-terms // fan)
+    while terms > fan_in:
+        additions += fan_in - 1
+        terms = -(-terms // fan_in)
     return additions + max(terms - 1, 0)
 
 

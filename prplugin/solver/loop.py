@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.sums import total, totals
-from prplugin.methods.base import Step, begins_in_float32
+from prplugin.methods.base import Step, starts_in_float32
 from prplugin.options import Options, proves
 from prplugin.solver.acceleration import Mean, Mixing
 from prplugin.solver.certificate import Certificate
@@ -125,8 +125,8 @@ class Loop:
         certificate, options, budget = self.certificate, self.options, self.budget
         live: Any = True if step.seeds is None else np.ones(step.seeds, np.bool_)
         state = Outcome(live, live & False, 0 * live, math.inf * live)
-        if narrow := budget > 1 and begins_in_float32(step, options):
-            step.contribute_in("float32")
+        if narrow := budget > 1 and starts_in_float32(step, options):
+            step.set_contribution_dtype("float32")
         step.start(start)
         if budget == 0:
             state.error_bound = certificate.of_start(step().change)
@@ -144,7 +144,7 @@ class Loop:
                     xp = namespace(ranks)
                     sums = totals(ranks)
                     ranks /= xp.where(xp.asarray(state.converged) | (sums == 0), 1.0, sums)
-                step.contribute_in("float64")
+                step.set_contribution_dtype("float64")
                 step.start(ranks)
                 state.live = ~np.asarray(state.converged)[()]
         if np.any(state.live) and budget > 0:
@@ -178,7 +178,7 @@ class Loop:
             aim = goal if self.order is None else max(goal, self.order.goal(proof))
             if mixing is not None and (mean is not None or state.passes >= accelerated):
                 mixing = None
-            step.keep(state.live)
+            step.set_live(state.live)
             passes, sums = (0, None) if mixing is None else step.advance(aim, min(MOST, last - state.passes))
             if passes and mixing is not None:
                 mixing.restart()

@@ -82,7 +82,7 @@ def test_weights_count():
 
 
 def test_measured_seconds_are_told(monkeypatch):
-    monkeypatch.setattr("prplugin.methods.measured.HOPELESS", math.inf)
+    monkeypatch.setattr("prplugin.methods.measured.SKIP_RATIO", math.inf)
     graph = prplugin.Graph(EDGES)
     for _ in range(2):
         considered = graph.rank(method="measured")._history.considered

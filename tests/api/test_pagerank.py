@@ -13,8 +13,8 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.crew import equal_work
 from prplugin.cpu.pull_kernels import BLOCK
+from prplugin.cpu.repeated_work import equal_work
 from prplugin.machine import COMPILED_FROM
 from prplugin.result.ranking import highest
 
@@ -283,7 +283,7 @@ class TestAuto:
         edges = pd.DataFrame({"src": random.choice(names, 40_000), "dst": names[popular], "w": random.random(40_000)})
         rankings = []
         for before in (0, 2**30):
-            monkeypatch.setattr("prplugin.machine._worked_on", before)
+            monkeypatch.setattr("prplugin.machine._recorded_work", before)
             graph = prplugin.Graph(edges, weight=weight)
             rankings += [graph.rank(), graph.rank(alpha=0.99, tol=1e-9), graph.rank(tol=0, max_iter=7)]
             assert graph.rank().frame.equals(edges.pagerank(weight=weight))

@@ -80,13 +80,13 @@ def test_grouped_is_a_stable_sort(n, weighted, threads):
         assert (np.diff(offsets) == np.bincount(rows, minlength=n)).all()
         assert (indices == columns[order]).all()
         assert weights is None or (sorted_weights == weights[order]).all()
-        assert (group.counted(endpoints[0], n, threads, low) == np.diff(offsets)).all()
+        assert (group.degrees(endpoints[0], n, threads, low) == np.diff(offsets)).all()
 
 
 def test_a_table_that_many_threads_fill_grows_in_time(threads, monkeypatch):
     """Each new id is one more to make room for, and threads that enter some at once see the same room."""
-    monkeypatch.setattr(factorize, "LEAST_BITS", 3)
-    monkeypatch.setattr(factorize, "VALUES_A_SLOT", 10**9)
+    monkeypatch.setattr(factorize, "MIN_TABLE_BITS", 3)
+    monkeypatch.setattr(factorize, "VALUES_PER_SLOT", 10**9)
     ids = np.random.default_rng(1).permutation(20_000) * 2**40
     codes, found = factorize.factorize_ids([ids, ids[::-1]], threads)
     assert found.tolist() == sorted(ids.tolist())

@@ -8,7 +8,7 @@ import pytest
 from running import METHODS, same_ranks
 
 import prplugin
-from prplugin.cpu.pull_kernels import pull_depth
+from prplugin.cpu.pull_kernels import group_sum_depth
 from prplugin.cpu.sorting import offsets_of, packs, stable_order
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.solver.certificate import Certificate
@@ -57,7 +57,7 @@ def test_the_bound_stays_small_on_paper():
     # The graph of the web: 100 billion edges, a page with a billion links, every chain as long as it can be.
     n, m, hub = 2**33, 10**11, 10**9
     steps = StepRounding(
-        row=pull_depth(hub),
+        row=group_sum_depth(hub),
         edge=1,
         dangling=rounding_depth(n),
         vectors=rounding_depth(n) + 2,
@@ -69,7 +69,7 @@ def test_the_bound_stays_small_on_paper():
 @pytest.mark.parametrize("n", [10_000_000])
 def test_the_promised_tolerances_can_be_proved_on_ten_million_vertices(n):
     # A star: every edge ends in one vertex. Weighted, so that shares carry roundings as well.
-    for row in (rounding_depth(n), pull_depth(n)):
+    for row in (rounding_depth(n), group_sum_depth(n)):
         steps = StepRounding(
             row=row,
             edge=rounding_depth(n) + 4,

@@ -324,12 +324,12 @@ def test_only_what_tails_read_and_their_sums_are_copied(method, split):
     assert step.tally[3:] == (8 * read, 8 * with_tails)
 
     for dtype, size in (("float64", 8), ("float32", 4)):
-        step.contribute_in(dtype)
+        step.set_contribution_dtype(dtype)
         step.start(cupy.full(n, 1 / n))
         step()
         assert step.tally.bytes_down == size * read
         if (lane := step._shared.tails) is not None:
-            assert (lane._gathered.nbytes, lane._arrived.nbytes) == (size * read, 8 * with_tails)
+            assert (lane._gathered.nbytes, lane._device_sums.nbytes) == (size * read, 8 * with_tails)
 
 
 @on_the_gpu
@@ -350,7 +350,7 @@ def test_nothing_is_read_before_it_is_written(method, split, weight):
         cupy.cuda.runtime.deviceSynchronize()
         step._pulled.fill(np.nan)
         if (lane := step._shared.tails) is not None:
-            for buffer in (lane._gathered, lane._contributions, lane._arrived, lane._sums):
+            for buffer in (lane._gathered, lane._contributions, lane._device_sums, lane._sums):
                 buffer.fill(np.nan)
             lane._sum._high.fill(np.nan)
             lane._sum._low.fill(np.nan)

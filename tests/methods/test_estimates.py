@@ -225,7 +225,7 @@ def test_it_reads_as_a_table():
     ("size", "words"), [(0, "0 B"), (999, "999 B"), (1_000, "1 kB"), (123_456_789, "123 MB"), (10**13, "10 TB")]
 )
 def test_bytes_are_spelt_with_three_digits(size, words):
-    assert estimates.spelt(size) == words
+    assert estimates.format_bytes(size) == words
 
 
 # --- when memory runs out -----------------------------------------------------------------------------------------

@@ -171,8 +171,8 @@ def test_what_takes_longer_than_the_fastest_is_not_waited_for(race):
 
 def test_short_steps_are_timed_more_often(race):
     methods = race(short={"layout": 0.0, "step": 1e-6}, long={"layout": 0.0, "step": 1e-6 * 1.5})
-    prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=2 * measured.MOST * measured.AT_ONCE)
-    assert methods.long.steps == 1 + measured.MOST
+    prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=2 * measured.MAX_SAMPLES * measured.STEPS_PER_SAMPLE)
+    assert methods.long.steps == 1 + measured.MAX_SAMPLES
 
 
 @pytest.mark.parametrize(

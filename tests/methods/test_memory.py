@@ -33,7 +33,7 @@ MAKE = {"grid": lambda: grid(550), "web": web, "objects": named}
 
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_a_call_holds_no_more_than_it_may(make, monkeypatch):
-    monkeypatch.setattr(method, "worth_from", lambda adjacency: 0.0)
+    monkeypatch.setattr(method, "least_steps_for_sweeps", lambda adjacency: 0.0)
     edges = make()
     assert len(edges) >= COMPILED_FROM
     n = len(prplugin.pagerank(edges, tol=1e-10))  # compiles

@@ -43,7 +43,7 @@ def step_of(adjacency, dtype="float64", size=512):
     plan = persistent.PersistentPlan(adjacency.on("device"))
     plan.pieces = gpu_merge.cut(adjacency.on("device").csc.offsets, adjacency.m, size, np.dtype(np.int32))
     step = gpu_merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
-    step.contribute_in(dtype)
+    step.set_contribution_dtype(dtype)
     return step
 
 

@@ -172,7 +172,7 @@ def test_wide_offsets_give_the_same_bits(method, weighted):
         adjacency.__dict__["csc"] = type(adjacency.csc)(offsets.astype(wide), sources, weights)
         step = propagation_blocking.prepare(Problem(adjacency, 0.85), this_machine(), tile=64, piece=96)
         for dtype in ("float64", "float32", "float64"):
-            step.contribute_in(dtype)
+            step.set_contribution_dtype(dtype)
             step.start(np.full(adjacency.n, 1 / adjacency.n))
             for _ in range(5):
                 step()

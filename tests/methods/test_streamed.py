@@ -463,7 +463,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
             step.start(np.full(n, 1 / n))
             for _ in range(3):
                 step()
-            step.contribute_in("float32")
+            step.set_contribution_dtype("float32")
             step.start(np.full(n, 1 / n))
             step()
             peaks[m] = pool.total_bytes() - streamed._bytes_of_pieces(host)

@@ -61,7 +61,8 @@ def plain_passes(graph, alpha, tol):
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("alpha", [0.85, 0.99])
 def test_fewer_passes_and_a_bound_that_holds(monkeypatch, method, directed, alpha):
-    monkeypatch.setattr("prplugin.methods.numpy.CALLS", 0)  # else so small a graph takes more passes in less time
+    # Otherwise so small a graph takes more passes in less time.
+    monkeypatch.setattr("prplugin.methods.numpy.CALL_OVERHEAD", 0)
     graph = prplugin.Graph(communities(), directed=directed, vertices=range(480))
     ranking = graph.rank(alpha=alpha, tol=1e-8, method=method)
     again = graph.rank(alpha=alpha, tol=1e-8, method=method)
@@ -90,7 +91,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
     """On many cores the numba method mixes plain steps, on few it sweeps."""
     machine = replace(this_machine(), threads=cores)
     monkeypatch.setattr("prplugin.local.this_machine", lambda: machine)
-    monkeypatch.setattr("prplugin.methods.numba.worth_from", lambda adjacency: 0.0)
+    monkeypatch.setattr("prplugin.methods.numba.least_steps_for_sweeps", lambda adjacency: 0.0)
     graph = prplugin.Graph(communities(400), vertices=range(4800))
     one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
     several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)
@@ -151,13 +152,13 @@ def test_where_iterates_stagnate_the_least_tolerance_is_proved(method, edges):
 class Rounded(HostStep):
     """A step whose contributions are rounded to float32 where that is asked for."""
 
-    narrow_pays = True
+    float32_is_faster = True
 
     def __init__(self, problem):
         self._problem, self._dtype, self.begun = problem, "float64", []
         self.rounding = self._exact = method.prepare(problem, this_machine()).rounding
 
-    def contribute_in(self, dtype):
+    def set_contribution_dtype(self, dtype):
         self._dtype = dtype
         self.rounding = replace(self._exact, single=int(dtype == "float32"))
 
@@ -208,7 +209,7 @@ def test_a_rule_without_a_proof_that_is_met_in_float32_holds_in_float64(name, st
     assert outcome.converged
     if stop == "vertex" or tol == 1e-11:
         assert [dtype for dtype, _ in step.begun] == ["float32", "float64"]
-    step.contribute_in("float64")
+    step.set_contribution_dtype("float64")
     step.start(step.ranks())
     last = step()
     assert (last.largest if stop == "vertex" else last.change) <= (step.ranks().size if stop == "networkx" else 1) * tol

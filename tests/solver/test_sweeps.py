@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.cpu.crew import Crew
+from prplugin.cpu.repeated_work import RepeatedWork
 from prplugin.methods import numba as method
 from prplugin.methods.engines import sweeps
 from prplugin.methods.engines.sweeps import Sweeps
@@ -18,7 +18,7 @@ from prplugin.methods.engines.sweeps import Sweeps
 
 @pytest.fixture(autouse=True)
 def look_ahead_at_once(monkeypatch):
-    monkeypatch.setattr(method, "worth_from", lambda adjacency: 0.0)
+    monkeypatch.setattr(method, "least_steps_for_sweeps", lambda adjacency: 0.0)
 
 
 def edges_of(n=900, m=4000, seed=0):
@@ -79,7 +79,7 @@ def test_the_layout_is_made_once_a_graph():
 
 @pytest.mark.parametrize("wrong", ["nothing", "noise", "not a number"])
 def test_a_wrong_look_ahead_costs_its_passes_and_a_step(monkeypatch, wrong):
-    def solve(self, ranks, moves, dangling, goal, limit, room):
+    def solve(self, ranks, moves, dangling, goal, limit, buffer):
         random = np.random.default_rng(0).random(moves.size)
         ranks += {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong]
         return 0.0, 1
@@ -112,7 +112,7 @@ def test_a_piece_begins_when_those_long_before_it_are_done(threads):
         with lock:
             done.add(first)
 
-    Crew([(piece, piece + 1) for piece in range(20)], threads).work(do, 3)
+    RepeatedWork([(piece, piece + 1) for piece in range(20)], threads).run(do, lag=3)
     assert done == set(range(20))
 
 
@@ -122,4 +122,4 @@ def test_a_piece_that_fails_keeps_no_thread_waiting():
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Crew([(piece, piece + 1) for piece in range(20)], 3).work(do, 2)
+        RepeatedWork([(piece, piece + 1) for piece in range(20)], 3).run(do, lag=2)

@@ -77,9 +77,9 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         rounding = gpu_pull.step_rounding(problem, SIZE + gpu_pull.ROW_DEPTH + 1)
         self._rounding = replace(rounding, dangling=TOTALS_DEPTH, norm=TOTALS_DEPTH + 1)
         self._contributions: Any = None
-        self.contribute_in("float64")
+        self.set_contribution_dtype("float64")
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
 
@@ -106,7 +106,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
                 self._ranks[:, : self.seeds] = ranks
         self._begin()
 
-    def keep(self, live: Any) -> None:
+    def set_live(self, live: Any) -> None:
         import cupy
 
         if (live == self._live[: live.size]).all():

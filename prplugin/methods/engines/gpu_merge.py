@@ -167,13 +167,13 @@ class Plan(Protocol):
     pieces : Pieces
     threads : int
         Threads per block.
-    narrow_pays : bool
+    float32_is_faster : bool
         Whether float32 contributions make an iteration faster.
     """
 
     pieces: Pieces
     threads: int
-    narrow_pays: bool
+    float32_is_faster: bool
 
     def kernel(self, dtype: Any) -> Any:
         """Return the kernel for contributions of this type."""
@@ -194,7 +194,7 @@ class MergeStep(MixedOnDevice):
         adjacency, pieces = problem.adjacency, plan.pieces
         n, totals = adjacency.n, gpu_pull.TOTALS
         self.at_once = max(LEAST_AT_ONCE, min(MOST_AT_ONCE, EDGES_AT_ONCE // (adjacency.m + n + 1)))
-        self.narrow_pays = plan.narrow_pays
+        self.float32_is_faster = plan.float32_is_faster
         self._plan, self._n, self._weighted = plan, n, adjacency.weighted
         self._out_weight = adjacency.out_weight
         self._starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
@@ -232,7 +232,7 @@ class MergeStep(MixedOnDevice):
         self._fresh = self._can_mix = True
         self._contributions: list[Any] = []
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions and normalized weights as "float64" or "float32", from the next `start` on."""
         self._edges: tuple[Any, ...] = ()  # frees their memory first
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
@@ -248,7 +248,7 @@ class MergeStep(MixedOnDevice):
         import cupy
 
         if not self._contributions:
-            self.contribute_in("float64")
+            self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
         self._ranks: Floats = cupy.empty(self._n)
         self._begin(

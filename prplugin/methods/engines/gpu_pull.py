@@ -85,7 +85,7 @@ class DeviceStep(MixedOnDevice):
     All arrays stay in device memory, and kernels run on the current stream; only the sums of each step are copied back.
     """
 
-    narrow_pays = True
+    float32_is_faster = True
 
     def __init__(self, problem: Problem, pull: Pull) -> None:
         import cupy  # lazy import; availability was checked by `unavailable_reason`
@@ -103,9 +103,9 @@ class DeviceStep(MixedOnDevice):
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty(TOTALS)
         self._rounding = step_rounding(problem, pull.rounding_depth)
-        self.contribute_in("float64")
+        self.set_contribution_dtype("float64")
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions and normalized weights as "float64" or "float32", from the next `start` on."""
         import cupy
 

@@ -22,10 +22,10 @@ MOST_BYTES = 1 << 32
 """Largest size of the matrices of a batch, for batches wider than the least width."""
 
 
-def width_for(seeds: int, bytes_a_seed: int) -> int:
+def width_for(seeds: int, bytes_per_seed: int) -> int:
     """Return the batch width: the least that holds all seeds, else the largest within `MOST_BYTES`."""
-    room = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_a_seed <= MOST_BYTES]
-    return next((width for width in room if width >= seeds), room[-1])
+    fitting = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_per_seed <= MOST_BYTES]
+    return next((width for width in fitting if width >= seeds), fitting[-1])
 
 
 class HostBatch(HostStep, SeedsStep):
@@ -62,35 +62,35 @@ class HostBatch(HostStep, SeedsStep):
             else:
                 all_ranks[:, : self._count] = ranks if isinstance(ranks, float) else to_host(ranks)[:, None]
         self._all_ranks: Any = None
-        self._hold(np.arange(self.width), all_ranks)
+        self._select_columns(np.arange(self.width), all_ranks)
 
-    def _hold(self, columns: Integers, ranks: Floats) -> None:
+    def _select_columns(self, columns: Integers, ranks: Floats) -> None:
         """Continue with the ranks of these seeds."""
         self._columns, self._ranks, self._entries = columns, ranks, self._all_entries
         if columns.size < self.width:
-            place = np.full(self.width, -1)
-            place[columns] = np.arange(columns.size)
+            position = np.full(self.width, -1)
+            position[columns] = np.arange(columns.size)
             rows, seeds, values = self._all_entries
-            held = place[seeds] >= 0
-            self._entries = rows[held], place[seeds[held]], values[held]
+            held = position[seeds] >= 0
+            self._entries = rows[held], position[seeds[held]], values[held]
         self._live = np.ones(columns.size, np.bool_)
         self._has_moves = False
-        self._mass = self._alpha * self._begun()
+        self._mass = self._alpha * self._prepare()
 
-    def keep(self, live: Any) -> None:
+    def set_live(self, live: Any) -> None:
         narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
         # The moves since the last mix have the width of the matrix at that time.
         if narrow < self._columns.size and not self._has_moves:
             self._all_ranks = self.ranks()
             columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
-            self._hold(columns, np.take(self._all_ranks, columns, axis=1))
+            self._select_columns(columns, np.take(self._all_ranks, columns, axis=1))
         self._live = live[self._columns]
 
     def __call__(self, moves: Any = None) -> Sums:
         self._has_moves = moves is not None
         change, largest, dangling = self._step(moves)
         self._mass = self._alpha * dangling
-        return Sums(self._of_all(change), self._of_all(largest))
+        return Sums(self._per_seed(change), self._per_seed(largest))
 
     def history(self, rows: int) -> Any:
         # Reused for all batches: the first write to newly allocated memory takes longer than a step.
@@ -99,19 +99,19 @@ class HostBatch(HostStep, SeedsStep):
         return self._history
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        return self._of_all(self._products(moves, rows))
+        return self._per_seed(self._products(moves, rows))
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         self._mass = self._alpha * self._mix(moves, weights[self._columns], jump)
         self._has_moves = False
 
-    def _of_all(self, values: Floats) -> Floats:
+    def _per_seed(self, values: Floats) -> Floats:
         """Return values per column as values per seed: 0 for a seed without a column."""
         spread = np.zeros((self.width, *values.shape[1:]))
         spread[self._columns] = values
         return spread
 
-    def _begun(self) -> Floats:
+    def _prepare(self) -> Floats:
         """Prepare the first step; return D of each column."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class HostBatch(HostStep, SeedsStep):
         raise NotImplementedError
 
     @property
-    def _pour(self) -> Floats:
+    def _teleport_factor(self) -> Floats:
         """Factor of each column's values v: 1 - alpha, plus alpha * D where w = v."""
         rest = np.full(self._columns.size, 1 - self._alpha)
         return rest + self._mass if self._target is None else rest

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
 from prplugin.cpu.inverse_out_weight import inverse_out_weight
-from prplugin.cpu.pull_kernels import fan_for, in_edges, pull_depth
+from prplugin.cpu.pull_kernels import fan_in_for, group_sum_depth, in_edges
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
@@ -23,7 +23,7 @@ __all__ = ["NumbaBatch"]
 class NumbaBatch(HostBatch):
     """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once."""
 
-    narrow_pays = True
+    float32_is_faster = True
 
     def __init__(self, problem: Problem, seeds: int, threads: int) -> None:
         from prplugin.cpu import batch_kernels as kernels
@@ -39,26 +39,26 @@ class NumbaBatch(HostBatch):
         self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
-        self._crew = Crew(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
-        self._to = np.zeros(1) if problem.dangling is None else problem.dangling
+        self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
+        self._kernel_target = np.zeros(1) if problem.dangling is None else problem.dangling
         largest = adjacency.largest_in_degree
-        self._fan = np.uint64(-(-fan_for(largest) // 4) * 4)
-        in_a_block = 2 * kernels.GROUP
+        self._fan_in = np.uint64(-(-fan_in_for(largest) // 4) * 4)
+        block_depth = 2 * kernels.GROUP
         self._in_float64 = StepRounding(
-            row=pull_depth(largest) + 4,
+            row=group_sum_depth(largest) + 4,
             edge=adjacency.out_weight_depth + 4 if adjacency.weighted else 2,
-            dangling=max(rounding_depth(n), in_a_block + rounding_depth(self._blocks)),
+            dangling=max(rounding_depth(n), block_depth + rounding_depth(self._blocks)),
             vectors=problem.vector_depth,
-            norm=in_a_block + rounding_depth(self._blocks) + 1,
+            norm=block_depth + rounding_depth(self._blocks) + 1,
         )
-        self.contribute_in("float64")
+        self.set_contribution_dtype("float64")
 
-    def contribute_in(self, dtype: str) -> None:
+    def set_contribution_dtype(self, dtype: str) -> None:
         self._dtype = np.dtype(dtype)
         self._contributions: Any = None
         self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
 
-    def _begun(self) -> Floats:
+    def _prepare(self) -> Floats:
         rows, columns, values = self._entries
         self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
         return self._divided_by(np.ones(self._columns.size))
@@ -71,7 +71,7 @@ class NumbaBatch(HostBatch):
             self._sums = np.empty((self._blocks, 3, self._columns.size))
             self._contributions, self._next = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
             self._contributions[-1], self._next[-1] = 0, 0
-        self._crew.work(
+        self._work.run(
             lambda first, last: self._kernels.begin(
                 first, last, self._inverse_out_weight, norms, _flat(self._ranks), _flat(self._contributions), self._sums
             )
@@ -79,17 +79,18 @@ class NumbaBatch(HostBatch):
         return totals(self._sums[:, 2])
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
-        pour = self._pour
+        teleport_factor = self._teleport_factor
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
-                first, last, self._offsets, self._sources, self._normalized_weights, self._fan,
+                first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
-                _flat(self._contributions), self._alpha, self._mass, self._to, pour, *self._by_block,
+                _flat(self._contributions), self._alpha, self._mass, self._kernel_target, teleport_factor,
+                *self._by_block,
                 self._live, _flat(self._ranks), _flat(self._next), _flat(moves), self._sums,
             )  # fmt: skip
 
-        self._crew.work(step)
+        self._work.run(step)
         self._contributions, self._next = self._next, self._contributions
         return totals(self._sums[:, 0]), self._sums[:, 1].max(axis=0), totals(self._sums[:, 2])
 
@@ -99,11 +100,11 @@ class NumbaBatch(HostBatch):
         flat = moves.reshape(len(moves), -1)
 
         def multiply(first: int, last: int) -> None:
-            room = np.empty((of.size, self._columns.size))
+            buffer = np.empty((of.size, self._columns.size))
             for block in range(first, last):
-                kernels.products(*self._bounds[block : block + 2], flat, of, width, room, sums[block])
+                kernels.products(*self._bounds[block : block + 2], flat, of, width, buffer, sums[block])
 
-        self._crew.work(multiply)
+        self._work.run(multiply)
         lower = np.moveaxis(sums.sum(axis=0), -1, 0)
         products: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
         return products
@@ -113,21 +114,21 @@ class NumbaBatch(HostBatch):
         self._sums[:, 0] = 0
 
         def mix(first: int, last: int) -> None:
-            room = np.empty(self._columns.size)
+            buffer = np.empty(self._columns.size)
             for block in range(first, last):
                 self._kernels.mix(
-                    *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), room,
+                    *self._bounds[block : block + 2], _flat(self._ranks), flat, transposed, _flat(jump), buffer,
                     self._sums[block, 0],
                 )  # fmt: skip
 
-        self._crew.work(mix)
+        self._work.run(mix)
         norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
         return self._divided_by(norms)
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))
         ranks = _flat(self.ranks())
-        self._crew.work(lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed))
+        self._work.run(lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed))
         return transposed
 
 

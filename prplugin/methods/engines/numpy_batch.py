@@ -11,7 +11,7 @@ from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for
-from prplugin.numerics.rounding import FAN, StepRounding, rounding_depth
+from prplugin.numerics.rounding import FAN_IN, StepRounding, rounding_depth
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumpyBatch"]
@@ -44,7 +44,7 @@ class NumpyBatch(HostBatch):
             norm=rounding_depth(n) + 1,
         )
 
-    def _begun(self) -> Floats:
+    def _prepare(self) -> Floats:
         return totals(self._ranks[self._dangling])
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
@@ -58,32 +58,32 @@ class NumpyBatch(HostBatch):
         if self._target is not None:
             y += self._mass * self._target[:, None]
         rows, columns, values = self._entries
-        y[rows, columns] += self._pour[columns] * values
+        y[rows, columns] += self._teleport_factor[columns] * values
         y[:, ~self._live] = x[:, ~self._live]
         self._ranks = y
         change = y - x
         if moves is not None:
-            self._narrowed(moves)[:] = change
+            self._first_columns(moves)[:] = change
         np.abs(change, out=change)
         return totals(change), change.max(axis=0), totals(y[self._dangling])
 
     def _products(self, moves: Any, rows: list[int]) -> Floats:
-        products: Floats = mixing.products(self._narrowed(moves), rows)
+        products: Floats = mixing.products(self._first_columns(moves), rows)
         return products
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
-        ranks = mixing.mixed(self._ranks, self._narrowed(moves), weights, self._narrowed(jump))
+        ranks = mixing.mixed(self._ranks, self._first_columns(moves), weights, self._first_columns(jump))
         ranks /= np.where(weights.any(axis=-1), totals(ranks), 1.0)
         self._ranks = ranks
-        return self._begun()
+        return self._prepare()
 
-    def _narrowed(self, moves: Any) -> Any:
+    def _first_columns(self, moves: Any) -> Any:
         """Return a view of the first columns, as many as `_ranks` has."""
         return moves[..., : self._columns.size]
 
 
 class _RowSums:
-    """Sums of consecutive runs of rows of a matrix, in groups of `FAN` rows, level by level."""
+    """Sums of consecutive runs of rows of a matrix, in groups of `FAN_IN` rows, level by level."""
 
     def __init__(self, offsets: Integers) -> None:
         self._n = offsets.size - 1
@@ -92,11 +92,11 @@ class _RowSums:
         self._levels: list[Any] = []
         self._rows = np.flatnonzero(lengths)
         starts, lengths = starts[self._rows], lengths[self._rows]
-        while lengths.max(initial=0) > FAN:
-            groups = -(-lengths // FAN)
+        while lengths.max(initial=0) > FAN_IN:
+            groups = -(-lengths // FAN_IN)
             first = np.cumsum(groups) - groups
             within = np.arange(int(groups.sum())) - np.repeat(first, groups)
-            self._levels.append(np.repeat(starts, groups) + FAN * within)
+            self._levels.append(np.repeat(starts, groups) + FAN_IN * within)
             starts, lengths = first, groups
         self._levels.append(starts)
 

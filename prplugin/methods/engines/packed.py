@@ -113,11 +113,11 @@ def bits_of(n: int) -> int:
 
 def smaller_order(rows: Rows, threads: Threads) -> Rows:
     """Return the rows in the order that packs a sample into fewer bytes: the present one, or by out-degree."""
-    from prplugin.cpu.group import counted  # imports Numba
+    from prplugin.cpu.group import degrees  # imports Numba
 
     if not rows.sources.size:
         return rows
-    other = rows.by_out_degree(counted(rows.sources, rows.n, threads))
+    other = rows.by_out_degree(degrees(rows.sources, rows.n, threads))
     firsts = np.unique(np.linspace(0, rows.n, SAMPLES, endpoint=False).astype(np.int64)).tolist()
 
     def size(ordered: Rows) -> int:

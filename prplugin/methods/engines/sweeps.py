@@ -31,21 +31,21 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, Piece
+from prplugin.cpu.repeated_work import Piece, RepeatedWork
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["Sweeps", "room_for", "worth_from"]
+__all__ = ["Sweeps", "iterates_size", "least_steps_for_sweeps"]
 
 STREAMS = 2
 TURNS = 16
-MOST = 7.2
+FLOAT32_DIGITS = 7.2
 """Decimal digits of the solution that float32 resolves, about."""
 
-SLOW = 0.8
+STAGNATION_RATIO = 0.8
 """Largest ratio of the changes at the ends of two successive cycles for which sweeping continues.
 
 Above it the sweeps stagnate at rounding level, or a plain step is as good.
@@ -58,35 +58,35 @@ class _Layout:
 
     Attributes
     ----------
-    live : array of uint32
+    swept : array of uint32
         The swept vertices, in that order.
     pieces : list of (int, int)
-        First and last + 1 of the vertices of each piece, as positions in `live`, in the order of the sweep.
+        First and last + 1 of the vertices of each piece, as positions in `swept`, in the order of the sweep.
     ends : array of offsets
-        Offsets of the vertices in `places`; the edges of each vertex are padded to whole groups.
-    places : array of uint32
+        Offsets of the vertices in `source_indices`; the edges of each vertex are padded to whole groups.
+    source_indices : array of uint32
         For each edge, the index in two consecutive iterates from which its source is read.
     normalized_weights : array of float32, or None
-        Factor of each entry of `places`; None: 1.
-    out : array of float32
+        Factor of each entry of `source_indices`; None: 1.
+    value_factor : array of float32
         Value of a vertex divided by its contribution: its out-weight, or 1 in weighted graphs.
-    lost : array of float32, or of one for all vertices
+    dangling_fraction : array of float32, or of one for all vertices
         Fraction of a vertex's contribution that goes to dangling vertices (unweighted: number of such out-edges).
-    looping : array of uint32
-        Positions in `live` of vertices with self-loops.
-    loops : array of float32
+    loop_positions : array of uint32
+        Positions in `swept` of vertices with self-loops.
+    loop_fractions : array of float32
         Fraction of their ranks that the self-loops carry.
     """
 
-    live: Integers
+    swept: Integers
     pieces: list[Piece]
     ends: Integers
-    places: Integers
+    source_indices: Integers
     normalized_weights: Any
-    out: Any
-    lost: Any
-    looping: Integers
-    loops: Any
+    value_factor: Any
+    dangling_fraction: Any
+    loop_positions: Integers
+    loop_fractions: Any
 
 
 _layouts: WeakKeyDictionary[Adjacency, _Layout] = WeakKeyDictionary()
@@ -110,26 +110,28 @@ class Sweeps:
         adjacency = problem.adjacency
         layout = _layouts.get(adjacency)
         if layout is None:
-            layout = _layouts[adjacency] = _laid_out(adjacency, threads, kernels)
-        self._layout, self.live = layout, layout.live
-        self._crew = Crew([(turn, turn + 1) for turn in range(len(layout.pieces))], threads)
+            layout = _layouts[adjacency] = _layout_of(adjacency, threads, kernels)
+        self._layout, self.swept = layout, layout.swept
+        self._work = RepeatedWork([(turn, turn + 1) for turn in range(len(layout.pieces))], threads)
         self._alpha = problem.alpha
-        self._target, self._target_lost = self._parted(target, adjacency.n)
-        self._teleport, self._teleport_lost = self._parted(teleport, adjacency.n)
-        # Self-loops are solved for: c * out = alpha * (sum + loops * c * out) + ...
-        self._scale = np.reciprocal(layout.out)
-        divisor = layout.out[layout.looping] * (1 - problem.alpha * layout.loops.astype(np.float64))
-        self._scale[layout.looping] = np.reciprocal(divisor)
+        self._target, self._target_dangling = self._split_by_swept(target, adjacency.n)
+        self._teleport, self._teleport_dangling = self._split_by_swept(teleport, adjacency.n)
+        # Self-loops are solved for: c * value_factor = alpha * (sum + loop_fractions * c * value_factor) + ...
+        self._scale = np.reciprocal(layout.value_factor)
+        divisor = layout.value_factor[layout.loop_positions] * (
+            1 - problem.alpha * layout.loop_fractions.astype(np.float64)
+        )
+        self._scale[layout.loop_positions] = np.reciprocal(divisor)
 
-    def _parted(self, vector: Floats, n: int) -> tuple[Floats, float]:
+    def _split_by_swept(self, vector: Floats, n: int) -> tuple[Floats, float]:
         """Return the entries of the swept vertices, and the sum of the others."""
         if vector.size == 1:
-            return vector, float(vector[0]) * (n - self.live.size)
-        own = vector[self.live]
+            return vector, float(vector[0]) * (n - self.swept.size)
+        own = vector[self.swept]
         return own, total(vector) - total(own)
 
     def solve(
-        self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, room: Any
+        self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, buffer: Any
     ) -> tuple[float, int]:
         """Solve for d, and replace the ranks x + r by x + d, except those of dangling vertices.
 
@@ -145,122 +147,121 @@ class Sweeps:
             Change of a sweep, in L1, at which to stop, as far as float32 resolves it.
         limit : int
             The most sweeps.
-        room : array of at least `room_for` float32
+        buffer : array of at least `iterates_size` float32
             Buffer for the iterates. It may overlap `moves`.
 
         Returns
         -------
-        gained : float
+        dangling_change : float
             Sum of d - r over the vertices that are not swept.
         count : int
             Number of sweeps.
         """
-        left = np.empty(self.live.size, np.float32)
-        self._for_each(lambda _, *own: np.take(moves, self.live[slice(*own)], out=left[slice(*own)]))
-        gained, count = self._solve(left, dangling, goal, limit, room)
+        left = np.empty(self.swept.size, np.float32)
+        self._for_each(lambda _, *own: np.take(moves, self.swept[slice(*own)], out=left[slice(*own)]))
+        dangling_change, count = self._solve(left, dangling, goal, limit, buffer)
 
         def add(_: int, first: int, last: int) -> None:
-            ranks[self.live[first:last]] += left[first:last]
+            ranks[self.swept[first:last]] += left[first:last]
 
         self._for_each(add)
-        return gained, count
+        return dangling_change, count
 
-    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, room: Any) -> tuple[float, int]:
+    def _solve(self, left: Any, of_dangling: float, goal: float, limit: int, buffer: Any) -> tuple[float, int]:
         """Replace r of the swept vertices by d - r; `of_dangling` is the sum of r over the others."""
-        layout, n, depth = self._layout, self.live.size, self._depth
+        layout, n, depth = self._layout, self.swept.size, self._depth
         # Per cycle, its start and its sweeps.
-        iterates = room[: room_for(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
+        iterates = buffer[: iterates_size(n, depth)].reshape(depth.cycles, depth.period + 1, n + 1)
         iterates[:, :, n] = 0
         sums = np.empty((len(layout.pieces), 2))
 
         def begin(piece: int, first: int, last: int) -> None:
             own = left[first:last]
-            np.divide(own, layout.out[first:last], out=iterates[0, 0, first:last])
+            np.divide(own, layout.value_factor[first:last], out=iterates[0, 0, first:last])
             sums[piece] = own.sum(dtype=np.float64), np.abs(own).sum(dtype=np.float64)
 
         self._for_each(begin)
-        flowing, norm = (float(column.sum()) for column in sums.T)
+        mass, norm = (float(column.sum()) for column in sums.T)
         # Per iterate, the sum of its values, and the sum over dangling vertices.
         table = np.empty((depth.cycles, depth.period + 1, 2))
-        table[0, 0] = flowing, of_dangling
+        table[0, 0] = mass, of_dangling
         # Float32 limits the digits per call: split the goal into stages of equally many digits, and solve the first.
         # Rounding is relative to d, whose ratio to its residual grows as alpha approaches 1.
-        most = MOST + math.log10(1 - self._alpha) / 2
+        most = FLOAT32_DIGITS + math.log10(1 - self._alpha) / 2
         digits = math.log10(norm / goal) if 0 < goal < norm else most
         goal = max(goal, norm / 10 ** (digits / math.ceil(digits / most)))
         cycle, at, before, last = 0, 0, 0.0, math.inf
         cycles, count = [0], 0
         while count < limit:
             count += 1
-            change, flowing, dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
+            change, mass, dangling = self._sweep(iterates[cycle, at : at + 2].reshape(-1), left, *table[cycle, at])
             at += 1
-            table[cycle, at] = flowing, dangling + of_dangling
+            table[cycle, at] = mass, dangling + of_dangling
             # The next change is expected to shrink by the same ratio; after a mix, by alpha at least.
-            pace = min(change / before, 1.0) if before > 0 else self._alpha
-            if change * pace <= goal:
+            ratio = min(change / before, 1.0) if before > 0 else self._alpha
+            if change * ratio <= goal:
                 break
             before = change
             if at == depth.period:
-                if change > SLOW * last:
+                if change > STAGNATION_RATIO * last:
                     break
                 last = change
-                following = (cycle + 1) % depth.cycles
-                self._mix(iterates, table, cycles, following)
-                cycles = [*cycles[max(0, len(cycles) + 1 - depth.cycles) :], following]
-                cycle, at, before = following, 0, 0.0
+                next_cycle = (cycle + 1) % depth.cycles
+                self._mix(iterates, table, cycles, next_cycle)
+                cycles = [*cycles[max(0, len(cycles) + 1 - depth.cycles) :], next_cycle]
+                cycle, at, before = next_cycle, 0, 0.0
 
         def end(_: int, first: int, last: int) -> None:
             own = left[first:last]
-            np.subtract(iterates[cycle, at, first:last] * layout.out[first:last], own, out=own)
+            np.subtract(iterates[cycle, at, first:last] * layout.value_factor[first:last], own, out=own)
 
         self._for_each(end)
         return float(table[cycle, at, 1]) - of_dangling, count
 
-    def _mix(self, iterates: Any, table: Any, cycles: list[int], following: int) -> None:
-        """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `following`."""
+    def _mix(self, iterates: Any, table: Any, cycles: list[int], next_cycle: int) -> None:
+        """Write the Anderson mix of the sweeps of `cycles`, the latest last, as the start of cycle `next_cycle`."""
         kernels, pieces, length = self._mixing, self._layout.pieces, self._depth.period + 1
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
-        room = after.size, kernels.ROOM
-        self._for_each(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(room), sums[piece]))
+        shape = after.size, kernels.CHUNK
+        self._for_each(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(shape), sums[piece]))
         lower = sums.sum(axis=0)
         weights = mixing_weights(lower + np.tril(lower, -1).T)
-        begun = iterates[following, 0]
-        self._for_each(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.ROOM), begun))
-        table[following, 0] = weights @ table.reshape(-1, 2)[after]
+        start = iterates[next_cycle, 0]
+        self._for_each(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.CHUNK), start))
+        table[next_cycle, 0] = weights @ table.reshape(-1, 2)[after]
 
-    def _sweep(self, iterates: Any, left: Any, flowing: float, dangling: float) -> tuple[float, float, float]:
+    def _sweep(self, iterates: Any, left: Any, mass: float, dangling: float) -> tuple[float, float, float]:
         kernels, layout, alpha = self._kernels, self._layout, self._alpha
         sums = np.empty((len(layout.pieces), 3))
-        base = alpha * dangling * self._target + (flowing + dangling) * self._teleport
+        base = alpha * dangling * self._target + (mass + dangling) * self._teleport
         if base.size > 1:
             base, left = np.zeros(1), (left + base).astype(np.float32)
         only = np.float32(base[0])
 
         def sweep(piece: int, first: int, last: int) -> None:
             kernels.sweep(
-                first, last, layout.ends, layout.places, layout.normalized_weights, iterates, np.float32(alpha), only,
-                left,
-                self._scale, layout.out, layout.lost, sums[piece],
+                first, last, layout.ends, layout.source_indices, layout.normalized_weights, iterates,
+                np.float32(alpha), only, left, self._scale, layout.value_factor, layout.dangling_fraction, sums[piece],
             )  # fmt: skip
 
         self._for_each(sweep, STREAMS)
-        change, now_flowing, leaking = (float(column.sum()) for column in sums.T)
-        lost = alpha * dangling * self._target_lost + (flowing + dangling) * self._teleport_lost
-        return change, now_flowing, alpha * leaking + lost
+        change, next_mass, to_dangling = (float(column.sum()) for column in sums.T)
+        base_to_dangling = alpha * dangling * self._target_dangling + (mass + dangling) * self._teleport_dangling
+        return change, next_mass, alpha * to_dangling + base_to_dangling
 
-    def _for_each(self, do: Callable[..., object], apart: int | None = None) -> None:
+    def _for_each(self, do: Callable[..., object], lag: int | None = None) -> None:
         """Call ``do(piece, first, last)`` for each piece."""
         pieces = self._layout.pieces
-        self._crew.work(lambda piece, _: do(piece, *pieces[piece]), apart)
+        self._work.run(lambda piece, _: do(piece, *pieces[piece]), lag)
 
 
-def room_for(live: int, depth: Depth) -> int:
-    """Return the number of entries of the iterates of `live` swept vertices, each followed by a 0."""
-    return depth.cycles * (depth.period + 1) * (live + 1)
+def iterates_size(swept: int, depth: Depth) -> int:
+    """Return the number of entries of the iterates of `swept` swept vertices, each followed by a 0."""
+    return depth.cycles * (depth.period + 1) * (swept + 1)
 
 
-def worth_from(adjacency: Adjacency) -> float:
+def least_steps_for_sweeps(adjacency: Adjacency) -> float:
     """Return the number of remaining steps from which sweeps pay off; infinity where 32-bit indices overflow.
 
     The layout and a few sweeps cost about 12 steps. The second term accounts for compilation, once per machine, which
@@ -270,7 +271,7 @@ def worth_from(adjacency: Adjacency) -> float:
     return 12 + min(4e6 / size, 138) if 2 * (adjacency.n + 1) <= 2**32 else math.inf
 
 
-def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
+def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     offsets, sources, weights = adjacency.csc
     offsets, sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
     out_weight = adjacency.out_weight
@@ -279,50 +280,69 @@ def _laid_out(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     # Streams of about equal work, where a row costs as four edges, and of whole red-black groups.
     work = int(offsets[-1]) + 4 * n
     bounds = [
-        bisect_left(range(n), work * place // count, key=lambda row: int(offsets[rows[row]]) + 4 * row)
-        for place in range(count)
+        bisect_left(range(n), work * part // count, key=lambda row: int(offsets[rows[row]]) + 4 * row)
+        for part in range(count)
     ]
-    runs = list(pairwise([*(bound // kernels.FEW * kernels.FEW for bound in bounds), n]))
+    runs = list(pairwise([*(bound // kernels.RED_BLACK_GROUP * kernels.RED_BLACK_GROUP for bound in bounds), n]))
     runs = [runs[stream * TURNS + turn] for turn in range(TURNS) for stream in range(STREAMS)]
     pieces = list(pairwise(accumulate((last - first for first, last in runs), initial=0)))
-    live, out, loops = np.empty(n, np.uint32), np.empty(n, np.float32), np.empty(n, np.float32)
-    places_at_most = adjacency.m + (kernels.GROUP - 1) * n
-    ends = np.zeros(n + 1, np.uint32 if places_at_most < 2**32 else np.uint64)
-    place = np.full(adjacency.n, n, np.uint32)
-    crew = Crew([(turn, turn + 1) for turn in range(count)], threads)
-    crew.work(
-        lambda turn, _: kernels.arrange(
-            *runs[turn], pieces[turn][0], rows, offsets, out_weight, adjacency.weighted, live, place, ends, out
+    swept, value_factor, loop_fractions = np.empty(n, np.uint32), np.empty(n, np.float32), np.empty(n, np.float32)
+    most_indices = adjacency.m + (kernels.GROUP - 1) * n
+    ends = np.zeros(n + 1, np.uint32 if most_indices < 2**32 else np.uint64)
+    position = np.full(adjacency.n, n, np.uint32)
+    layout_work = RepeatedWork([(turn, turn + 1) for turn in range(count)], threads)
+    layout_work.run(
+        lambda turn, _: kernels.order_vertices(
+            *runs[turn],
+            pieces[turn][0],
+            rows,
+            offsets,
+            out_weight,
+            adjacency.weighted,
+            swept,
+            position,
+            ends,
+            value_factor,
         )
     )
     dangling = np.flatnonzero(out_weight == 0).astype(np.uint32)
-    lost = np.zeros(n if dangling.size else 1, np.float32)
-    kernels.leak(dangling, place, offsets, sources, weights, out_weight, lost)
+    dangling_fraction = np.zeros(n if dangling.size else 1, np.float32)
+    kernels.sum_dangling_fractions(dangling, position, offsets, sources, weights, out_weight, dangling_fraction)
     begins = list(accumulate((int(ends[last]) if first < last else 0 for first, last in pieces), initial=0))
-    places = np.empty(begins[-1], np.uint32)
-    normalized_weights = None if weights is None else np.empty(places.size, np.float32)
+    source_indices = np.empty(begins[-1], np.uint32)
+    normalized_weights = None if weights is None else np.empty(source_indices.size, np.float32)
 
-    def lay_out(turn: int, _: int) -> None:
+    def index_sources(turn: int, _: int) -> None:
         first, last = pieces[turn]
         own = ends[first + 1 : last + 1]
         np.add(own, begins[turn], out=own)
-        ready = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
-        kernels.lay_out(
+        new_below = pieces[turn - STREAMS][1] if turn >= STREAMS else 0
+        kernels.index_sources(
             first,
             last,
-            ready,
+            new_below,
             begins[turn],
-            live,
-            place,
+            swept,
+            position,
             offsets,
             sources,
             weights,
             out_weight,
-            places,
+            source_indices,
             normalized_weights,
-            loops,
+            loop_fractions,
         )
 
-    crew.work(lay_out)
-    looping = np.flatnonzero(loops).astype(np.uint32)
-    return _Layout(live, pieces, ends, places, normalized_weights, out, lost, looping, loops[looping])
+    layout_work.run(index_sources)
+    loop_positions = np.flatnonzero(loop_fractions).astype(np.uint32)
+    return _Layout(
+        swept,
+        pieces,
+        ends,
+        source_indices,
+        normalized_weights,
+        value_factor,
+        dangling_fraction,
+        loop_positions,
+        loop_fractions[loop_positions],
+    )

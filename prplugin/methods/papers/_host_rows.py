@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.crew import Crew, equal_work
+from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.gpu import runtime
 from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
@@ -102,7 +102,7 @@ class ThreadedSums:
         work = int(self._bounds[-1]) + 4 * self._bounds.size
         # A piece shorter than a run is not worth passing to another thread.
         pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
-        self._crew = Crew(pieces, threads)
+        self._work = RepeatedWork(pieces, threads)
 
     def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
         """Write the sum of each row."""
@@ -113,7 +113,7 @@ class ThreadedSums:
                 first, last, self._bounds, self._places, weights, contributions, self._high, self._low, sums[long:]
             )
 
-        self._crew.work(sum_piece)
+        self._work.run(sum_piece)
         self._kernels.join_runs(self._runs_of, self._high, self._low, sums)
 
 
@@ -126,7 +126,7 @@ class HostPull:
     - `_contributions`, by the next copy to the host: the host has summed the rows before it continues;
     - `_sums`, by the host: the copy to the GPU precedes this copy to the host on the stream, and the host waited for
     that;
-    - `_arrived`, by the next copy to the GPU: it follows the next gather, which follows the addition.
+    - `_device_sums`, by the next copy to the GPU: it follows the next gather, which follows the addition.
 
     `vertices`, `edges`, `sources`: Number of rows, of their edges, and of the distinct sources of those.
     """
@@ -139,12 +139,12 @@ class HostPull:
         self.vertices, self.edges, self.sources = self._rows.size, places.size, self._sources.size
         self._sum = ThreadedSums(bounds, places, threads)
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._sums, self._arrived = cupyx.empty_pinned(self.vertices), cupy.empty(self.vertices)
+        self._sums, self._device_sums = cupyx.empty_pinned(self.vertices), cupy.empty(self.vertices)
         self._dtype: Any = None
         # Buffers must outlive copies of an iteration that was interrupted.
         weakref.finalize(self, self._stream.synchronize)
 
-    def _hold(self, dtype: Any) -> None:
+    def _allocate(self, dtype: Any) -> None:
         """Allocate buffers, weights and kernels for contributions of this type."""
         import cupy
         import cupyx
@@ -156,13 +156,13 @@ class HostPull:
         types = {"index_t": runtime.ctype(self._sources.dtype), "real_t": runtime.ctype(dtype)}
         self._gather, self._add = (runtime.kernel(FILE, name, **types) for name in ("gather", "add_sums"))
 
-    def begin(self, contributions: Any, span: Recorder = unrecorded) -> None:
+    def enqueue_gather(self, contributions: Any, span: Recorder = unrecorded) -> None:
         """Enqueue the gather of the contributions that the rows read, and their copy to the host; return at once."""
         import cupy
 
         main = cupy.cuda.get_current_stream()
         if self._dtype is None or self._dtype != contributions.dtype:  # `None == np.float64` is true in NumPy
-            self._hold(contributions.dtype)
+            self._allocate(contributions.dtype)
         with span("gather", "GPU", main):
             grid = runtime.blocks_for(self.sources, THREADS)
             self._gather((grid,), (THREADS,), (self.sources, self._sources, contributions, self._gathered))
@@ -170,8 +170,8 @@ class HostPull:
         with span("down", "copy", self._stream):
             self._gathered.get(stream=self._stream, out=self._contributions, blocking=False)
 
-    def add_to(self, pulled: Any, span: Recorder = unrecorded) -> None:
-        """Sum the rows once the contributions have arrived; enqueue copy and addition of the sums to `pulled`."""
+    def finish_into(self, row_sums: Any, span: Recorder = unrecorded) -> None:
+        """Sum the rows once the contributions have arrived; enqueue copy and addition of the sums to `row_sums`."""
         import cupy
 
         main = cupy.cuda.get_current_stream()
@@ -179,8 +179,8 @@ class HostPull:
         with span("tails", "host", None):
             self._sum(self._contributions, self._weights, self._sums)
         with span("up", "copy", self._stream):
-            self._arrived.set(self._sums, stream=self._stream)
+            self._device_sums.set(self._sums, stream=self._stream)
         main.wait_event(self._stream.record())
         with span("add", "GPU", main):
             grid = runtime.blocks_for(self.vertices, THREADS)
-            self._add((grid,), (THREADS,), (self.vertices, self._rows, self._arrived, pulled))
+            self._add((grid,), (THREADS,), (self.vertices, self._rows, self._device_sums, row_sums))

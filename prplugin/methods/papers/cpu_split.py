@@ -234,13 +234,13 @@ class SplitPull:
     def __call__(self, contributions: Floats, pulled: Floats) -> None:
         import cupy  # lazy import: availability was checked by `unavailable_reason`
 
-        # The heads are launched after `begin`, on which the tails depend, and before the host waits for anything.
+        # The heads are launched after the gather, on which the tails depend, and before the host waits for anything.
         if self.tails is not None:
-            self.tails.begin(contributions, self.span)
+            self.tails.enqueue_gather(contributions, self.span)
         with self.span("heads", "GPU", cupy.cuda.get_current_stream()):
             self._heads(contributions, pulled)
         if self.tails is not None:
-            self.tails.add_to(pulled, self.span)
+            self.tails.finish_into(pulled, self.span)
 
 
 def head_lengths(degrees: Integers, split: list[N]) -> Integers:

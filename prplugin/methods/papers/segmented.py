@@ -160,10 +160,10 @@ class SegmentedPull:
         if self._helper is None:
             self._sum(contributions, pulled)
             return
-        self._helper.begin(contributions)
+        self._helper.enqueue_gather(contributions)
         pulled.fill(0.0)  # the host's sums are added to it
         self._sum(contributions, pulled)
-        self._helper.add_to(pulled)
+        self._helper.finish_into(pulled)
 
     def _sum(self, contributions: Floats, pulled: Floats) -> None:
         # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all

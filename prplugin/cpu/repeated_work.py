@@ -13,55 +13,55 @@ import numpy as np
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Integers
 
-__all__ = ["Crew", "Piece", "equal_work"]
+__all__ = ["Piece", "RepeatedWork", "equal_work"]
 
 Piece: TypeAlias = tuple[int, int]
 """First and last + 1 of a range of rows, blocks or pieces."""
 
 
-class Crew:
+class RepeatedWork:
     """Threads that process the same pieces of work repeatedly, in order; `threads` counts the calling one."""
 
     def __init__(self, pieces: Sequence[Piece], threads: int) -> None:
         self._pieces = pieces
         self._threads = Threads(threads)
 
-    def work(self, do: Callable[[int, int], object], apart: int | None = None) -> None:
+    def run(self, do: Callable[[int, int], object], lag: int | None = None) -> None:
         """Call ``do(first, last)`` for each piece, and return when all are done.
 
-        With `apart`, piece k starts only when pieces 0 to k - `apart` are done.
+        With `lag`, piece k starts only when pieces 0 to k - `lag` are done.
         """
-        if apart is None:
+        if lag is None:
             self._threads.for_each(self._pieces, do)
             return
-        line = _Line(apart)
+        order = _StartOrder(lag)
 
-        def in_line(place: int, first: int, last: int) -> None:
-            line.wait(place)
+        def in_order(index: int, first: int, last: int) -> None:
+            order.wait(index)
             try:
                 do(first, last)
             finally:
-                line.done(place)
+                order.done(index)
 
-        self._threads.for_each([(place, *piece) for place, piece in enumerate(self._pieces)], in_line)
+        self._threads.for_each([(index, *piece) for index, piece in enumerate(self._pieces)], in_order)
 
 
-class _Line:
-    """Condition on the start of pieces: piece k waits for pieces 0 to k - `apart`."""
+class _StartOrder:
+    """Condition on the start of pieces: piece k waits for pieces 0 to k - `lag`."""
 
-    def __init__(self, apart: int) -> None:
-        self._apart, self._condition = apart, Condition()
+    def __init__(self, lag: int) -> None:
+        self._lag, self._condition = lag, Condition()
         self._done: set[int] = set()
         self._done_below = 0
 
-    def wait(self, place: int) -> None:
+    def wait(self, index: int) -> None:
         with self._condition:
-            while self._done_below <= place - self._apart:
+            while self._done_below <= index - self._lag:
                 self._condition.wait()
 
-    def done(self, place: int) -> None:
+    def done(self, index: int) -> None:
         with self._condition:
-            self._done.add(place)
+            self._done.add(index)
             while self._done_below in self._done:
                 self._done.remove(self._done_below)
                 self._done_below += 1
@@ -80,6 +80,6 @@ def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
         rows = min(blocks * block, n)
         return int(offsets[rows]) + 4 * rows
 
-    goals = np.linspace(0, work(blocks), count + 1).tolist()
-    cuts = [bisect_left(range(blocks), goal, key=work) for goal in goals]
+    boundaries = np.linspace(0, work(blocks), count + 1).tolist()
+    cuts = [bisect_left(range(blocks), boundary, key=work) for boundary in boundaries]
     return [(first, last) for first, last in pairwise(cuts) if first < last]
