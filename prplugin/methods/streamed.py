@@ -181,6 +181,11 @@ class StreamedPull:
         return max(sum(int(part.nbytes) for part in parts) for parts in zip(*chunks, strict=True))
 
     @property
+    def number_of_chunks(self) -> int:
+        """Number of chunks in which the edges are copied."""
+        return len(self._data)
+
+    @property
     def bytes_of_edges(self) -> int:
         """Bytes of the packed edges, without normalized weights."""
         return sum(int(chunk.nbytes) for chunk in self._data)
