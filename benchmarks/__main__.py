@@ -40,7 +40,7 @@ from benchmarks import (
     step_cost,
     streamed,
 )
-from benchmarks.papers import bowen, kim, kumar, swaroop, wu
+from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
 from benchmarks.papers import pages as verdict_pages
 from benchmarks.run import run
 
@@ -50,6 +50,7 @@ BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph,
     "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "seeds": seeds, "steps": step_cost, "streamed": streamed,
+    "tweetrank": tweetrank,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
