@@ -369,6 +369,15 @@ def test_verdicts_of_committed_pages_follow_from_their_tables(path):
     assert pages.rejudged(page, PAPERS[path.stem]) == page
 
 
+def test_the_page_on_the_papers_has_the_counts_of_the_h100():
+    text = (Path(report.__file__).parents[1] / "docs" / "papers.md").read_text()
+    for path in RESULTS[-len(PAPERS) :]:
+        verdict = [line.split(" | ")[5] for line in path.read_text().splitlines() if line.count(" | ") == 6][1:]
+        counts = [verdict.count(grade) for grade in ("reached", "direction only", "reversed", "not testable here")]
+        line = next(line for line in text.splitlines() if f"results/h100/{path.stem}.md" in line)
+        assert line.split(" | ")[1:] == [str(sum(counts)), *map(str, counts[:-1]), f"{counts[-1]} |"], path.stem
+
+
 def test_all_papers_have_pages_of_both_machines():
     assert len(RESULTS) == 2 * len(PAPERS)
 
