@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,8 +16,8 @@ from click.testing import CliRunner
 import prplugin
 from benchmarks import memory, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
-from benchmarks.generate import rmat, uniform
-from benchmarks.papers import bowen, claims, cpu_peers, graphs, kim, kumar, pages, sides, swaroop, wu
+from benchmarks.generate import rmat, uniform, web
+from benchmarks.papers import bowen, claims, cpu_peers, graphs, kim, kumar, pages, sides, swaroop, tweetrank, wu
 from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
 from benchmarks.papers.tables import Found, absent_together, grade, row, verdicts
 from prplugin.errors import MethodUnavailableError
@@ -397,12 +398,14 @@ def test_numbers_of_a_page_are_read_back():
 
 
 def test_chunks_are_sized_by_packed_bytes():
-    here = adjacency(rmat(12, 16), 1 << 12)
-    size = sides.packed_bytes(here)
-    assert 0.5 * here.m < size < 2.5 * here.m
-    assert (
-        sides.streamed_note(8, 6_000_000, 8_000_000) == "75% of 8 MB of packed edges copied per iteration, in 8 chunks"
-    )
+    """The bytes that benchmarks/papers/sides.py counts per edge are those that docs/methods.md states."""
+    text = (Path(report.__file__).parents[1] / "docs" / "methods.md").read_text()
+    least, most = map(float, re.search(r"- Moves: (\S+) to (\S+) bytes per edge over the bus", text).groups())
+    for n, frame in ((30_000, web(30_000, 240_000)), (100_000, uniform(100_000, 1_000_000)), (4096, rmat(12, 16))):
+        here = adjacency(frame, n)
+        assert 0.9 * least < sides.packed_bytes(here) / here.m < 1.1 * most
+    note = sides.streamed_note(8, 6_000_000, 8_000_000)
+    assert note == "75% of 8 MB of packed edges copied per iteration, in 8 chunks"
 
 
 def test_only_streamed_rounds_that_copy_most_edges_are_compared():
@@ -470,6 +473,45 @@ def test_a_graph_that_does_not_fit_is_a_row_that_says_so(monkeypatch):
     [line] = kim._ten(kim._uniform(8_000_000, 10))
     assert "needs about 8.8 GB" in line["note"]
     assert line["what"] == ""
+
+
+def test_the_papers_loop_by_round():
+    rows = rows_of(tweetrank.parts(None, quick=True))
+    ended = {(line["network"], line["version"]): line for line in rows if line["note"]}
+    assert len(ended) == 6
+    for line in ended.values():
+        assert line["note"] == "converged"
+        assert line["changes"][-1] < 1e-6 <= line["changes"][-2]
+    rounds = {line["round"] for line in ended.values() if line["network"].startswith("retweets")}
+    assert len(rounds) == 1  # a small network: float32 makes no difference
+    words, _ = tweetrank.summary(rows)
+    assert words.count("converged after") == 6
+    report._figures(tweetrank, rows)[""].draw_without_rendering()
+
+
+def test_rounds_by_columns_have_the_bits_of_the_papers_loop():
+    matrix = google_matrix(adjacency(web(500, 4000), 500), sides.ALPHA)
+    by_columns, by_rows = tweetrank.Rounds(matrix, normalize=False), HostRounds(matrix)
+    for _ in range(20):
+        by_columns()
+        by_rows()
+        assert (by_columns.ranks == by_rows.ranks).all()
+
+
+def test_the_papers_loop_ends_after_its_most_rounds():
+    trace = tweetrank.traced(lambda: (2e-6, 1.0))
+    assert len(trace) == tweetrank.MOST
+    assert tweetrank._least((3e-6, 2e-6, 4e-6)) == "least change 2e-06, in round 2"
+
+
+def test_only_the_normalized_version_keeps_the_sum():
+    here = adjacency(web(3000, 24_000), 3000)
+    sums = {
+        version: [total for _, total in tweetrank.traced(tweetrank._round(here, version))][-1]
+        for version in (tweetrank.PAPER, tweetrank.NORMALIZED, tweetrank.FLOAT64)
+    }
+    assert abs(sums[tweetrank.FLOAT64] - 1) < 1e-13
+    assert abs(sums[tweetrank.NORMALIZED] - 1) < 1e-6 < abs(sums[tweetrank.PAPER] - 1)
 
 
 def test_a_retweet_network_of_the_users_own(tmp_path):

@@ -30,21 +30,16 @@ def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
 
 
 class HostRounds:
-    """The paper's sequential version: its loop, compiled, on one thread.
+    """The paper's sequential version: its loop, compiled, on one thread."""
 
-    `normalize`: Whether ranks are divided by their 1-norm, as in the paper's Algorithm 1 but not in its loop.
-    """
-
-    def __init__(self, matrix: Any, *, normalize: bool = False) -> None:
-        self._matrix, self._normalize = matrix, normalize
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix
         self.ranks = np.full(len(matrix), 1 / len(matrix), np.float32)
 
     def __call__(self) -> float:
         """Take a round; give the change in the 1-norm."""
         before = self.ranks.copy()
         _loop()(self._matrix, before, self.ranks)
-        if self._normalize:
-            self.ranks /= self.ranks.sum()
         return float(np.abs(before - self.ranks).sum())
 
 

@@ -10,7 +10,7 @@ computed in float64 from the ranks. The networks are generated; their sizes are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.generate import retweets, web
 from benchmarks.memory import require
 from benchmarks.papers import sides
-from benchmarks.papers.google import HostRounds, google_matrix
+from benchmarks.papers.google import google_matrix
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import plain
 from benchmarks.papers.tables import or_why
@@ -95,8 +95,8 @@ def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, floa
     """Return a function that does a round and returns change and sum."""
     if version == FLOAT64:
         return _in_float64(adjacency)
-    require(4.2 * adjacency.n**2, "host", f"the matrix of {adjacency.n:,} vertices")
-    rounds = HostRounds(google_matrix(adjacency, sides.ALPHA), normalize=version == NORMALIZED)
+    require(8.4 * adjacency.n**2, "host", f"the matrix of {adjacency.n:,} vertices and its transpose")
+    rounds = Rounds(google_matrix(adjacency, sides.ALPHA), normalize=version == NORMALIZED)
 
     def in_float32() -> tuple[float, float]:
         before = rounds.ranks.astype(np.float64)
@@ -105,6 +105,37 @@ def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, floa
         return float(np.abs(after - before).sum()), float(after.sum())
 
     return in_float32
+
+
+class Rounds:
+    """The rounds of `google.HostRounds`, bit by bit, in less time: terms are added to all rows at once, in its order.
+
+    `normalize`: Whether ranks are divided by their sum, as in the paper's Algorithm 1.
+    """
+
+    def __init__(self, matrix: Any, *, normalize: bool) -> None:
+        self._columns, self._normalize = np.ascontiguousarray(matrix.T), normalize
+        self.ranks = np.full(len(matrix), 1 / len(matrix), np.float32)
+
+    def __call__(self) -> None:
+        before, self.ranks = self.ranks, np.zeros_like(self.ranks)
+        _loop()(self._columns, before, self.ranks)
+        if self._normalize:
+            self.ranks /= self.ranks.sum()
+
+
+@cache
+def _loop() -> Any:
+    import numba  # takes a while
+
+    @numba.njit
+    def multiply(columns, before, after):  # type: ignore[no-untyped-def]
+        for j in range(before.size):
+            rank, column = before[j], columns[j]
+            for i in range(after.size):
+                after[i] += rank * column[i]
+
+    return multiply
 
 
 def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:

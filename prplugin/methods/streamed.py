@@ -82,7 +82,7 @@ def prepare(
 ) -> Step:
     """Group the edges by target on the host, and pack them for the transfers.
 
-    In host memory the packed edges take one to three bytes each, and up to eight more with weights, beside the graph.
+    In host memory the packed edges take 1 to 2.5 bytes each, and up to eight more with weights, beside the graph.
 
     Parameters
     ----------
