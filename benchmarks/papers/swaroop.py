@@ -7,8 +7,9 @@ compiled; the paper's was compiled without optimization (`g++ sequential.cpp`). 
 row, prplugin's `dense` one block per row; BLAS and cuBLAS multiply the same matrix, through NumPy and CuPy. The paper's
 times are in microseconds ("17m 12s" is 1030231744).
 
-TweetRank ranks users by who retweets them, weighted by the number of retweets. The paper's iteration did not converge;
-its loop does not normalize, although its Algorithm 1 does. The folder given by --data may hold `retweets.parquet` or a
+"rounds" are those of the iteration in float64; `python -m benchmarks tweetrank` counts those of the paper's loop, which
+is in float32 and does not normalize the ranks, although its Algorithm 1 does. TweetRank ranks users by who retweets
+them, weighted by the number of retweets. The paper's iteration did not converge. The folder given by --data may hold `retweets.parquet` or a
 similar file with the columns src, dst and retweets; otherwise a network with the same number of users is generated.
 """
 
@@ -304,7 +305,7 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
         )
     settled = [line for line in results if line["table"] == TWEETS and line["rounds"] != ""]
     if settled:
-        words += " TweetRank did not converge in the paper; here:"
+        words += " TweetRank by prplugin, in float64 and with a proved bound:"
     for line in settled:
         words += (
             f" {line['network']}, weight {line['weight']}: {line['note']} in {line['rounds']} rounds, with a "
