@@ -9,8 +9,9 @@ times are in microseconds ("17m 12s" is 1030231744).
 
 "rounds" are those of the iteration in float64; `python -m benchmarks tweetrank` counts those of the paper's loop, which
 is in float32 and does not normalize the ranks, although its Algorithm 1 does. TweetRank ranks users by who retweets
-them, weighted by the number of retweets. The paper's iteration did not converge. The folder given by --data may hold `retweets.parquet` or a
-similar file with the columns src, dst and retweets; otherwise a network with the same number of users is generated.
+them, weighted by the number of retweets. The paper's iteration did not converge. The folder given by --data may hold
+`retweets.parquet` or a similar file with the columns src, dst and retweets; otherwise a network with the same number of
+users is generated.
 """
 
 from __future__ import annotations
