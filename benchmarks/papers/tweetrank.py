@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.generate import retweets, web
-from benchmarks.memory import require
 from benchmarks.papers import sides, swaroop
-from benchmarks.papers.google import google_matrix
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import plain
 from benchmarks.papers.tables import or_why
@@ -100,8 +98,7 @@ def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, floa
     """Return a function that does a round and returns change and sum."""
     if version == FLOAT64:
         return _in_float64(adjacency)
-    require(8.4 * adjacency.n**2, "host", f"the matrix of {adjacency.n:,} vertices and its transpose")
-    rounds = Rounds(google_matrix(adjacency, sides.ALPHA), normalize=version == NORMALIZED)
+    rounds = Rounds(adjacency, normalize=version == NORMALIZED)
 
     def in_float32() -> tuple[float, float]:
         before = rounds.ranks.astype(np.float64)
@@ -113,18 +110,32 @@ def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, floa
 
 
 class Rounds:
-    """The rounds of `google.HostRounds`, bit by bit, in less time: terms are added to all rows at once, in its order.
+    """The rounds of `google.HostRounds` on `google.google_matrix`, bit by bit, in less time and without the matrix.
+
+    A column of the matrix has one value on all rows without an edge from its vertex. Terms are added to all rows at
+    once, column by column, which is the order of the paper's loop in each row.
 
     `normalize`: Whether ranks are divided by their sum, as in the paper's Algorithm 1.
     """
 
-    def __init__(self, matrix: Any, *, normalize: bool) -> None:
-        self._columns, self._normalize = np.ascontiguousarray(matrix.T), normalize
-        self.ranks = np.full(len(matrix), 1 / len(matrix), np.float32)
+    def __init__(self, adjacency: Adjacency, *, normalize: bool) -> None:
+        n, out = adjacency.n, adjacency.out_weight
+        self._base = np.where(out == 0, 1 / n, (1 - sides.ALPHA) / n).astype(np.float32)
+        pairs, counts = np.unique(
+            adjacency.edges.source.astype(np.int64) * n + adjacency.edges.destination, return_counts=True
+        )
+        source, self._rows = np.divmod(pairs, n)
+        self._bounds = np.searchsorted(source, np.arange(n + 1))
+        self._entries = self._base[source]
+        of_an_edge = (sides.ALPHA / out[source]).astype(np.float32)
+        for parallel in range(counts.max()):
+            self._entries[counts > parallel] += of_an_edge[counts > parallel]
+        self._normalize = normalize
+        self.ranks = np.full(n, 1 / n, np.float32)
 
     def __call__(self) -> None:
         before, self.ranks = self.ranks, np.zeros_like(self.ranks)
-        _loop()(self._columns, before, self.ranks)
+        _loop()(self._base, self._bounds, self._rows, self._entries, before, self.ranks)
         if self._normalize:
             self.ranks /= self.ranks.sum()
 
@@ -134,11 +145,16 @@ def _loop() -> Any:
     import numba  # takes a while
 
     @numba.njit
-    def multiply(columns, before, after):  # type: ignore[no-untyped-def]
+    def multiply(base, bounds, rows, entries, before, after):  # type: ignore[no-untyped-def]
+        kept = np.empty(rows.size, np.float32)
         for j in range(before.size):
-            rank, column = before[j], columns[j]
+            for edge in range(bounds[j], bounds[j + 1]):
+                kept[edge] = after[rows[edge]] + before[j] * entries[edge]
+            term = before[j] * base[j]
             for i in range(after.size):
-                after[i] += rank * column[i]
+                after[i] += term
+            for edge in range(bounds[j], bounds[j + 1]):
+                after[rows[edge]] = kept[edge]
 
     return multiply
 
