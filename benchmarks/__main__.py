@@ -40,7 +40,8 @@ from benchmarks import (
     step_cost,
     streamed,
 )
-from benchmarks.papers import bowen, kim, kumar, swaroop, wu
+from benchmarks.papers import bowen, kim, kumar, swaroop, tweetrank, wu
+from benchmarks.papers import pages as verdict_pages
 from benchmarks.run import run
 
 PAPERS = {"kim": kim, "kumar": kumar, "wu": wu, "bowen": bowen, "swaroop": swaroop}
@@ -49,6 +50,7 @@ BENCHMARKS = {
     **PAPERS, "changing": changing, "cluster": cluster, "cold": cold_start, "cugraph": against_cugraph,
     "everyday": everyday, "kernels": kernels, "networkx": against_networkx, "overlap": overlap, "peers": peers,
     "retrieval": retrieval, "roofline": roofline, "seeds": seeds, "steps": step_cost, "streamed": streamed,
+    "tweetrank": tweetrank,
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
@@ -152,10 +154,13 @@ def _compare(first: Path, second: Path, every: bool) -> None:
 @main.command("pages")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def _pages(files: tuple[Path, ...]) -> None:
-    """Write the page and the figures of runs anew from the rows in their JSON files, beside these."""
+    """Write the page and the figures of runs again from their JSON files; of a paper's page (.md), the verdicts."""
     for file in files:
-        if file.stem not in BENCHMARKS:
+        if file.stem not in (PAPERS if file.suffix == ".md" else BENCHMARKS):
             raise click.ClickException(f"{file.name} is named after none of {', '.join(BENCHMARKS)}.")
+        if file.suffix == ".md":
+            verdict_pages.rejudge(file, PAPERS[file.stem])
+            continue
         about = json.loads(file.read_text())
         benchmark = BENCHMARKS[file.stem]
         results = [report.complete(benchmark, row) for row in about["rows"]]

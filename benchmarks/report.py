@@ -12,7 +12,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["complete", "keys", "line", "show", "shown", "write"]
+__all__ = ["complete", "keys", "line", "show", "shown", "table", "write"]
 
 
 def line(benchmark: Any, row: dict[str, Any]) -> str:
@@ -31,10 +31,10 @@ def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> Non
 
 
 def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
-    table = Table(*columns, title=title or None)
+    printed = Table(*columns, title=title or None)
     for row in rows:
-        table.add_row(*(escape(shown(row[column])) for column in columns))
-    console.print(table)
+        printed.add_row(*(escape(shown(row[column])) for column in columns))
+    console.print(printed)
 
 
 def write(benchmark: Any, name: str, about: dict[str, Any], results: list[dict[str, Any]], output: Path) -> None:
@@ -64,16 +64,17 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
         *([more.rstrip()] if more.strip() else []),
     ]
     words, rows = _summary(benchmark, results)
-    for part in (words, _table(tuple(rows[0]), rows) if rows else ""):
+    for part in (words, table(tuple(rows[0]), rows) if rows else ""):
         lines += ["", part] if part else []
     lines += [word for name in drawn for word in ("", f"![{name}]({name}.svg)")]
     for title, columns in _tables(benchmark).items():
         if of_it := _of(title, results):
-            lines += ["", *([f"## {title}", ""] if title else []), _table(columns, of_it)]
+            lines += ["", *([f"## {title}", ""] if title else []), table(columns, of_it)]
     return "\n".join(lines) + "\n"
 
 
-def _table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+def table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
+    """Return rows as a Markdown table."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(shown(row[column]) for column in columns) + " |" for row in rows]
     return "\n".join(lines)

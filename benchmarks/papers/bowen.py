@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
-from benchmarks.papers import cpu_peers, sides
+from benchmarks.papers import claims, cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
-from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
@@ -216,25 +216,25 @@ def _kernels(schedule: Schedule) -> str:
 # --- what the paper says ------------------------------------------------------------------------------------------
 
 
-def _times_one(what: str, results: list[Row]) -> float | None:
-    return next(
-        (
-            line["x one CPU version"]
-            for line in results
-            if line["table"] == FULL and line["graph"] == PAPER_GRAPH and line["what"] == what
-            if line["x one CPU version"] != ""
-        ),
-        None,
-    )
-
-
-def _over(what: str, other: str, results: list[Row]) -> float | None:
-    found = _times_one(what, results), _times_one(other, results)
-    return found[0] / found[1] if found[0] and found[1] else None
-
-
 def _of_the_paper(results: list[Row], table: str) -> list[Row]:
     return [line for line in results if line["table"] == table and line["graph"] == PAPER_GRAPH]
+
+
+def _column(what: str, column: str, results: list[Row]) -> Any:
+    """Return a full run's value on the paper's graph; None if it was not run."""
+    lines = (line for line in _of_the_paper(results, FULL) if line["what"] == what)
+    return next((line[column] for line in lines if line[column] != ""), None)
+
+
+def _over(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
+    """Return how many times as long one full run takes as another, on the paper's graph."""
+    seconds = _column(slow, "s", results), _column(fast, "s", results)
+    return {PAPER_GRAPH: seconds[0] / seconds[1]} if all(seconds) else {}
+
+
+def _over_with_cpu(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
+    """Return the same for the version with CPU segments, if its schedule has any."""
+    return _over(slow, fast, results) if _column(HETERO_CPU, "CPU segments", results) else {}
 
 
 def _by_segments(results: list[Row]) -> dict[int, float]:
@@ -243,25 +243,34 @@ def _by_segments(results: list[Row]) -> dict[int, float]:
     }
 
 
-def _of_segments(results: list[Row]) -> float | None:
-    """Give how much the paper's 24 segments gain over one."""
+def _than_segments(count: int | None, results: list[Row]) -> dict[str, float]:
+    """Return what the paper's 24 segments gain over another number, or over the best of the others."""
     ms = _by_segments(results)
-    return ms[1] / ms[BEST] if BEST in ms and 1 in ms else None
+    others = [of_it for other, of_it in ms.items() if other != BEST and count in (None, other)]
+    return {PAPER_GRAPH: min(others) / ms[BEST]} if BEST in ms and others else {}
 
 
-def _beside_the_others(results: list[Row]) -> float | None:
-    """Give how much the paper's 24 segments gain over the best of the others."""
-    ms = _by_segments(results)
-    others = [of_it for count, of_it in ms.items() if count != BEST]
-    return min(others) / ms[BEST] if BEST in ms and others else None
+def _gteps_of_both(results: list[Row]) -> tuple[float, float] | None:
+    """Return the GTEPS of Warp Sum and of one segment."""
+    one = next((line["GTEPS"] for line in _of_the_paper(results, SWEEP) if line["segments"] == 1), None)
+    warp = _column(WARP, "GTEPS", results)
+    return (warp, one) if warp and one else None
 
 
-def _without_the_cpu(results: list[Row]) -> bool:
-    return not any(line["CPU segments"] for line in _of_the_paper(results, FULL) if line["what"] == HETERO_CPU)
+def _over_one_segment(results: list[Row]) -> dict[str, float]:
+    gteps = _gteps_of_both(results)
+    return {PAPER_GRAPH: gteps[0] / gteps[1]} if gteps else {}
+
+
+def _both_gteps(results: list[Row]) -> str:
+    gteps = _gteps_of_both(results)
+    return f"{gteps[0]:.3g} and {gteps[1]:.3g} GTEPS." if gteps else ""
 
 
 def _best_count(results: list[Row]) -> str:
     timed = [line for line in _of_the_paper(results, SWEEP) if line["ms per iteration"] != ""]
+    if not timed:
+        return ""
     best = min(timed, key=lambda line: line["ms per iteration"])
     ms, most = _by_segments(results), max(line["segments"] for line in timed)
     words = f"The best are {best['segments']}: {best['ms per iteration']:.3g} ms, {best['kernels']}."
@@ -271,110 +280,61 @@ def _best_count(results: list[Row]) -> str:
     return words
 
 
-def _rows(results: list[Row]) -> str:
-    line = _of_the_paper(results, FULL)[0]
-    words = f"A row has {line['edges'] / line['vertices']:.0f} edges on average"
-    return words + (f", and the longest {line['longest row']:,}." if line["longest row"] else ".")
-
-
 def _schedule_of(what: str, results: list[Row]) -> str:
-    line = next(line for line in _of_the_paper(results, FULL) if line["what"] == what)
-    return f"Its schedule: {line['note']}."
+    """Return the kernels of a run's schedule, and the number of its segments on the CPU."""
+    kernels, on_cpu = _column(what, "note", results), _column(what, "CPU segments", results)
+    if on_cpu is None:
+        return ""
+    none = " Without a segment on the CPU it is the version without CPU."
+    return f"Its schedule: {kernels}; CPU segments: {on_cpu}." + none * (what == HETERO_CPU and not on_cpu)
 
 
-CHOSEN = "the CPU takes a segment only where it was measured to help"
-COPIED = "contributions come down and sums go up in every iteration."
+def _iterations(results: list[Row]) -> str:
+    found = {line["iterations"] for line in _of_the_paper(results, FULL) if line["iterations"] != ""}
+    return f"Here {', '.join(map(str, sorted(found)))} iterations." if found else ""
 
-WHY = {
-    ONE_TO_ONE: (
-        "thousands of rows are read concurrently, although all wait for the longest.",
-        "a thread goes through a hub's edges one after the other, and all wait for it.",
-        _rows,
-    ),
-    WARP: (
-        "32 lanes share a row, so that hubs do not dominate and index reads are coalesced.",
-        "even 32 lanes go through a hub's edges for longer than the CPU takes for all.",
-        _rows,
-    ),
-    BLOCK: (
-        "a block handles hubs well, but most rows have fewer edges than a block has threads.",
-        "most rows have fewer edges than a block has threads, and a block costs a reduction a row.",
-        _rows,
-    ),
-    HETERO: (
-        "hubs are summed by blocks, and short rows by lanes or threads.",
-        "launches cost more than what each segment's own kernel saves.",
-        partial(_schedule_of, HETERO),
-    ),
-    HETERO_CPU: (f"as without the CPU; {CHOSEN}.", COPIED, partial(_schedule_of, HETERO_CPU)),
-}
-"""Of what is ahead, what is behind, and what of the rows shows it."""
 
-CLAIMS = (
-    *(
-        Claim(
-            what=f"{what}, compared with one CPU version",
-            paper=factor,
-            where="Sections 1 and 3",
-            found=partial(_times_one, what),
-            ahead=WHY[what][0],
-            behind=WHY[what][1],
-            figures=WHY[what][2],
+def _farthest(results: list[Row]) -> str:
+    found = [line["farthest"] for line in _of_the_paper(results, FULL) if line["farthest"] != ""]
+    return f"The greatest difference from one CPU thread is {max(found):.2g}." if found else ""
+
+
+BASES = {"one thread": sides.ONE.label, "all threads": sides.ALL_THREADS.label}
+
+TESTS = {
+    **{
+        f"{name}/{threads}": Found(partial(_over, base, what), figures)
+        for threads, base in BASES.items()
+        for name, what, figures in (
+            ("One to One", ONE_TO_ONE, lambda results: ""),
+            ("Warp Sum", WARP, lambda results: ""),
+            ("Block Sum", BLOCK, lambda results: ""),
+            ("heterogeneous", HETERO, partial(_schedule_of, HETERO)),
         )
-        for what, factor in PAPER.items()
-    ),
-    Claim(
-        what="heterogeneous compared with Warp Sum",
-        paper=42 / 27,
-        where="Section 1, 42 to 27",
-        found=partial(_over, HETERO, WARP),
-        ahead="a segment holds rows of similar degree, and each segment uses its fastest kernel.",
-        behind="a warp a row is about as good for most segments, and many small launches fill the GPU less well than "
-        "a large one.",
-        level="the gain of separate kernels equals their launch overhead.",
-        figures=partial(_schedule_of, HETERO),
-    ),
-    Claim(
-        what="heterogeneous without the CPU, relative to with the CPU",
-        paper=42 / 32,
-        where="Section 1, 42 to 32",
-        found=partial(_over, HETERO, HETERO_CPU),
-        ahead=COPIED,
-        behind="the CPU takes segments while the GPU is busy with the others.",
-        level=f"{CHOSEN}: if it takes none, the two versions are the same and differ by noise.",
-        figures=partial(_schedule_of, HETERO_CPU),
-        same=_without_the_cpu,
-    ),
-    Claim(
-        what=f"{BEST} segments compared with any other number",
-        paper=None,
-        where="Section 4; shown only as bars",
-        found=_beside_the_others,
-        ahead="fewer segments have less suitable kernels, and more segments cost more launches.",
-        behind="the launch overhead of more kernels exceeds the gain of a finer choice.",
-        level="near the best number, the number of segments matters little.",
-        figures=_best_count,
-    ),
-    Claim(
-        what=f"{BEST} segments compared with one",
-        paper=None,
-        where="Section 4; shown only as bars",
-        found=_of_segments,
-        ahead="one segment has one kernel for all rows.",
-        behind="the launch of each segment costs more than its own kernel saves.",
-        level="the gain of separate kernels equals their launch overhead.",
-        figures=_best_count,
-    ),
-)
+    },
+    **{
+        f"heterogeneous with CPU/{threads}": Found(
+            partial(_over_with_cpu, base, HETERO_CPU), partial(_schedule_of, HETERO_CPU)
+        )
+        for threads, base in BASES.items()
+    },
+    "heterogeneous/Warp Sum": Found(partial(_over, WARP, HETERO), partial(_schedule_of, HETERO)),
+    "without/with CPU": Found(partial(_over_with_cpu, HETERO_CPU, HETERO), partial(_schedule_of, HETERO_CPU)),
+    "24/others": Found(partial(_than_segments, None), _best_count),
+    "24/1": Found(partial(_than_segments, 1)),
+    "24/64": Found(partial(_than_segments, 64)),
+    "Warp Sum/1": Found(_over_one_segment, _both_gteps),
+    "iterations": Found(lambda results: {}, _iterations),
+    "5e-4": Found(lambda results: {}, _farthest),
+}
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
     """Compare the paper's claims and its schedule with what was found."""
-    words, rows = verdicts(CLAIMS, results)
+    words, rows = verdicts(claims.BOWEN, TESTS, results)
     swept = [line for line in results if line["table"] == SWEEP and line["ms per iteration"] != ""]
     schedules = {"The paper's example of a schedule (Section 2.2, scale 20, eight segments)": SCHEDULE}
-    if swept:
-        best = min(swept, key=lambda line: line["ms per iteration"])
+    if swept and "schedule" in (best := min(swept, key=lambda line: line["ms per iteration"])):  # not in a page
         schedules[f"The schedule of the best here, {best['segments']} segments on {best['graph']}"] = best["schedule"]
     for title, schedule in schedules.items():
         words += f"\n\n{title}:\n\n```\n{schedule}\n```"

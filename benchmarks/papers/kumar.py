@@ -11,16 +11,16 @@ iteration.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generate import web
-from benchmarks.papers import cpu_peers, sides
+from benchmarks.papers import claims, cpu_peers, sides
 from benchmarks.papers.graphs import Named, generated, real
 from benchmarks.papers.plots import plain, sideways
-from benchmarks.papers.tables import Claim, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -138,88 +138,78 @@ def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
 # --- what the paper says ------------------------------------------------------------------------------------------
 
 
-def _ms(results: list[Row], graph: str, what: str) -> float | None:
-    return next(
-        (
-            line["ms"]
-            for line in results
-            if line["table"] == ITERATION and graph in line["graph"] and line.get("what") == what and line["ms"] != ""
-        ),
-        None,
-    )
+def _ms(results: list[Row], graph: str, what: str) -> dict[str, float]:
+    """Return the ms of an iteration on a graph of the paper, or on the one in its place, by name."""
+    return {
+        line["graph"]: line["ms"]
+        for line in results
+        if line["table"] == ITERATION and graph in line["graph"] and line.get("what") == what and line["ms"] != ""
+    }
 
 
-def _ratio(results: list[Row], graph: str, slow: str, fast: str) -> float | None:
-    times = _ms(results, graph, slow), _ms(results, graph, fast)
-    return times[0] / times[1] if times[0] and times[1] else None
+def _ratio(graph: str, slow: str, fast: str, results: list[Row]) -> dict[str, float]:
+    slower, faster = _ms(results, graph, slow), _ms(results, graph, fast)
+    return {name: ms / faster[name] for name, ms in slower.items() if name in faster}
 
 
-def _shared(results: list[Row]) -> float | None:
-    """Give how much the CPU's help gains, at the N that is best with it, on the graph where it gains most."""
-    return max((gain for _, gain, _ in _gains(results)), default=None)
+def _of_the_paper(results: list[Row], table: str) -> dict[str, list[Row]]:
+    """Return the rows of the paper's graphs, or of generated ones of their sizes, by graph."""
+    found: dict[str, list[Row]] = {}
+    for line in results:
+        if line["table"] == table and any(name in line["graph"] for name, _, _ in GRAPHS):
+            found.setdefault(line["graph"], []).append(line)
+    return found
 
 
-def _gains(results: list[Row]) -> Iterator[tuple[str, float, float]]:
-    """Give, by graph, what the best N gains over everything on the GPU, and the ms of an iteration with it."""
-    for graph in dict.fromkeys(line["graph"] for line in results if line["table"] == SPLIT):
-        of_it = [line for line in results if line["graph"] == graph and line["table"] == SPLIT]
-        timed = {line["N"]: line["ms per iteration"] for line in of_it if line["ms per iteration"] != ""}
-        if any(name in graph for name, _, _ in GRAPHS) and "all" in timed and len(timed) > 1:
-            best = min(ms for n, ms in timed.items() if n != "all")
-            yield graph, timed["all"] / best, best
+def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
+    """Return what the CPU's help gains over everything on the GPU, by graph: with the N of auto, or with the best."""
+    gains = {}
+    for graph, lines in _of_the_paper(results, SPLIT).items():
+        timed = [line for line in lines if line["ms per iteration"] != ""]
+        alone = [line["ms per iteration"] for line in timed if line["N"] == "all"]
+        helped = [line["ms per iteration"] for line in timed if line["N"] != "all" and (best or line["choice"])]
+        if alone and helped:
+            gains[graph] = alone[0] / min(helped)
+    return gains
 
 
-def _beside_auto(results: list[Row]) -> str:
-    """Say what the kernel that `auto` takes does where the CPU's help gains most."""
-    graph, _, best = max(_gains(results), key=lambda gain: gain[1])
-    ms = _ms(results, graph, sides.OURS.label)
-    if ms is None:
+def _best_gains(results: list[Row]) -> str:
+    """Say what the best N of the sweep gains."""
+    gains = _gains(results, best=True)
+    if not gains:
         return ""
-    return f"On {graph} an iteration takes {best:.2g} ms with the CPU's help, and {ms:.2g} ms by `auto` without it."
+    told = "; ".join(f"{graph} {gain:.3g}" for graph, gain in gains.items())
+    return f"With the best N of the sweep: {told}."
 
 
-def _of_eu(results: list[Row], *sides_shown: str) -> str:
-    times = {what: _ms(results, "eu-2005", what) for what in sides_shown}
-    return "; ".join(f"{what}: {ms:.2g} ms" for what, ms in times.items() if ms) + "."
+def _on(graph: str, *sides_shown: str) -> Callable[[list[Row]], str]:
+    """Say what an iteration takes on a graph."""
+
+    def said(results: list[Row]) -> str:
+        told = "; ".join(f"{what}: {ms:.2g} ms" for what in sides_shown for ms in _ms(results, graph, what).values())
+        return told and f"{told}."
+
+    return said
 
 
-CLAIMS = (
-    Claim(
-        what="GPU and CPU together compared with one CPU, eu-2005",
-        paper=2.8,
-        where="abstract and Section 5, on Figure 7 (one Xeon of two cores at 3.0 GHz)",
-        found=lambda results: _ratio(results, "eu-2005", sides.ONE.label, SPLIT_SIDE),
-        ahead="the GPU reads an edge in a small fraction of the CPU's time.",
-        behind="contributions come down and sums go up in every iteration.",
-        figures=lambda results: _of_eu(results, sides.ONE.label, SPLIT_SIDE, sides.OURS.label),
-    ),
-    Claim(
-        what="CUDA compared with the Cell BE, eu-2005 (here both algorithms on one GPU: cpu-split and expanded)",
-        paper=2.6,
-        where="Section 5, on Figure 8",
-        found=lambda results: _ratio(results, "eu-2005", CELL_SIDE, SPLIT_SIDE),
-        ahead="copying ranks into edge order costs more than the wait for the longest rows.",
-        behind="on the same hardware the Cell's edge order is faster: pieces of edges are equal, and no thread waits "
-        "for a long row.",
-        figures=lambda results: _of_eu(results, CELL_SIDE, SPLIT_SIDE),
-    ),
-    Claim(
-        what="the CPU's help compared with everything on the GPU, at the best N with help",
-        paper=None,
-        where="Section 4.2, design 2: the reason for N",
-        found=_shared,
-        ahead="with one thread per row an iteration waits for the longest rows, whose tails the CPU sums; kernels that "
-        "balance all rows need no help.",
-        behind="transfers cost more than the longest rows.",
-        level="the longest rows cost about as much as the transfers.",
-        figures=_beside_auto,
-    ),
-)
+def _cell_on_the_gpu(results: list[Row]) -> str:
+    told = _on("eu-2005", CELL_SIDE, SPLIT_SIDE)(results)
+    return told and f"Both algorithms on one GPU, another comparison: {told}"
+
+
+SHOWN = sides.ONE.label, sides.ALL_THREADS.label, SPLIT_SIDE, sides.OURS.label
+
+TESTS = {
+    "eu": Found(partial(_ratio, "eu-2005", sides.ONE.label, SPLIT_SIDE), _on("eu-2005", *SHOWN)),
+    "cnr": Found(partial(_ratio, "cnr-2000", sides.ONE.label, SPLIT_SIDE), _on("cnr-2000", *SHOWN)),
+    "help": Found(_gains, _best_gains),
+    "cuda/cell": Found(lambda results: {}, _cell_on_the_gpu),
+}
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
     """Compare the paper's claims with what was found."""
-    return verdicts(CLAIMS, results)
+    return verdicts(claims.KUMAR, TESTS, results)
 
 
 # --- figures ------------------------------------------------------------------------------------------------------

@@ -15,13 +15,15 @@ from benchmarks import iterations
 from benchmarks.measure import repeatedly
 from benchmarks.papers.tables import or_why
 from benchmarks.run import Row
+from prplugin.cpu.threads import Threads
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
+from prplugin.methods import streamed as streaming
 from prplugin.methods.base import Step
-from prplugin.methods.engines import pieces
+from prplugin.methods.engines import packed
 from prplugin.methods.registry import choose, methods
 from prplugin.types.arrays import MemorySpace, namespace, synchronize
 
@@ -39,9 +41,11 @@ __all__ = [
     "Side",
     "beside",
     "method",
+    "packed_bytes",
     "prepared",
     "require_gpu",
     "streamed",
+    "streamed_note",
 ]  # fmt: skip
 
 ALPHA = 0.85
@@ -50,7 +54,7 @@ RUNS, LIMIT = 7, 1.0
 """Samples, and the seconds after which no more are taken: so long a row takes, or as long as two calls."""
 
 CHUNKS = 8
-"""Of the edges, where they stream."""
+"""Number of chunks of packed edges that `streamed` uses; an iteration copies all but the last two."""
 
 AT_ONCE = 16
 """Iterations by hand on the GPU between looks."""
@@ -103,10 +107,28 @@ def streamed(label: str) -> Side:
 
 
 def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
-    count = -(-adjacency.m // (CHUNKS * pieces.SIZE))
-    chunk_bytes = count * pieces.SIZE * adjacency.edges.source.dtype.itemsize
-    samples = _of_method("streamed", {"chunk_bytes": chunk_bytes}, adjacency)
-    return samples, f"edges come over the bus in {CHUNKS} chunks; the two that came last are still there"
+    if reason := streaming.unavailable_reason(adjacency, this_machine()):
+        raise MethodUnavailableError(reason)
+    problem = Problem(adjacency, ALPHA).on("host")
+    chunk_bytes = -(-packed_bytes(problem.adjacency) // CHUNKS)
+    pull = streaming.StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes)
+    step = streaming.step_of(problem, pull)
+    samples = iteration(step, adjacency.n)
+    before = pull.bytes_copied
+    step()
+    return samples, streamed_note(pull.number_of_chunks, pull.bytes_copied - before, pull.bytes_of_edges)
+
+
+def packed_bytes(adjacency: Adjacency) -> int:
+    """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
+    threads = Threads(this_machine().threads)
+    rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
+    return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
+
+
+def streamed_note(chunks: int, copied: int, total: int) -> str:
+    """Say how much of the packed edges an iteration copies; the two chunks copied last are not copied again."""
+    return f"{copied / total:.0%} of {total / 1e6:.3g} MB of packed edges copied per iteration, in {chunks} chunks"
 
 
 def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:

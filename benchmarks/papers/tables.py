@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
+from benchmarks.papers.claims import Stated
 from benchmarks.report import shown
 from benchmarks.run import Row
 
-__all__ = ["Claim", "absent_together", "or_why", "row", "verdicts"]
+__all__ = ["Found", "absent_together", "grade", "or_why", "row", "verdicts"]
 
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
@@ -43,76 +44,88 @@ def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
     yield from absent.values()
 
 
-LEVEL = 0.03
-"""Logarithm of a ratio within which two things are level."""
+REACHED, DIRECTION, REVERSED, UNTESTABLE = "reached", "direction only", "reversed", "not testable here"
 
-HOLDS, TURNED = "holds", "reversed"
+TOLERANCE = 0.2
+"""A ratio at least 1 - TOLERANCE times the paper's has reached it."""
+
+NO_GPU = "this run had no GPU."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """That one thing is ahead of another.
+class Found(NamedTuple):
+    """How a claim is tested.
 
     Attributes
     ----------
-    what : str
-    paper : float, optional
-        How many times as well it does; None where the paper only says, or draws, that it is ahead.
-    where : str
-        The section, table or figure that says so.
-    found : function
-        Gives the same of the rows here; None if they do not have it.
-    ahead, behind, level : str
-        What decides it where it holds, where it is turned round, and where there is no difference.
+    ratios : function
+        Return the ratio by graph.
     figures : function
-        Says what of the rows shows that.
-    same : function
-        Says whether the two are one and the same here, so that what they differ by is noise.
+        Return the measurements behind it, as text.
     """
 
-    what: str
-    paper: float | None
-    where: str
-    found: Callable[[list[Row]], float | None]
-    ahead: str = ""
-    behind: str = ""
-    level: str = ""
+    ratios: Callable[[list[Row]], Mapping[str, float]]
     figures: Callable[[list[Row]], str] = lambda results: ""
-    same: Callable[[list[Row]], bool] = lambda results: False
 
 
-def verdicts(claims: Iterable[Claim], results: list[Row]) -> tuple[str, list[dict[str, Any]]]:
-    """Say of each claim whether it holds, or whether the other thing is ahead today, and why, from the rows alone."""
-    rows = [_judged(claim, results) for claim in claims]
-    seen = [line for line in rows if line["found"] != ""]
-    turned = [line for line in seen if line["verdict"] == TURNED]
-    if not seen:
-        return f"None of the paper's {len(rows)} claims was measured.", rows
-    holding = sum(line["verdict"] == HOLDS for line in seen)
-    words = f"Of the paper's {len(rows)} claims, {len(seen)} were measured; {holding} hold."
-    if turned:
-        told = [
-            f"{line['the claim']} ({shown(line['paper'])} in the paper, {line['found']:.3g} here): {line['why']}"
-            for line in turned
+def grade(ratio: float, paper: float | None) -> str:
+    """Compare a ratio with the paper's; without one, only its direction can be confirmed."""
+    if paper is not None and ratio >= (1 - TOLERANCE) * paper:
+        return REACHED
+    return DIRECTION if ratio > 1 else REVERSED
+
+
+def verdicts(
+    claims: Iterable[Stated], tests: Mapping[str, Found], results: list[Row]
+) -> tuple[str, list[dict[str, Any]]]:
+    """Judge each claim by the median over the graphs, or by the worst graph if it is claimed for every graph."""
+    rows = [_judged(claim, tests.get(claim.key), results) for claim in claims]
+    counts = Counter(line["verdict"] for line in rows)
+    words = f"Of the paper's {len(rows)} claims, {len(rows) - counts[UNTESTABLE]} can be tested with this run"
+    graded = [f"{counts[verdict]} {verdict}" for verdict in (REACHED, DIRECTION, REVERSED) if counts[verdict]]
+    words += f": {', '.join(graded)}." if graded else "."
+    for verdict, label in ((REVERSED, "Reversed"), (DIRECTION, "Direction only")):
+        listed = [
+            f"{line['the claim']} ({_shown_ratio(line['paper'])} in the paper, {line['here']:.3g} here)"
+            for line in rows
+            if line["verdict"] == verdict
         ]
-        words += " Reversed: " + " ".join(told)
+        if listed:
+            words += f" {label}: {'; '.join(listed)}."
     return words, rows
 
 
-def _judged(claim: Claim, results: list[Row]) -> dict[str, Any]:
-    found = claim.found(results)
-    verdict, why = "not measured", ""
-    if found is not None:
-        if abs(math.log(found)) < LEVEL or claim.same(results):
-            verdict, why = "no difference", claim.level
-        else:
-            verdict, why = (HOLDS, claim.ahead) if found > 1 else (TURNED, claim.behind)
-        why = " ".join(filter(None, (why, claim.figures(results))))
+def _shown_ratio(ratio: object) -> str:
+    return "no figure" if ratio == "" else shown(ratio)
+
+
+def _judged(claim: Stated, test: Found | None, results: list[Row]) -> dict[str, Any]:
+    ratios = {} if test is None else test.ratios(results)
+    here: float | str = ""
+    spread, verdict = "", UNTESTABLE
+    note = claim.untestable or (NO_GPU if _without_gpu(results) else "this run did not measure it.")
+    if ratios:
+        values = ratios.values()
+        here = min(values) if claim.everywhere else statistics.median(values)
+        verdict, note = grade(here, claim.ratio), ""
+        spread = next(iter(ratios))
+        if len(ratios) > 1:
+            least, most = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
+            spread = f"{ratios[least]:.3g} ({least}) to {ratios[most]:.3g} ({most})"
+            ahead = sum(value > 1 for value in values)
+            if 0 < ahead < len(ratios):
+                note = f"Above 1 on {ahead} of {len(ratios)} graphs."
+    if test is not None:
+        note = " ".join(filter(None, (note, test.figures(results))))
     return {
         "the claim": claim.what,
-        "paper": "ahead" if claim.paper is None else claim.paper,
+        "paper": "" if claim.ratio is None else float(claim.ratio),
         "where": claim.where,
-        "found": "" if found is None else found,
+        "here": here,
+        "graphs": spread,
         "verdict": verdict,
-        "why": why,
+        "note": note,
     }
+
+
+def _without_gpu(results: list[Row]) -> bool:
+    return any("needs an NVIDIA GPU" in str(line.get("note", "")) for line in results)

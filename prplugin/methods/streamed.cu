@@ -20,7 +20,7 @@
 // Mapping: `sum_streamed`: one block per piece, one thread per group of eight edges to decode; terms are written to
 // shared memory and summed there, one thread per short run, one warp per long run. `collect`, after the last chunk: one
 // block per piece, for the row that ends in it and begins in an earlier piece of any chunk.
-// Memory: one or two bytes per edge (and a normalized weight), coalesced, copied over PCIe or NVLink first; a gathered
+// Memory: 1 to 2.5 bytes per edge (and a normalized weight), coalesced, copied over PCIe or NVLink first; a gathered
 // contribution; one sum per row; 72 bytes per piece.
 // Wins: only where the edges do not fit in GPU memory: the bus between host and GPU limits it.
 //

@@ -82,7 +82,7 @@ def prepare(
 ) -> Step:
     """Group the edges by target on the host, and pack them for the transfers.
 
-    In host memory the packed edges take one to three bytes each, and up to eight more with weights, beside the graph.
+    In host memory the packed edges take 1 to 2.5 bytes each, and up to eight more with weights, beside the graph.
 
     Parameters
     ----------
@@ -179,6 +179,11 @@ class StreamedPull:
         """Bytes of the largest chunk, with normalized weights of the present type."""
         chunks = [self._data] if self._conveyor is None else self._conveyor.columns
         return max(sum(int(part.nbytes) for part in parts) for parts in zip(*chunks, strict=True))
+
+    @property
+    def number_of_chunks(self) -> int:
+        """Number of chunks in which the edges are copied."""
+        return len(self._data)
 
     @property
     def bytes_of_edges(self) -> int:
