@@ -19,7 +19,7 @@ from prplugin.frames.changes import EdgeSchema, FrameEdges, VertexIndex, read_ed
 from prplugin.frames.times import Clock
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.decay import ScaledWeights, weights_at
-from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.update import (
     ChangeError,
     ChangingEdges,
@@ -29,7 +29,7 @@ from prplugin.graph.update import (
     UnderflowingError,
     expand_values,
 )
-from prplugin.machine import COMPILED_AFTER, worked_on
+from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
 from prplugin.result.ranking import Ranking
@@ -192,7 +192,7 @@ class ChangingGraph:
             raise MethodUnavailableError(
                 "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )
-        worked_on(COMPILED_AFTER)  # updates import Numba in any case, so that other code may use it
+        count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
         clock, references = (None, None) if aging is None else aging
         self._state = _State(ChangingEdges.of(adjacency, references), VertexIndex(vertices), clock)
         self._schema = schema
@@ -241,7 +241,7 @@ class ChangingGraph:
                 raise _missing_edges_error(removed, np.flatnonzero(missing))
             removals = _changes(removed, positions)
         if added is not None:
-            added = added._replace(edges=one_edge_a_pair(added.edges, schema.duplicates, directed=schema.directed))
+            added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
             positions = index.positions_of(added.vertices, "add")
             if (positions < 0).any():
                 index, positions, old_positions = index.extend(added.vertices, positions)

@@ -26,7 +26,7 @@ from prplugin.frames.times import Clock
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.decay import decay_weights
-from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
@@ -41,7 +41,7 @@ from prplugin.result.ranking import Ranking, Rankings, require_converged, select
 from prplugin.solver.batch import batches
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
-from prplugin.solver.slow import Patience, direct_solver
+from prplugin.solver.slow import SlowConvergence, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
@@ -107,8 +107,8 @@ class LocalGraph:
             edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
             rows: Any  # Edges where edge_list
             rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-            rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
-            rows = rows if how.directed else both_ways(rows)
+            rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
+            rows = rows if how.directed else with_reverse_edges(rows)
             aging = None
             if clock is not None and how.half_life is not None:
                 rows, references = decay_weights(rows)
@@ -397,7 +397,7 @@ class LocalGraph:
         return lambda a, b, ranks: equal_ranks().equal(a, b, ranks)
 
     def _check_out_weights(self, weights: str) -> None:
-        rows = self.adjacency.past_range()
+        rows = self.adjacency.overflowing_vertices()
         if rows.size:
             raise InvalidEdgesError(
                 f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
@@ -426,8 +426,8 @@ def _iterated(
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    patience = Patience(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
-    loop = Loop(certificate, options, budget, watched, order, patience)
+    slow = SlowConvergence(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
+    loop = Loop(certificate, options, budget, watched, order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
 
