@@ -1,12 +1,12 @@
-"""A graph whose edges change: `Graph.update` and the next ranking, beside ranking again from the start.
+"""A changing graph: `Graph.update` and the next ranking, compared with ranking from scratch.
 
-``python -m benchmarks changing``. Batches of random edges, of which half are added, between endpoints of random edges,
-and half removed, one after the other on one graph; a batch of one edge alternates. "Update" and "rank" are
-``graph.update(add=..., remove=...)`` and ``graph.rank(top=10).frame`` after it; "frame" is
-``prplugin.pagerank(changed, top=10)`` and "fresh rank" the first ``rank(top=10).frame`` of a new `Graph` of the changed
-frame, without making it. All are medians of batches, timed in turn in one process, after two batches that are not
-counted, and the ratios are medians of the ratios of each batch; "least" is of the least times. "Pushed" is how many of
-the rankings needed no method.
+``python -m benchmarks changing``. One graph takes successive batches of random edges. Half of a batch is added, with
+endpoints drawn from the endpoints of random edges, and half is removed; a batch of one edge is alternately removed and
+added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank" that of the subsequent
+``graph.rank(top=10).frame``. "frame" is ``prplugin.pagerank(changed, top=10)``, and "fresh rank" the first
+``rank(top=10).frame`` of a new `Graph` of the changed frame, without its construction. All four are timed in turn in
+one process, after two warm-up batches. Times are medians over the batches, and ratios are medians of the ratio of each
+batch; "least" marks the ratio of the minimum times. "pushed" is the number of rankings that pushes alone completed.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ COLUMNS = (
 GRAPHS = "cnr-2000", "web-NotreDame", "soc-Epinions1"
 
 SCALE = 20
-"""Of the R-MAT graph."""
+"""Scale of the R-MAT graph: it has 2**SCALE vertices."""
 
-NOT_COUNTED = 2
+WARM_UP_BATCHES = 2
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Measure each graph with each size of a batch."""
+    """Measure each graph with each batch size."""
     for name in GRAPHS if data is not None else ():
         edges = pd.read_parquet(data / "graphs" / f"{name}.parquet", columns=["src", "dst"])
-        yield from _of_graph(name, edges, 4 if quick else 6)
-    yield from _of_graph(f"R-MAT {14 if quick else SCALE}", rmat(14 if quick else SCALE), 4 if quick else 2)
+        yield from _measure_graph(name, edges, 4 if quick else 6)
+    yield from _measure_graph(f"R-MAT {14 if quick else SCALE}", rmat(14 if quick else SCALE), 4 if quick else 2)
 
 
-def _of_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dict[str, Any]]:
+def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dict[str, Any]]:
     m = len(edges)
     for size in (1, 10, round(1e-4 * m), round(1e-3 * m)):
-        samples = _sampled(edges, size, batches)
+        samples = _sample(edges, size, batches)
         update, rank, frame, fresh = (np.array(one) for one in zip(*samples["seconds"], strict=True))
         yield {
             "graph": name,
@@ -70,18 +70,21 @@ def _of_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dict[str
         }
 
 
-def _sampled(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any]]:
+def _sample(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any]]:
     random = np.random.default_rng(size)
-    ends = edges.to_numpy()
+    endpoints = edges.to_numpy()
     graph = prplugin.Graph(edges)
     graph.rank(top=10)
     seconds, methods = [], []
-    for batch in range(batches + NOT_COUNTED):
-        more = size // 2 if size > 1 else batch % 2
-        chosen = random.choice(len(edges), size - more, replace=False)
+    for batch in range(batches + WARM_UP_BATCHES):
+        added_count = size // 2 if size > 1 else batch % 2
+        chosen = random.choice(len(edges), size - added_count, replace=False)
         removed = edges.iloc[chosen]
         added = pd.DataFrame(
-            {"src": ends[random.integers(0, len(ends), more), 0], "dst": ends[random.integers(0, len(ends), more), 1]}
+            {
+                "src": endpoints[random.integers(0, len(endpoints), added_count), 0],
+                "dst": endpoints[random.integers(0, len(endpoints), added_count), 1],
+            }
         )
         kept = np.ones(len(edges), np.bool_)
         kept[chosen] = False
@@ -89,17 +92,17 @@ def _sampled(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any
         update = _seconds(lambda added=added, removed=removed: graph.update(add=added, remove=removed))
         began = time.perf_counter()
         ranking = graph.rank(top=10)
-        ranking.frame  # noqa: B018  # it is made when first asked for
+        ranking.frame  # noqa: B018  # it is lazy: built at first access
         rank = time.perf_counter() - began
         methods.append(ranking.method)
         frame = _seconds(lambda edges=edges: prplugin.pagerank(edges, top=10))
         new = prplugin.Graph(edges)
         fresh = _seconds(lambda new=new: new.rank(top=10).frame)
         seconds.append([update, rank, frame, fresh])
-    return {"seconds": seconds[NOT_COUNTED:], "methods": methods[NOT_COUNTED:]}
+    return {"seconds": seconds[WARM_UP_BATCHES:], "methods": methods[WARM_UP_BATCHES:]}
 
 
-def _seconds(thing: Callable[[], object]) -> float:
+def _seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
-    thing()
+    call()
     return time.perf_counter() - began

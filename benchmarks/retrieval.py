@@ -168,7 +168,7 @@ def _both_ways(edges: pd.DataFrame) -> pd.DataFrame:
 def _graph(edges: pd.DataFrame, space: MemorySpace) -> Any:
     import prplugin
 
-    machine.record_work(machine.COMPILED_AFTER)  # as a process that has answered queries
+    machine.count_processed_edges(machine.COMPILED_AFTER_EDGES)  # as a process that has answered queries
     if space == "device":
         import cudf
 

@@ -24,7 +24,7 @@ from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
 from prplugin.gpu.runtime import ROOT, missing, source
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
@@ -121,7 +121,7 @@ def _build(frame: Any, weight: str | None) -> None:
                 found = [*made.csc, made.out_weight, made.csr.offsets]
                 for ours, theirs in zip(found, [*expected.csc, expected.out_weight, expected.csr.offsets], strict=True):
                     assert theirs is None or np.allclose(ours.get(), theirs, rtol=1e-15, atol=0)
-            kept = one_edge_a_pair(
+            kept = drop_duplicates(
                 Edges(edges.source, edges.destination, edges.weights, edges.n), "first", directed=True
             )
             assert kept.m == len(set(zip(*(end.tolist() for end in endpoints), strict=True)))

@@ -71,14 +71,14 @@ def pagerank(
     weight : column label, optional
         Finite non-negative numbers. Default: every edge counts 1.
     time : column label, optional
-        When each edge was made: timestamps, dates or numbers.
+        Time of each edge: timestamps, dates or numbers.
     half_life : str, timedelta or number, optional
-        With `time`: an edge weighs ``2 ** (-(now - time) / half_life)`` times its weight. A string such as "7D", or a
-        timedelta; where the times are numbers, a number in their unit.
+        Multiply the weight of each edge by ``2 ** (-(now - time) / half_life)``. A string such as "7D" or a timedelta;
+        if the times are numbers, a number in their unit. Requires `time`.
     window : str, timedelta or number, optional
-        With `time`: only edges younger than this count, as if the frame had no other rows.
+        Ignore rows with ``now - time >= window``, as if the frame did not have them. Requires `time`.
     now : timestamp or number, optional
-        Default: the latest time. Later times than a given one are refused.
+        Reference time of `half_life` and `window`. Default: the latest time. Later times raise InvalidEdgesError.
     directed : bool, default True
         False: each row is an edge both ways; a self-loop counts once.
     vertices : list, array, Series or frame, optional
@@ -242,19 +242,20 @@ class Graph(Constructors, Displayed):
         return self._graph.csc()
 
     def update(self, add: Any = None, remove: Any = None) -> None:
-        """Remove edges and add others; on any error, the graph stays as it was.
+        """Remove and add edges; on any error, change nothing.
 
-        The next `rank` with the options of the last one starts from its ranks. Vertices that are new come last, but
-        integers in ascending order; none goes. While a ranking runs, an update raises PageRankError.
+        The next `rank` with the same options starts from the last ranks. New vertices follow the existing ones, except
+        that integer ids stay in ascending order. Vertices are never removed. While a ranking of this graph runs, an
+        update raises PageRankError.
 
         Parameters
         ----------
         add : frame, optional
-            Edges to add, after removing others, with the columns of the graph (src, dst and perhaps weight where it was
-            not made from a frame). An edge whose pair is there is treated by `duplicates`.
+            Edges to add after the removals, with the columns that the graph was read from; src, dst and, in a weighted
+            graph, weight if it was not made from a frame. `duplicates` applies to edges that the graph has already.
         remove : frame, optional
-            Edges to remove: one per row, of the same vertices and, if the frame has that column, of the same weight.
-            One that the graph does not have raises InvalidEdgesError, which names it.
+            Edges to remove, one per row. If the frame has the columns of weights or times, these must match as well.
+            An edge that the graph does not have raises InvalidEdgesError.
 
         Examples
         --------

@@ -15,21 +15,21 @@ import numpy as np
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, PageRankError, counted, listed
 from prplugin.frames.base import Vertices
-from prplugin.frames.changes import KnownIds, Named, Rows, read_rows
+from prplugin.frames.changes import EdgeSchema, FrameEdges, VertexIndex, read_edges
 from prplugin.frames.times import Clock
 from prplugin.graph.adjacency import Adjacency, rows_of
-from prplugin.graph.decay import Decaying, shown
-from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.decay import ScaledWeights, weights_at
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.update import (
+    ChangeError,
     ChangingEdges,
+    EdgeChanges,
     MissingEdgesError,
-    Pairs,
-    RefusedError,
     RepeatedEdgesError,
-    VanishedEdgesError,
-    placed,
+    UnderflowingError,
+    expand_values,
 )
-from prplugin.machine import COMPILED_AFTER, record_work
+from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
 from prplugin.result.ranking import Ranking
@@ -39,33 +39,39 @@ from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
-__all__ = ["Access", "Aging", "ChangingGraph", "LastRanks", "Pushed"]
+__all__ = ["Access", "Aging", "ChangingGraph", "LastRanks", "PushResult"]
 
-PUSHED = 1 / (1 << 16)
-"""Of the edges, as many as may have changed since the last ranking for pushes to be tried."""
+MAX_CHANGED_FRACTION = 1 / (1 << 16)
+"""Fraction of the edges that may have changed since the last ranking for pushes to be tried."""
 
-SLOWER = 5
-"""Times that a pushed edge takes as long as one of a pass, about."""
+MAX_CHANGED_EDGES = 16
+"""Number of changed edges that is allowed in addition to `MAX_CHANGED_FRACTION`."""
 
-BEFORE = 2
-"""Passes that it takes as long as to prepare a method, about."""
+PUSH_SLOWDOWN = 5
+"""Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
 
-AHEAD = 1 / 2
-"""Of the tolerance, what a method is to reach where few edges change at a time, so that the next few need no other."""
+PREPARATION_PASSES = 2
+"""Approximate time to prepare a method, in passes over the edges."""
 
-RENEWED = 1 / 10
-"""Of the tolerance, as much as the roundings of a residual may take before it is computed anew."""
+TOL_FRACTION = 1 / 2
+"""Fraction of the tolerance that a method is to attain if few edges changed, so that pushes suffice afterwards."""
+
+MAX_ROUNDING_FRACTION = 1 / 10
+"""Fraction of the tolerance that the rounding errors of a residual may take before it is computed anew."""
 
 
 class Access:
-    """Many rankings at a time, or one update: which does not wait for them, since a ranking may be what called it."""
+    """Lock that admits either any number of rankings or one update.
+
+    An update does not wait for rankings to end, but is refused: its caller may be a callback of the ranking.
+    """
 
     def __init__(self) -> None:
         self._lock, self._rankings = threading.Lock(), 0
 
     @contextmanager
     def ranking(self) -> Iterator[None]:
-        """Enter a ranking, after an update that is under way."""
+        """Enter a ranking, once no update is running."""
         with self._lock:
             self._rankings += 1
         try:
@@ -81,11 +87,11 @@ class Access:
         Raises
         ------
         PageRankError
-            If a ranking is under way.
+            If a ranking is running.
         """
         with self._lock:
             if self._rankings:
-                raise PageRankError("this graph is being ranked: update it when that has ended.")
+                raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
             yield
 
 
@@ -94,27 +100,37 @@ Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
 
 
 class LastRanks(NamedTuple):
-    """Ranks of sum 1, what they solve, and passes over the edges that a method needs for them without a start."""
+    """Ranks of a completed ranking.
+
+    Attributes
+    ----------
+    equation : Equation
+        The equation that they solve.
+    ranks : array of n float64
+        Ranks of sum 1.
+    passes : int
+        Passes over the edges that a method takes to find them without a start vector; 0 if unknown.
+    """
 
     equation: Equation
     ranks: Floats
     passes: int
 
 
-class Pushed(NamedTuple):
-    """Ranks found by pushes alone, and proved."""
+class PushResult(NamedTuple):
+    """Ranks found by pushes alone, and their proved error bound."""
 
     ranks: Floats
     error_bound: float
     passes: int
 
     def ranking(self, options: Options, graph: ChangingGraph, began: float, among: Integers | None) -> Ranking:
-        """Return the ranking that began then."""
+        """Return the ranks as a ranking that began at the time `began` of `time.perf_counter`."""
         n, m = self.ranks.size, graph.edges.m
         ranks = self.ranks if options.scale == 1 else self.ranks * n
         seconds = time.perf_counter() - began
         history = History(
-            n, m, graph.edges.out.weights is not None, "host", options.alpha, options.tol, options.stop,
+            n, m, graph.edges.out_edges.weights is not None, "host", options.alpha, options.tol, options.stop,
             (Considered("push", None, "few edges have changed since the last ranking"),),
             (("residuals pushed", seconds),), ((self.passes, self.error_bound),),
         )  # fmt: skip
@@ -125,23 +141,23 @@ class Pushed(NamedTuple):
 
 
 class Aging(NamedTuple):
-    """How the weights of a graph decay, and by which power of 2 those that leave each vertex are divided."""
+    """The clock of a graph whose weights decay, and the reference exponent of each vertex."""
 
     clock: Clock
     references: Integers
 
-    def present(self, edges: Compressed, *, by_target: bool) -> Compressed:
-        """Return edges with the weights that they have now."""
+    def with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
+        """Return the edges with their weights at the latest time of the clock."""
         assert edges.weights is not None
         sources = edges.indices if by_target else rows_of(edges.offsets, edges.indices.size)
-        return edges._replace(weights=shown(edges.weights, self.references.take(sources), self.clock.shift()))
+        return edges._replace(weights=weights_at(edges.weights, self.references.take(sources), self.clock.shift()))
 
 
 class _State(NamedTuple):
-    """What an update replaces at once."""
+    """State of a graph that an update replaces in one assignment."""
 
     edges: ChangingEdges
-    known: KnownIds
+    vertex_index: VertexIndex
     clock: Clock | None
 
 
@@ -152,36 +168,37 @@ class ChangingGraph:
     ----------
     adjacency, vertices
         The graph before the first update.
-    columns : Named
-        The columns of frames of edges.
+    schema : EdgeSchema
+        Columns of the frames of edges to add and to remove.
     aging : Aging, optional
-        Of weights that decay.
+        Given if weights decay.
     last : LastRanks, optional
+        Ranks for the next ranking to start from.
     """
 
     def __init__(
         self,
         adjacency: Adjacency,
         vertices: Vertices,
-        columns: Named,
+        schema: EdgeSchema,
         aging: Aging | None,
         last: LastRanks | None,
     ) -> None:
         if adjacency.memory_space != "host" or adjacency.spilled:
             raise MethodUnavailableError(
-                "update changes graphs of frames on the host: make this one of edges.to_pandas()."
+                "update supports graphs on the host only: make this graph from edges.to_pandas()."
             )
-        if columns.windowed:
+        if schema.windowed:
             raise MethodUnavailableError(
-                "update changes no graph with a window=: leave it out, and remove the edges that are too old."
+                "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )
-        record_work(COMPILED_AFTER)  # changes take Numba, and so other work may
+        count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
         clock, references = (None, None) if aging is None else aging
-        self._state = _State(ChangingEdges.of(adjacency, references), KnownIds(vertices), clock)
-        self._columns = columns
+        self._state = _State(ChangingEdges.of(adjacency, references), VertexIndex(vertices), clock)
+        self._schema = schema
         self._adjacency: Adjacency | None = None
         self._lock = threading.Lock()
-        self._last = None if last is None else last._replace(ranks=_start(last.ranks))
+        self._last = None if last is None else last._replace(ranks=_normalized_start(last.ranks))
         self._passes = 0 if last is None else last.passes
         self._residual: tuple[Equation, Residual] | None = None
         self._changed = 0
@@ -194,176 +211,203 @@ class ChangingGraph:
     @property
     def vertices(self) -> Vertices:
         """The vertices."""
-        return self._state.known.vertices
+        return self._state.vertex_index.vertices
 
     @property
     def aging(self) -> Aging | None:
-        """How weights decay, if they do."""
+        """The clock and the reference exponents, if weights decay."""
         clock, references = self._state.clock, self.edges.references
         return None if clock is None or references is None else Aging(clock, references)
 
     @property
     def adjacency(self) -> Adjacency:
-        """The graph as it is now, with edges one after the other."""
+        """The graph in its present state, for methods."""
         with self._lock:
             if self._adjacency is None:
                 self._adjacency = self.edges.adjacency()
             return self._adjacency
 
     def update(self, add: Any, remove: Any) -> None:
-        """Remove and add edges: all of them, or on any error none."""
-        edges, known, clock = self._state
-        clock, how = copy(clock), self._columns
-        removed = None if remove is None else read_rows(remove, how, clock, removed=True)
-        added = None if add is None else read_rows(add, how, clock, removed=False)
-        minus, plus, positions = _NO_PAIRS, _NO_PAIRS, None
+        """Remove and add edges; on any error, change nothing."""
+        edges, index, clock = self._state
+        clock, schema = copy(clock), self._schema
+        removed = None if remove is None else read_edges(remove, schema, clock, removed=True)
+        added = None if add is None else read_edges(add, schema, clock, removed=False)
+        removals, additions, old_positions = _NO_CHANGES, _NO_CHANGES, None
         if removed is not None:
-            rows = known.located(removed.vertices, "remove")
-            absent = (rows[removed.edges.source] < 0) | (rows[removed.edges.destination] < 0)
-            if absent.any():
-                raise _not_there(removed, np.flatnonzero(absent))
-            minus = _pairs(removed, rows)
+            positions = index.positions_of(removed.vertices, "remove")
+            missing = (positions[removed.edges.source] < 0) | (positions[removed.edges.destination] < 0)
+            if missing.any():
+                raise _missing_edges_error(removed, np.flatnonzero(missing))
+            removals = _changes(removed, positions)
         if added is not None:
-            added = added._replace(edges=one_edge_a_pair(added.edges, how.duplicates, directed=how.directed))
-            rows = known.located(added.vertices, "add")
-            if (rows < 0).any():
-                known, rows, positions = known.grown(added.vertices, rows)
-                edges = edges.grown(len(known), positions)
-                if positions is not None:
-                    minus = Pairs(positions[minus.source], positions[minus.target], minus.weights)
-            plus = _pairs(added, rows)
+            added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
+            positions = index.positions_of(added.vertices, "add")
+            if (positions < 0).any():
+                index, positions, old_positions = index.extend(added.vertices, positions)
+                edges = edges.with_vertices(len(index), old_positions)
+                if old_positions is not None:
+                    removals = EdgeChanges(
+                        old_positions[removals.source], old_positions[removals.target], removals.weights
+                    )
+            additions = _changes(added, positions)
             edges.roundings = max(edges.roundings, added.edges.roundings)
         try:
-            plan = edges.plan(plus, minus, how.duplicates, directed=how.directed)
-        except RefusedError as refused:
-            raise _refusal(refused, added, removed, known.vertices) from None
-        # From here on nothing fails. An interrupt costs the last ranks at most.
+            plan = edges.plan(additions, removals, schema.duplicates, directed=schema.directed)
+        except ChangeError as error:
+            raise _invalid_edges_error(error, added, removed, index.vertices) from None
+        # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks and the residual.
         self._adjacency, residual, self._residual, last, self._last = None, self._residual, None, self._last, None
         n = edges.n
         if self.edges.n == 0:
             residual = last = None
         elif n > self.edges.n:
             if residual is not None:
-                residual[1].grow(n, positions)
+                residual[1].add_vertices(n, old_positions)
             if last is not None:
-                last = last._replace(ranks=placed(last.ranks, n, positions, 0.0))
+                last = last._replace(ranks=expand_values(last.ranks, n, old_positions, 0.0))
+        # The contributions of the sources whose rows change are subtracted before the change and added after it.
         if residual is not None:
-            residual[1].add(edges, plan.out.rows, -1.0)
+            residual[1].add_contributions(edges, plan.out_edges.rows, -1.0)
         edges.commit(plan)
-        self._state = _State(edges, known, clock)
+        self._state = _State(edges, index, clock)
         if residual is not None:
-            residual[1].add(edges, plan.out.rows, 1.0)
+            residual[1].add_contributions(edges, plan.out_edges.rows, 1.0)
         self._residual, self._last = residual, last
-        self._changed += plus.source.size + minus.source.size
+        self._changed += additions.source.size + removals.source.size
 
     def keep(self, last: LastRanks) -> None:
-        """Keep ranks for the next ranking to start from."""
+        """Store ranks for the next ranking to start from."""
         with self._lock:
             self._passes = max(self._passes, last.passes)
-            self._last, self._residual, self._changed = last._replace(ranks=_start(last.ranks)), None, 0
+            self._last, self._residual = last._replace(ranks=_normalized_start(last.ranks)), None
+            self._changed = 0
 
-    def pushed(self, equation: Equation, options: Options) -> tuple[Pushed | None, Floats | None, float]:
-        """Return ranks by pushes alone, or None, where a method is to start from, and the tolerance it is to reach."""
+    def try_push(self, equation: Equation, options: Options) -> tuple[PushResult | None, Floats | None, float]:
+        """Rank by pushes alone, if few edges have changed since the last ranking.
+
+        Returns
+        -------
+        result : PushResult, or None
+            None if a method is needed.
+        start : array, or None
+            Start vector for the method; None if no ranks of the same equation are known.
+        tol : float
+            Error bound that the method is to attain.
+        """
         with self._lock:
-            held, last, tol = self._residual, self._last, options.tol
+            stored, last, tol = self._residual, self._last, options.tol
             self._residual = None
             start = last.ranks if last is not None and _same(last.equation, equation) else None
-            residual = held[1] if held is not None and _same(held[0], equation) else None
-            few, passes, edges = self._is_for_pushes(equation, options), 0, self.edges
+            residual = stored[1] if stored is not None and _same(stored[0], equation) else None
+            few_changes, passes, edges = self._may_push(equation, options), 0, self.edges
             if edges.n == 0:
                 return None, None, tol
             if residual is None:
-                if start is None or not few:
+                if start is None or not few_changes:
                     return None, start, tol
                 residual, passes = Residual.of(edges, *equation[:2], start), 1
-            bound, noise, whole = residual.bounds()
-            if noise > RENEWED * tol:
-                residual.renew(edges)
+            bound, rounding, sum_y = residual.bounds()
+            if rounding > MAX_ROUNDING_FRACTION * tol:
+                residual.recompute(edges)
                 passes += 1
-                bound, _, whole = residual.bounds()
-            cast = _cast(options, edges.n)
-            if bound + cast > tol and few:
-                left = BEFORE + self._passes * math.log(bound / tol) / math.log(2 / tol)
-                bound, whole, spent = residual.push(edges, tol - cast, int(left * edges.m / SLOWER))
+                bound, _, sum_y = residual.bounds()
+            cast_error = _cast_error(options, edges.n)
+            if bound + cast_error > tol and few_changes:
+                # A method converges geometrically, from an error of 2 to tol in self._passes passes without a start
+                # vector, and so from bound to tol in the following number.
+                passes_of_method = PREPARATION_PASSES + self._passes * math.log(bound / tol) / math.log(2 / tol)
+                max_edges = int(passes_of_method * edges.m / PUSH_SLOWDOWN)
+                bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges)
                 passes += -(-spent // max(edges.m, 1))
-            ranks = residual.ranks(whole)
-            if bound + cast > tol or not few:
-                self._last = LastRanks(equation, _start(ranks), 0)
-                return None, self._last.ranks, tol * AHEAD if few else tol
+            ranks = residual.ranks(sum_y)
+            if bound + cast_error > tol or not few_changes:
+                self._last = LastRanks(equation, _normalized_start(ranks), 0)
+                return None, self._last.ranks, tol * TOL_FRACTION if few_changes else tol
             self._residual, self._last, self._changed = (equation, residual), None, 0
-            return Pushed(ranks, bound + cast, passes), None, tol
+            return PushResult(ranks, bound + cast_error, passes), None, tol
 
-    def _is_for_pushes(self, equation: Equation, options: Options) -> bool:
-        plain = options.method == "auto" and options.max_iter is None and not options.certified
-        return plain and equation[2] is None and self._changed <= PUSHED * self.edges.m + 16
+    def _may_push(self, equation: Equation, options: Options) -> bool:
+        """Return whether few edges have changed, and the options and the equation permit pushes."""
+        default = options.method == "auto" and options.max_iter is None and not options.certified
+        few_changes = self._changed <= MAX_CHANGED_FRACTION * self.edges.m + MAX_CHANGED_EDGES
+        return default and equation[2] is None and few_changes
 
 
 def _same(one: Equation, other: Equation) -> bool:
-    """Return whether two equations are the same, but for vertices that came later."""
+    """Return whether two equations have equal alpha, v and w."""
     if one[0] != other[0]:
         return False
-    for mine, its in zip(one[1:], other[1:], strict=True):
-        if (mine is None) != (its is None):
+    for vector, other_vector in zip(one[1:], other[1:], strict=True):
+        if (vector is None) != (other_vector is None):
             return False
-        if mine is not None and its is not None and not np.array_equal(mine, its):
+        if vector is not None and other_vector is not None and not np.array_equal(vector, other_vector):
             return False
     return True
 
 
-def _start(ranks: Floats) -> Floats:
-    """Copy ranks, which a user may have altered."""
+def _normalized_start(ranks: Floats) -> Floats:
+    """Return a copy of the ranks that is finite, not negative and of sum 1.
+
+    A copy, because the user owns the ranks of a ranking and may alter them.
+    """
     ranks = np.maximum(np.nan_to_num(ranks, posinf=0.0), 0.0)
-    whole = total(ranks)
-    return ranks / whole if whole > 0 else np.full(ranks.size, 1 / max(ranks.size, 1))
+    sum_ranks = total(ranks)
+    return ranks / sum_ranks if sum_ranks > 0 else np.full(ranks.size, 1 / max(ranks.size, 1))
 
 
-def _cast(options: Options, n: int) -> float:
-    """Bound the roundings of a result that is scaled or cast: see `prplugin.solver.certificate`."""
+def _cast_error(options: Options, n: int) -> float:
+    """Return a bound on the error of scaling and casting a result: see `prplugin.solver.certificate`."""
     rounding = StepRounding(row=0, edge=0, dangling=0, vectors=0, norm=0)
     return Certificate(options.alpha, n, 0, rounding, options.dtype, options.scale).cast
 
 
-def _pairs(rows: Rows, positions: Integers) -> Pairs:
-    edges = rows.edges
+def _changes(frame: FrameEdges, positions: Integers) -> EdgeChanges:
+    """Return the edges of a frame by position in the graph, given the position of each vertex of the frame."""
+    edges = frame.edges
     weights: Any = edges.weights
     if edges.times is not None:
-        weights = Decaying.of(weights, edges.times)
-    return Pairs(positions[edges.source], positions[edges.destination], weights)
+        weights = ScaledWeights.of(weights, edges.times)
+    return EdgeChanges(positions[edges.source], positions[edges.destination], weights)
 
 
-_NO_PAIRS = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), None)
+_NO_CHANGES = EdgeChanges(np.empty(0, np.int64), np.empty(0, np.int64), None)
 
 
-def _refusal(refused: RefusedError, added: Rows | None, removed: Rows | None, vertices: Vertices) -> InvalidEdgesError:
-    """Return the error of a change that cannot be made."""
-    which = refused.args[0]
-    if isinstance(refused, MissingEdgesError) and removed is not None:
-        return _not_there(removed, which)
-    if isinstance(refused, RepeatedEdgesError) and added is not None:
+def _invalid_edges_error(
+    error: ChangeError, added: FrameEdges | None, removed: FrameEdges | None, vertices: Vertices
+) -> InvalidEdgesError:
+    """Return the error for the user that names the edges or vertices of a `ChangeError`."""
+    which = error.args[0]
+    if isinstance(error, MissingEdgesError) and removed is not None:
+        return _missing_edges_error(removed, which)
+    if isinstance(error, RepeatedEdgesError) and added is not None:
         return InvalidEdgesError(
-            f"add has {counted(len(which), 'edge')} that the graph has already: {listed(_described(added, which))}. "
+            f"add has {counted(len(which), 'edge')} that the graph has already: {listed(_format_edges(added, which))}. "
             "Leave them out, or make the graph with duplicates='sum', 'first' or 'last'."
         )
     named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(vertices.described(which))})"
-    if isinstance(refused, VanishedEdgesError):
+    if isinstance(error, UnderflowingError):
         return InvalidEdgesError(
-            f"remove leaves {named} with edges that are hundreds of half-lives older than those removed, which is more "
-            "than the weights of a graph span: make it anew."
+            f"remove leaves {named} with edges that are hundreds of half-lives older than those removed, which exceeds "
+            "the range of the weights: make the graph anew."
         )
-    return InvalidEdgesError(f"the weights that leave {named} sum to more than float64 holds. Divide them all.")
+    return InvalidEdgesError(
+        f"the weights of the edges that leave {named} sum to more than float64 holds. Divide all weights."
+    )
 
 
-def _described(rows: Rows, which: Integers) -> list[str]:
-    ends = [rows.vertices.described(end[which]) for end in (rows.edges.source, rows.edges.destination)]
-    weights = rows.edges.weights
+def _format_edges(frame: FrameEdges, which: Integers) -> list[str]:
+    endpoints = [frame.vertices.described(end[which]) for end in (frame.edges.source, frame.edges.destination)]
+    weights = frame.edges.weights
     return [
         f"{source} -> {target}" + ("" if weights is None else f" of weight {weights[row]:g}") if source else ""
-        for source, target, row in zip(*ends, which.tolist(), strict=True)
+        for source, target, row in zip(*endpoints, which.tolist(), strict=True)
     ]
 
 
-def _not_there(rows: Rows, which: Integers) -> InvalidEdgesError:
+def _missing_edges_error(removed: FrameEdges, which: Integers) -> InvalidEdgesError:
     return InvalidEdgesError(
         f"remove has {counted(len(which), 'edge')} that the graph does not have: "
-        f"{listed(_described(rows, which))}. Nothing was changed."
+        f"{listed(_format_edges(removed, which))}. Nothing was changed."
     )

@@ -19,14 +19,14 @@ from prplugin.errors import (
 )
 from prplugin.frames import adapter_for, igraph, matrices, nodes
 from prplugin.frames.base import SeedValues, Vertices
-from prplugin.frames.changes import Named
+from prplugin.frames.changes import EdgeSchema
 from prplugin.frames.columns import resolve
 from prplugin.frames.ids import seed_ids
 from prplugin.frames.times import Clock
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.decay import decayed
-from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.decay import decay_weights
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
 from prplugin.machine import this_machine
@@ -45,11 +45,11 @@ from prplugin.methods.reasons import reasons
 from prplugin.methods.registry import choose, choose_batch, compile_ahead
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
-from prplugin.result.ranking import Ranking, Rankings, asked_for, require_converged, with_rows
+from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
 from prplugin.solver.batch import batches
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
-from prplugin.solver.slow import Patience, direct_solver
+from prplugin.solver.slow import SlowConvergence, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
 from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
@@ -58,7 +58,6 @@ from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
 __all__ = ["LocalGraph"]
-
 
 STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
 """Names of the stages of a ranking, in order."""
@@ -75,10 +74,10 @@ class LocalGraph:
         Time by `time.perf_counter` at which reading started.
     lasting : bool
         Whether more than one ranking may follow. If not, no history of the ranking is recorded.
-    columns : Named, optional
-        What the columns of the frame are called, and how they were read.
+    schema : EdgeSchema, optional
+        Columns of the frame, and the options that they were read with.
     aging : Aging, optional
-        Decay of the weights with the age of the edges.
+        Given if weights decay with the age of the edges.
     """
 
     unused_weight: Hashable = None
@@ -86,11 +85,11 @@ class LocalGraph:
 
     def __init__(
         self, adjacency: Adjacency, vertices: Vertices, weights: str, began: float, *, lasting: bool,
-        columns: Named | None = None, aging: Aging | None = None,
+        schema: EdgeSchema | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
         self._adjacency, self._known, self._lasting, self._aging = adjacency, vertices, lasting, aging
         self.memory_space, self._weights = adjacency.memory_space, weights
-        self._columns = columns or Named(weight="weight" if adjacency.weighted else None)
+        self._schema = schema or EdgeSchema(weight="weight" if adjacency.weighted else None)
         self._changing: ChangingGraph | None = None
         self._last: LastRanks | None = None
         self._access = Access()
@@ -116,15 +115,15 @@ class LocalGraph:
             edge_list = not how.directed or how.duplicates != "sum" or how.half_life is not None
             rows: Any  # Edges where edge_list
             rows, vertices = adapter.read(frame, columns, how.vertices, edge_list=edge_list, lasting=lasting)
-            rows = one_edge_a_pair(rows, how.duplicates, directed=how.directed)
-            rows = rows if how.directed else both_ways(rows)
+            rows = drop_duplicates(rows, how.duplicates, directed=how.directed)
+            rows = rows if how.directed else with_reverse_edges(rows)
             aging = None
             if clock is not None and how.half_life is not None:
-                rows, references = decayed(rows)
+                rows, references = decay_weights(rows)
                 aging = Aging(clock, references)
             graph = cls(
                 Adjacency(rows), vertices, f"column {how.weight!r}", began, lasting=lasting, aging=aging,
-                columns=Named(
+                schema=EdgeSchema(
                     columns.source_names, columns.destination_names, how.weight, how.time, how.directed, how.duplicates,
                     how.window is not None,
                 ),
@@ -159,12 +158,12 @@ class LocalGraph:
     @classmethod
     def _of_nodes(cls, graph: nodes.NodeGraph, began: float) -> LocalGraph:
         adjacency, vertices = nodes.adjacency(graph)
-        columns = Named(weight="weight" if adjacency.weighted else None, directed=graph.directed)
-        return cls(adjacency, vertices, graph.label, began, lasting=True, columns=columns)
+        schema = EdgeSchema(weight="weight" if adjacency.weighted else None, directed=graph.directed)
+        return cls(adjacency, vertices, graph.label, began, lasting=True, schema=schema)
 
     @property
     def adjacency(self) -> Adjacency:
-        """The edges."""
+        """The graph in its present state, for methods."""
         return self._adjacency if self._changing is None else self._changing.adjacency
 
     @property
@@ -182,10 +181,10 @@ class LocalGraph:
         return self._adjacency.m if self._changing is None else self._changing.edges.m
 
     def update(self, add: Any, remove: Any) -> None:
-        """Remove edges and add others; on any error the graph is as it was."""
+        """Remove and add edges; on any error, change nothing."""
         with self._access.updating():
             if self._changing is None:
-                self._changing = ChangingGraph(self._adjacency, self._known, self._columns, self._aging, self._last)
+                self._changing = ChangingGraph(self._adjacency, self._known, self._schema, self._aging, self._last)
                 del self._adjacency, self._last
             self._changing.update(add, remove)
             self._timings.clear()
@@ -198,16 +197,16 @@ class LocalGraph:
     def csr(self) -> Compressed:
         """Return the out-edges by source."""
         with self._allocating():
-            return self._present(self.adjacency.csr, by_target=False).read_only()
+            return self._with_current_weights(self.adjacency.csr, by_target=False).read_only()
 
     def csc(self) -> Compressed:
         """Return the in-edges by target."""
         with self._allocating():
-            return self._present(self.adjacency.csc, by_target=True).read_only()
+            return self._with_current_weights(self.adjacency.csc, by_target=True).read_only()
 
-    def _present(self, edges: Compressed, *, by_target: bool) -> Compressed:
+    def _with_current_weights(self, edges: Compressed, *, by_target: bool) -> Compressed:
         aging = self._aging if self._changing is None else self._changing.aging
-        return edges if aging is None else aging.present(edges, by_target=by_target)
+        return edges if aging is None else aging.with_current_weights(edges, by_target=by_target)
 
     def estimate(self) -> Estimate:
         """Estimate memory and time of a ranking by each method."""
@@ -235,9 +234,9 @@ class LocalGraph:
             start = self._vector("nstart", given.nstart)
             among = self._positions(given, options)
             watch.stage("edges")
-            equation, aim = (options.alpha, v, w), options.tol
+            equation, method_tol = (options.alpha, v, w), options.tol
             if self._changing is not None and proves(options) and start is None:
-                pushed, start, aim = self._changing.pushed(equation, options)
+                pushed, start, method_tol = self._changing.try_push(equation, options)
                 if pushed is not None:
                     return pushed.ranking(options, self._changing, began, among)
             adjacency = self.adjacency
@@ -250,7 +249,7 @@ class LocalGraph:
         planned = partial(describe_method_memory, adjacency, method.name, this_machine())
         with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
-            ranks, outcome = _iterated(method, problem, start, options, watch, equal, aim)
+            ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol)
             if self._lasting and self.memory_space == "host" and outcome.converged and proves(options):
                 last = LastRanks(equation, to_host(ranks), int(outcome.iterations))
                 if self._changing is None:
@@ -301,10 +300,10 @@ class LocalGraph:
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)
-                ranks, rows = asked_for(ranks, among, options.top)
+                ranks, rows = select_ranks(ranks, among, options.top)
                 if rows is not None:
-                    positions = with_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
-                kept = with_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
+                    positions = store_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
+                kept = store_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
@@ -406,7 +405,7 @@ class LocalGraph:
         return lambda a, b, ranks: equal_ranks().equal(a, b, ranks)
 
     def _check_out_weights(self, weights: str) -> None:
-        rows = self.adjacency.past_range()
+        rows = self.adjacency.overflowing_vertices()
         if rows.size:
             raise InvalidEdgesError(
                 f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
@@ -417,23 +416,26 @@ class LocalGraph:
 
 def _iterated(
     method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None,
-    aim: float,
+    method_tol: float,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
-    """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors."""
+    """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
+
+    `method_tol` replaces ``options.tol`` if it is smaller and rounding permits a bound below it.
+    """
     adjacency = problem.adjacency
     if adjacency.n == 0:
         none = adjacency.out_weight
         return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
     step = method.prepare(problem, this_machine(), **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
-    if options.tol > aim > certificate.provable:
-        options = replace(options, tol=aim)
+    if options.tol > method_tol > certificate.provable:
+        options = replace(options, tol=method_tol)
     budget = step_budget(certificate, options)
     watched = watch.iterations(options.tol if options.stop == "error" else 0.0, budget)
     order = None if equal is None or options.top is None else OrderProof(options.top, equal)
     # tol=0 asks for exactly `max_iter` plain steps. Only a proved error bound allows a direct solution as an iterate.
-    patience = Patience(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
-    loop = Loop(certificate, options, budget, watched, order, patience)
+    slow = SlowConvergence(direct_solver(problem) if proves(options) else None) if options.tol > 0 else None
+    loop = Loop(certificate, options, budget, watched, order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "compiles", "record_work", "this_machine"]
+__all__ = ["COMPILED_FROM", "Machine", "bytes_available", "count_processed_edges", "this_machine", "use_compiled"]
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -16,13 +16,13 @@ COMPILED_FROM = 1 << 20
 Measured in docs/decisions/0002-numpy-numba-threshold.md.
 """
 
-COMPILED_AFTER = 4 * COMPILED_FROM
+COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
 """Number of edges processed so far from which compiled kernels are also used for smaller frames."""
 
-COMPILED_AT_LEAST = 1 << 15
+COMPILED_MIN_EDGES = 1 << 15
 """Number of edges below which NumPy is as fast as compiled kernels."""
 
-_recorded_work = 0
+_processed_edges = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +38,19 @@ class Machine:
     threads: int
 
 
-def record_work(edges: int) -> None:
-    """Add to the number of edges that this process has factorized or ranked, on which `compiles` depends."""
-    global _recorded_work  # noqa: PLW0603  # the only state of the process
-    _recorded_work += edges
+def count_processed_edges(edges: int) -> None:
+    """Add to the number of edges that this process has factorized or ranked, on which `use_compiled` depends."""
+    global _processed_edges  # noqa: PLW0603  # the only state of the process
+    _processed_edges += edges
 
 
-def compiles(edges: int) -> bool:
+def use_compiled(edges: int) -> bool:
     """Return whether Numba's kernels are used for this number of edges, rather than NumPy.
 
     Below `COMPILED_FROM` edges the answer depends on what the process did before, so that the first small frames do not
     wait for a compiler. Callers must compute the same bits either way there.
     """
-    return edges >= COMPILED_FROM or (edges >= COMPILED_AT_LEAST and _recorded_work >= COMPILED_AFTER)
+    return edges >= COMPILED_FROM or (edges >= COMPILED_MIN_EDGES and _processed_edges >= COMPILED_AFTER_EDGES)
 
 
 def this_machine() -> Machine:
@@ -64,10 +64,10 @@ def this_machine() -> Machine:
 
 def bytes_available() -> float:
     """Return the available memory in bytes, within the limit of the container."""
-    return min(_of_the_machine(), _of_the_container())
+    return min(_bytes_on_machine(), _bytes_in_cgroup())
 
 
-def _of_the_machine() -> int:
+def _bytes_on_machine() -> int:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -75,7 +75,7 @@ def _of_the_machine() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _of_the_container() -> float:
+def _bytes_in_cgroup() -> float:
     """Return the bytes left below the limit of the control group (version 2); inactive page cache counts as left."""
     try:
         limit = (CGROUP / "memory.max").read_text().strip()

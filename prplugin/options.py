@@ -74,7 +74,7 @@ class EdgeOptions:
     def __post_init__(self) -> None:
         given = [name for name in ("half_life", "window", "now") if getattr(self, name) is not None]
         if self.time is None and given:
-            raise InvalidOptionError(f"{given[0]} is given without a column of times: name it by time=.")
+            raise InvalidOptionError(f"{given[0]} is given without a column of times: name that column with time=.")
         if self.time is not None and self.half_life is None and self.window is None:
             raise InvalidOptionError("time names a column that nothing uses: pass half_life=, window=, or both.")
         if not isinstance(self.directed, (bool, np.bool_)):

@@ -47,7 +47,7 @@ class PreparedGraph(Protocol):
         """Return properties for the representation of `Graph`, in addition to the counts."""
 
     def update(self, add: Any, remove: Any) -> None:
-        """Remove edges and add others."""
+        """Remove and add edges; on any error, change nothing."""
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute the ranks of the vertices."""
@@ -91,7 +91,9 @@ def read_file(path: str | os.PathLike[str], how: EdgeOptions, *, lasting: bool, 
 
     source, destination = (_as_list(end) for end in (how.source, how.destination))
     if how.time is not None:
-        raise InvalidOptionError(f"time= is for frames and Parquet: read {os.fspath(path)} into a frame first.")
+        raise InvalidOptionError(
+            f"time= supports frames and Parquet files only: read {os.fspath(path)} into a frame first."
+        )
     file = read_edges(os.fspath(path), source, destination, how.weight, **text)
     arguments = file.graph_arguments()
     if how.vertices is not None:

@@ -1,4 +1,8 @@
-"""Rows of a sparse matrix that change, compiled by Numba: see `prplugin.graph.update`."""
+"""Numba kernels that rewrite rows of a sparse matrix: see `prplugin.graph.update`.
+
+Row v holds ``indices[begins[v]:ends[v]]`` and the `weights` at the same positions; rows are in no particular order, and
+`weights` is None in an unweighted graph.
+"""
 
 from __future__ import annotations
 
@@ -6,106 +10,111 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled
 
-__all__ = ["commit", "compact", "find", "rewrite", "sums"]
+__all__ = ["commit", "compact", "find_pairs", "rewrite", "sum_rows"]
 
 
 @compiled
-def find(rows, wanted, begins, ends, members, found):
-    """Mark the pairs of a row and a member that are there."""
+def find_pairs(rows, columns, begins, ends, indices, found):
+    """Set ``found[i]`` to whether row ``rows[i]`` has an entry in column ``columns[i]``."""
     for i in range(rows.size):
         found[i] = False
         for edge in range(begins[rows[i]], ends[rows[i]]):
-            if members[edge] == wanted[i]:
+            if indices[edge] == columns[i]:
                 found[i] = True
                 break
 
 
 @compiled
 def rewrite(
-    rows, begins, ends, members, weights, removed_at, removed, removed_weights, taken, added_at, added, added_weights,
+    rows, begins, ends, indices, weights, removed_at, removed, removed_weights, found, added_at, added, added_weights,
     at, new_begins, new_ends,
 ):  # fmt: skip
-    """Write changed rows from `at` on, and return where they end; what is there already stays.
+    """Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
 
-    Entries of row i to remove are ``removed[removed_at[i]:removed_at[i + 1]]``, ascending, of a given weight or, where
-    that is NaN, of any, which it becomes; those found are marked in `taken`. Entries to add come last.
+    Entries before `at` are not altered. The entries to remove from row i are ``removed[removed_at[i]:removed_at[i+1]]``
+    in ascending order, each with the weight in `removed_weights`; a NaN matches any weight and is replaced by the one
+    that was removed. `found` marks the entries to remove that exist. Added entries follow the remaining ones.
     """
     for i in range(rows.size):
         new_begins[i] = at
         first, last = removed_at[i], removed_at[i + 1]
         for edge in range(begins[rows[i]], ends[rows[i]]):
-            member, match = members[edge], last
+            index, match = indices[edge], last
             low, high = first, last
             while low < high:
                 middle = (low + high) // 2
-                if removed[middle] < member:
+                if removed[middle] < index:
                     low = middle + 1
                 else:
                     high = middle
-            while low < last and removed[low] == member:
-                if not taken[low]:
+            while low < last and removed[low] == index:
+                if not found[low]:
                     wanted = 0.0 if weights is None else removed_weights[low]
                     if weights is None or np.isnan(wanted) or wanted == weights[edge]:
                         match = low
                         break
                 low += 1
             if match < last:
-                taken[match] = True
+                found[match] = True
                 if weights is not None:
                     removed_weights[match] = weights[edge]
             else:
-                members[at] = member
+                indices[at] = index
                 if weights is not None:
                     weights[at] = weights[edge]
                 at += 1
-        for place in range(added_at[i], added_at[i + 1]):
-            members[at] = added[place]
+        for position in range(added_at[i], added_at[i + 1]):
+            indices[at] = added[position]
             if weights is not None:
-                weights[at] = added_weights[place]
+                weights[at] = added_weights[position]
             at += 1
         new_ends[i] = at
     return at
 
 
 @compiled
-def sums(begins, ends, weights, out):
-    """Add up the weights of each row with Neumaier's compensation; without weights, count them."""
+def sum_rows(begins, ends, weights, sums):
+    """Sum the weights of each row with Neumaier's compensation; without weights, count the entries."""
     for i in range(begins.size):
         if weights is None:
-            out[i] = ends[i] - begins[i]
+            sums[i] = ends[i] - begins[i]
             continue
-        whole, error = 0.0, 0.0
+        partial_sum, error = 0.0, 0.0
         for edge in range(begins[i], ends[i]):
-            after = whole + weights[edge]
-            if whole >= weights[edge]:
-                error += (whole - after) + weights[edge]
+            after = partial_sum + weights[edge]
+            if partial_sum >= weights[edge]:
+                error += (partial_sum - after) + weights[edge]
             else:
-                error += (weights[edge] - after) + whole
-            whole = after
-        out[i] = whole + error
+                error += (weights[edge] - after) + partial_sum
+            partial_sum = after
+        sums[i] = partial_sum + error
 
 
 @compiled
-def compact(first, last, begins, ends, members, weights, offsets, to_members, to_weights):
-    """Copy some rows, one after the other."""
+def compact(first, last, begins, ends, indices, weights, offsets, new_indices, new_weights):
+    """Copy rows `first` to `last` - 1 to the positions that `offsets` gives them in the new arrays."""
     for row in range(first, last):
         at = np.uint64(offsets[row])
         for edge in range(np.uint64(begins[row]), np.uint64(ends[row])):
-            to_members[at] = members[edge]
+            new_indices[at] = indices[edge]
             if weights is not None:
-                to_weights[at] = weights[edge]
+                new_weights[at] = weights[edge]
             at += np.uint64(1)
 
 
 @compiled
 def commit(
-    rows, new_begins, new_ends, begins, ends, columns, new_firsts, new_lasts, firsts, lasts, out_weight, new, count,
-    gained,
+    rows, new_row_begins, new_row_ends, row_begins, row_ends,
+    columns, new_column_begins, new_column_ends, column_begins, column_ends,
+    out_weight, new_out_weight, count, count_change,
 ):  # fmt: skip
-    """Let rows and columns begin and end elsewhere, and take new out-weights: in one call, which nothing interrupts."""
-    count[0] += gained
+    """Set the positions of the rewritten rows and columns, the out-weights and the number of edges.
+
+    One compiled call, so that an interrupt from the keyboard cannot leave part of it undone.
+    """
+    count[0] += count_change
     for i in range(rows.size):
-        begins[rows[i]], ends[rows[i]] = new_begins[i], new_ends[i]
-        out_weight[rows[i]] = new[i]
+        row_begins[rows[i]], row_ends[rows[i]] = new_row_begins[i], new_row_ends[i]
+        out_weight[rows[i]] = new_out_weight[i]
     for i in range(columns.size):
-        firsts[columns[i]], lasts[columns[i]] = new_firsts[i], new_lasts[i]
+        column_begins[columns[i]], column_ends[columns[i]] = new_column_begins[i], new_column_ends[i]

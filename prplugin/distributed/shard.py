@@ -38,7 +38,7 @@ from prplugin.frames.parts import (
     weights_of_partitions,
 )
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace, to_host
@@ -232,7 +232,7 @@ def _rows_of(
         in_frame = xp.asarray(part.rows_of(np.arange(source.size))) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
         rows = _shuffled(communicator, part, _Rows(source, target, weights, in_frame), owner)
-        rows = agreed(communicator, partial(_one_a_pair, rows, duplicates, directed=directed))
+        rows = agreed(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
         if directed:
             return rows
         source, target, weights = rows.source, rows.target, rows.weights
@@ -290,11 +290,11 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
     return _Rows(*(shuffled(column) for column in rows.columns()))
 
 
-def _one_a_pair(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
+def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
     """Keep the first or the last row of each pair on this rank, or raise for repeated pairs."""
     (source, target), ids = factorize_ids([rows.source, rows.target])
     try:
-        kept = one_edge_a_pair(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
+        kept = drop_duplicates(Edges(source, target, rows.weights, ids.size), duplicates, directed=directed)
     except InvalidEdgesError as error:
         if rows.rows is None or error.refused is None:
             raise
@@ -376,7 +376,7 @@ def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> N
     out_weight[: shard.rows] = mine
     if adjacency.weighted:
         out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))
-    adjacency.know_out_weight(out_weight, shard.out_weight_depth)
+    adjacency.set_out_weight(out_weight, shard.out_weight_depth)
 
 
 def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:

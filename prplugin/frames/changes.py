@@ -1,4 +1,4 @@
-"""Frames of edges to add to a graph or to remove from it, and the ids of a graph that gets more vertices."""
+"""Frames of edges to add or to remove, and an index of vertex ids that new vertices can be added to."""
 
 from __future__ import annotations
 
@@ -17,12 +17,24 @@ from prplugin.frames.wrapped import WrappedVertices
 from prplugin.options import Duplicates
 from prplugin.types.edges import Edges, Integers, index_dtype
 
-__all__ = ["Growth", "KnownIds", "Named", "Rows", "read_rows"]
+__all__ = ["EdgeSchema", "Extension", "FrameEdges", "VertexIndex", "read_edges"]
 
 
 @dataclass(frozen=True)
-class Named:
-    """Names of the columns that a graph was read from, None where that was no frame; and how they are read."""
+class EdgeSchema:
+    """Names of the columns that a graph was read from, and the options that they were read with.
+
+    Attributes
+    ----------
+    source, destination : list of column labels, or None
+        None if the graph was not read from a frame: columns are then found by their usual names.
+    weight, time : column label, or None
+        None if the graph is unweighted, or its edges have no times.
+    directed, duplicates
+        As for `prplugin.pagerank`.
+    windowed : bool
+        Whether the graph has only the edges of a time window.
+    """
 
     source: list[Hashable] | None = None
     destination: list[Hashable] | None = None
@@ -33,158 +45,172 @@ class Named:
     windowed: bool = False
 
 
-class Rows(NamedTuple):
-    """Edges by position among the distinct vertices of their frame."""
+class FrameEdges(NamedTuple):
+    """Edges of a frame, with endpoints as positions among the distinct vertices of the frame."""
 
     edges: Edges
     vertices: pandas.Vertices
 
 
-class Growth(NamedTuple):
-    """A graph's vertices with those of a frame.
+class Extension(NamedTuple):
+    """A vertex index extended by the new vertices of a frame.
 
     Attributes
     ----------
-    known : KnownIds
-    rows : array of int64
-        Positions of the frame's vertices.
-    positions : array, or None
-        Positions of those that the graph had before; None: they are the first.
+    vertex_index : VertexIndex
+    frame_positions : array of int64
+        Position of each vertex of the frame.
+    old_positions : array, or None
+        New position of each old vertex; None if the old vertices come first, in their order.
     """
 
-    known: KnownIds
-    rows: Integers
-    positions: Integers | None
+    vertex_index: VertexIndex
+    frame_positions: Integers
+    old_positions: Integers | None
 
 
-def read_rows(frame: Any, named: Named, clock: Clock | None, *, removed: bool) -> Rows:
-    """Read edges by the columns of the graph; those to remove may be without weights and times."""
+def read_edges(frame: Any, schema: EdgeSchema, clock: Clock | None, *, removed: bool) -> FrameEdges:
+    """Read edges from the columns of the graph; edges to remove may lack weights and times."""
     if type(frame).__module__.partition(".")[0] in ("cudf", "dask_cudf"):
         frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
     adapter = adapter_for(frame)
     opened, labels = adapter.opened(frame)
-    weight, time = named.weight, named.time
+    weight, time = schema.weight, schema.time
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
-    source, destination = (None if names is None else list(names) for names in (named.source, named.destination))
+    source, destination = (None if names is None else list(names) for names in (schema.source, schema.destination))
     columns = resolve(labels, source, destination, weight, time, None if time is None else clock)
     edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
-    return Rows(edges, _on_host(vertices))
+    return FrameEdges(edges, _pandas_vertices(vertices))
 
 
-class KnownIds:
-    """The vertices of a graph, with a way to find them that grows as they do."""
+class VertexIndex:
+    """The vertices of a graph, with a lookup from id to position.
+
+    Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
+    at the first lookup and extended with the vertices.
+    """
 
     def __init__(self, vertices: Vertices) -> None:
         self.vertices = vertices
-        self._plain = _on_host(vertices)
+        self._inner = _pandas_vertices(vertices)
         self._table: dict[Any, int] = {}
 
     def __len__(self) -> int:
-        return len(self._plain)
+        return len(self._inner)
 
-    def located(self, asked: pandas.Vertices, what: str) -> Integers:
-        """Return the position of each vertex of a frame, -1 where there is none."""
-        for known, kind in zip(self._plain.kinds, asked.kinds, strict=True):
-            if "empty" not in (known, kind) and known != kind:
+    def positions_of(self, vertices: pandas.Vertices, argument: str) -> Integers:
+        """Return the position of each vertex of a frame, -1 for vertices that the graph does not have.
+
+        Raises
+        ------
+        InvalidEdgesError
+            If the ids are of another kind than those of the graph; it names `argument`.
+        """
+        for own_kind, kind in zip(self._inner.kinds, vertices.kinds, strict=True):
+            if "empty" not in (own_kind, kind) and own_kind != kind:
                 raise InvalidEdgesError(
-                    f"{what} names vertices by ids of kind {kind}, but the graph's are of kind {known}: cast them."
+                    f"{argument} names vertices by ids of kind {kind}, but the graph's are of kind {own_kind}: "
+                    "cast them."
                 )
-        if not len(self) or not len(asked):
-            return np.full(len(asked), -1)
-        if self._plain.kinds == ["integer"]:
-            ids, wanted = self._integers, _integers(asked.columns[0])
-            if wanted.dtype != ids.dtype:  # those that do not fit are none of the graph's
+        if not len(self) or not len(vertices):
+            return np.full(len(vertices), -1)
+        if self._inner.kinds == ["integer"]:
+            ids, wanted = self._integer_ids, _integers(vertices.columns[0])
+            if wanted.dtype != ids.dtype:  # an id outside the range of the graph's type is not in the graph
                 info = np.iinfo(ids.dtype)
-                fit = (wanted >= info.min) & (wanted <= info.max)
+                in_range = (wanted >= info.min) & (wanted <= info.max)
                 found = np.full(wanted.size, -1)
-                found[fit] = _searched(ids, wanted[fit].astype(ids.dtype))
+                found[in_range] = _search(ids, wanted[in_range].astype(ids.dtype))
                 return found
-            return _searched(ids, wanted)
+            return _search(ids, wanted)
         if len(self._table) != len(self):
-            self._table = dict(zip(_keys(self._plain.columns), range(len(self)), strict=True))
-        return np.array([self._table.get(key, -1) for key in _keys(asked.columns)], np.int64)
+            self._table = dict(zip(_keys(self._inner.columns), range(len(self)), strict=True))
+        return np.array([self._table.get(key, -1) for key in _keys(vertices.columns)], np.int64)
 
-    def grown(self, asked: pandas.Vertices, rows: Integers) -> Growth:
-        """Return the vertices with those of a frame that are new, given by the -1 in `rows`."""
-        ids, new = _ids(), np.flatnonzero(rows < 0)
-        old = self._plain
-        kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, asked.kinds, strict=True)]
-        rows, before = rows.copy(), None
+    def extend(self, vertices: pandas.Vertices, frame_positions: Integers) -> Extension:
+        """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
+        ids, new = _ids(), np.flatnonzero(frame_positions < 0)
+        old = self._inner
+        kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
+        frame_positions, old_positions = frame_positions.copy(), None
         if kinds == ["integer"]:
-            both = ids.in_one_type(
-                [self._integers, _integers(asked.columns[0])[new]], [True, True], ["add", "the graph"]
+            old_ids, new_ids = ids.in_one_type(
+                [self._integer_ids, _integers(vertices.columns[0])[new]], [True, True], ["add", "the graph"]
             )
-            where = np.searchsorted(both[0], both[1]) + np.arange(new.size)  # those of one frame ascend
-            joined = np.insert(both[0], where - np.arange(new.size), both[1])
-            rows[new] = where
-            if new.size and len(old) and where[0] < len(old):
-                kept = np.ones(joined.size, np.bool_)
-                kept[where] = False
-                before = np.flatnonzero(kept).astype(index_dtype(joined.size))
-            known = np.flatnonzero(rows >= 0)
-            if before is not None:
-                known = np.setdiff1d(known, new)
-                rows[known] = before[rows[known]]
-            like = asked.columns if old.kinds == ["empty"] else old.columns
+            # The ids of one frame ascend, so that the i-th new id moves up by the i new ids before it.
+            new_positions = np.searchsorted(old_ids, new_ids) + np.arange(new.size)
+            joined = np.insert(old_ids, new_positions - np.arange(new.size), new_ids)
+            frame_positions[new] = new_positions
+            if new.size and len(old) and new_positions[0] < len(old):
+                is_old = np.ones(joined.size, np.bool_)
+                is_old[new_positions] = False
+                old_positions = np.flatnonzero(is_old).astype(index_dtype(joined.size))
+            moved = np.flatnonzero(frame_positions >= 0)
+            if old_positions is not None:
+                moved = np.setdiff1d(moved, new)
+                frame_positions[moved] = old_positions[frame_positions[moved]]
+            like = vertices.columns if old.kinds == ["empty"] else old.columns
             columns = [ids.integers_like(joined, [_series(like[0])])]
         else:
-            rows[new] = np.arange(len(old), len(old) + new.size)
+            frame_positions[new] = np.arange(len(old), len(old) + new.size)
             columns = [
-                _appended(one, other.take(new), kind)
-                for one, other, kind in zip(old.columns, asked.columns, kinds, strict=True)
+                _concat_ids(column, added.take(new), kind)
+                for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
             ]
-        plain = pandas.Vertices(old.names, columns, kinds)
-        known_ids = KnownIds(_rewrapped(self.vertices, plain))
-        if self._table and before is None:
-            added = zip(_keys([column[len(old) :] for column in columns]), range(len(old), len(plain)), strict=True)
-            self._table.update(added)
-            known_ids._table = self._table
-        return Growth(known_ids, rows, before)
+        inner = pandas.Vertices(old.names, columns, kinds)
+        index = VertexIndex(_rewrap(self.vertices, inner))
+        if self._table and old_positions is None:
+            added_keys = _keys([column[len(old) :] for column in columns])
+            self._table.update(zip(added_keys, range(len(old), len(inner)), strict=True))
+            index._table = self._table
+        return Extension(index, frame_positions, old_positions)
 
     @property
-    def _integers(self) -> Integers:
-        if "_ids" not in self.__dict__:
-            self.__dict__["_ids"] = _integers(self._plain.columns[0])
-        found: Integers = self.__dict__["_ids"]
-        return found
+    def _integer_ids(self) -> Integers:
+        if "_cached_ids" not in self.__dict__:
+            self.__dict__["_cached_ids"] = _integers(self._inner.columns[0])
+        ids: Integers = self.__dict__["_cached_ids"]
+        return ids
 
 
-def _on_host(vertices: Any) -> pandas.Vertices:
+def _pandas_vertices(vertices: Any) -> pandas.Vertices:
+    """Return the pandas vertices inside any wrappers."""
     while isinstance(vertices, WrappedVertices):
         vertices = vertices.inner
     if not isinstance(vertices, pandas.Vertices):
         raise MethodUnavailableError(
-            "update changes graphs on the host, and this one is on the GPU: make it from edges.to_pandas()."
+            "update supports graphs on the host only, and this one is on the GPU: make it from edges.to_pandas()."
         )
     return vertices
 
 
-def _rewrapped(vertices: Any, plain: pandas.Vertices) -> Any:
-    """Return other vertices that are written as these are."""
+def _rewrap(vertices: Any, inner: pandas.Vertices) -> Any:
+    """Return `inner` in the wrappers of `vertices`, so that results are written in the same way."""
     if not isinstance(vertices, WrappedVertices) or isinstance(vertices, matrices.Vertices):
-        return plain
-    changed: dict[str, Any] = {"inner": _rewrapped(vertices.inner, plain)}
+        return inner
+    changed: dict[str, Any] = {"inner": _rewrap(vertices.inner, inner)}
     if hasattr(vertices, "fields"):
-        pairs = zip(_on_host(vertices).columns, plain.columns, vertices.fields, strict=True)
-        changed["fields"] = [field if old.dtype == new.dtype else None for old, new, field in pairs]
+        columns = zip(_pandas_vertices(vertices).columns, inner.columns, vertices.fields, strict=True)
+        changed["fields"] = [field if old.dtype == new.dtype else None for old, new, field in columns]
     return replace(vertices, **changed)  # type: ignore[type-var]
 
 
-def _searched(ids: Integers, wanted: Integers) -> Integers:
-    """Return the positions of integers among ascending ones, -1 where they are none of them."""
+def _search(ids: Integers, wanted: Integers) -> Integers:
+    """Return the position of each integer in the ascending `ids`, -1 if it is absent."""
     found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
     return np.where(ids[found] == wanted, found, -1)
 
 
 def _keys(columns: list[Any]) -> Any:
-    """Return ids as Python's objects, those of several columns as tuples."""
-    held = [np.asarray(_ids().plain(column), object).tolist() for column in columns]
-    return held[0] if len(held) == 1 else list(zip(*held, strict=True))
+    """Return ids as Python objects; those of several columns as tuples."""
+    values = [np.asarray(_ids().plain(column), object).tolist() for column in columns]
+    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
-def _appended(old: Any, new: Any, kind: str) -> Any:
+def _concat_ids(old: Any, new: Any, kind: str) -> Any:
+    """Return two columns of ids as one, of the type of `old` if it can hold both."""
     ids = _ids()
     if not len(old) or not len(new):
         return old if len(old) else new
@@ -201,8 +227,8 @@ def _appended(old: Any, new: Any, kind: str) -> Any:
 
 
 def _integers(column: Any) -> Integers:
-    found: Integers = _ids().integers(_series(column), "")
-    return found
+    integers: Integers = _ids().integers(_series(column), "")
+    return integers
 
 
 def _series(array: Any) -> Any:

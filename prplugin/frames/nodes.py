@@ -13,7 +13,7 @@ from prplugin.frames import pandas
 from prplugin.frames.base import full_name, is_a
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import both_ways
+from prplugin.graph.dedup import with_reverse_edges
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 __all__ = ["NodeGraph", "adjacency", "check_type"]
@@ -82,4 +82,4 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     if vertices.kinds == ["integer"]:
         places = vertices.located(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
     edges = Edges(places[graph.sources], places[graph.targets], weights, n)
-    return Adjacency(edges if graph.directed else both_ways(edges)), vertices
+    return Adjacency(edges if graph.directed else with_reverse_edges(edges)), vertices

@@ -13,7 +13,7 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError
 from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, is_a, opened, rows_of_seeds
 from prplugin.frames.columns import Columns, positions
 from prplugin.frames.ids import described, plain_ids
-from prplugin.frames.times import of_rows
+from prplugin.frames.times import with_frame_rows
 from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
@@ -153,7 +153,7 @@ def read(
             part = frame if rows is None else frame.iloc[rows]
             edges, known = read(part, untimed, vertices, edge_list=edge_list, lasting=lasting)
         except PageRankError as error:
-            raise error if rows is None else of_rows(error, rows) from None
+            raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
     ids = _ids()
     several = len(columns.source) > 1

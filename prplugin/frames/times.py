@@ -1,4 +1,4 @@
-"""Times of edges: timestamps or numbers, in all the ways that pandas can hold them."""
+"""Times of edges: timestamps, dates or numbers, of any pandas type."""
 
 from __future__ import annotations
 
@@ -17,19 +17,26 @@ from prplugin.types.edges import Floats, Integers
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Clock", "of_rows"]
+__all__ = ["Clock", "with_frame_rows"]
 
 
 @dataclass
 class Clock:
-    """How the edges of a graph age. The first column that it reads fixes the kind of its times, and the origin.
+    """Time options of a graph, and the reference points of its times.
+
+    The first column that is read determines the kind of the times and the origin.
 
     Attributes
     ----------
     half_life, window, now : object
-        As given; None: edges do not decay, are never too old, or the latest time that was read.
-    latest : object
-        `now`, or the latest time so far: a NumPy datetime or number.
+        The options of `prplugin.pagerank`, as given until a column is read, then in the unit of its times. None: no
+        decay, no window, and `latest` instead of `now`.
+    kind : str, or None
+        Kind of the times, for messages.
+    origin : NumPy datetime or number, or None
+        Time that the times of edges are relative to: the latest one of the first column.
+    latest : NumPy datetime or number, or None
+        `now`, or the latest time read so far.
     """
 
     half_life: Any = None
@@ -45,31 +52,31 @@ class Clock:
         Returns
         -------
         times : array of float64, or None
-            Of the rows within the window, in half-lives since the origin; None without a half-life.
+            Times of the rows within the window, in half-lives since the origin; None without a half-life.
         rows : array of positions, or None
-            The rows within the window; None for all.
+            Rows within the window; None if all are.
         """
-        if not len(column) and column.dtype == object:  # of no type
+        if not len(column) and column.dtype == object:  # the type of an empty column says nothing
             return (None if self.half_life is None else np.empty(0)), None
-        times, kind = _instants(column, label)
+        times, kind = _read_times(column, label)
         if self.kind is None:
             self.kind = kind
             self.half_life, self.window = (
-                self._span(name, getattr(self, name), label) for name in ("half_life", "window")
+                self._parse_duration(name, getattr(self, name), label) for name in ("half_life", "window")
             )
-            self.latest = None if self.now is None else self._instant(self.now, label)
+            self.latest = None if self.now is None else self._parse_now(self.now, label)
         elif kind != self.kind:
             raise InvalidEdgesError(f"{label} holds {kind}, but the times of this graph are {self.kind}: cast it.")
         if self.now is not None:
             late = np.flatnonzero(times > self.latest)
             if late.size:
                 held = [str(column.iloc[row]) for row in late[:3].tolist()]
-                say = partial(_late, label, self.now)
+                say = partial(_format_late, label, self.now)
                 raise refusal(InvalidEdgesError, RefusedRows(say, late.size, late[:3].tolist(), held))
         elif times.size:
             self.latest = times.max() if self.latest is None else max(self.latest, times.max())
         if self.origin is None and times.size:
-            self.origin = times.max()  # not `now`, which may change no rank
+            self.origin = times.max()  # not `now`, so that ranks do not depend on it, not even by rounding
         rows = None
         if self.window is not None and times.size:
             rows = np.flatnonzero(self.latest - times < self.window)
@@ -79,11 +86,11 @@ class Clock:
         return (((times - self.origin) / self.half_life).astype(np.float64) if times.size else np.empty(0)), rows
 
     def shift(self) -> float:
-        """Return how far `latest` is from the origin, in half-lives."""
+        """Return the time from the origin to `latest`, in half-lives."""
         return float((self.latest - self.origin) / self.half_life) if self.origin is not None else 0.0
 
-    def _span(self, name: str, given: Any, label: str) -> Any:
-        """Return a positive length of time, in the unit of the times."""
+    def _parse_duration(self, name: str, given: Any, label: str) -> Any:
+        """Return a positive duration in the unit of the times, or None."""
         if given is None:
             return None
         if self.kind == "numbers":
@@ -97,17 +104,17 @@ class Clock:
         try:
             if not isinstance(given, (str, timedelta, np.timedelta64)) or (isinstance(given, str) and given.isdigit()):
                 raise ValueError
-            span = pd.Timedelta(given)
+            duration = pd.Timedelta(given)
         except ValueError:
             raise InvalidOptionError(
                 f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}."
             ) from None
-        if pd.isna(span) or span <= pd.Timedelta(0):
+        if pd.isna(duration) or duration <= pd.Timedelta(0):
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
-        return span.to_timedelta64()
+        return duration.to_timedelta64()
 
-    def _instant(self, given: Any, label: str) -> Any:
-        """Return the time that is given as `now`."""
+    def _parse_now(self, given: Any, label: str) -> Any:
+        """Return the option `now` in the unit of the times."""
         if self.kind == "numbers":
             if not _is_number(given) or not math.isfinite(given):
                 raise InvalidOptionError(f"now must be a finite number, as {label} holds numbers, not {given!r}.")
@@ -120,26 +127,26 @@ class Clock:
             now = pd.Timestamp(given)
         except ValueError:
             now = pd.NaT
-        zoned = self.kind == "timestamps with a time zone"
-        if pd.isna(now) or (now.tzinfo is not None) != zoned:
+        with_zone = self.kind == "timestamps with a time zone"
+        if pd.isna(now) or (now.tzinfo is not None) != with_zone:
             raise InvalidOptionError(
-                f"now must be a timestamp {'with' if zoned else 'without'} a time zone, as those of {label}, "
+                f"now must be a timestamp {'with' if with_zone else 'without'} a time zone, like those of {label}, "
                 f"not {given!r}."
             )
-        return (now.tz_convert(None) if zoned else now).to_datetime64()
+        return (now.tz_convert(None) if with_zone else now).to_datetime64()
 
 
-def of_rows(error: PageRankError, rows: Integers) -> PageRankError:
-    """Return an error about some rows of those at `rows` as one about rows of the whole frame."""
+def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
+    """Return an error about the selected `rows` of a frame with its row numbers counted in the whole frame."""
     if error.refused is None:
         return error
     refused = error.refused
-    whole = RefusedRows(refused.say, refused.count, rows[refused.rows].tolist(), refused.held)
-    return refusal(type(error), whole)
+    in_frame = RefusedRows(refused.say, refused.count, rows[refused.rows].tolist(), refused.held)
+    return refusal(type(error), in_frame)
 
 
-def _instants(column: pd.Series, label: str) -> tuple[Any, str]:
-    """Return times as NumPy's datetimes, in UTC, or as float64; and their kind."""
+def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
+    """Return times as NumPy datetimes in UTC, int64 or float64, and their kind."""
     import pandas as pd
     from pandas.api import types
 
@@ -148,60 +155,66 @@ def _instants(column: pd.Series, label: str) -> tuple[Any, str]:
     column = stored_plainly(column)
     missing = np.flatnonzero(column.isna())
     if missing.size:
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_missing, label), missing.size, missing[:5].tolist(), []))
+        raise refusal(
+            InvalidEdgesError, RefusedRows(partial(_format_missing, label), missing.size, missing[:5].tolist(), [])
+        )
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
         "datetime", "datetime with a time zone", "date",
     ):  # fmt: skip
         column = pd.Series(pd.to_datetime(column))
     dtype = column.dtype
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith(("timestamp", "date")):
-        import pyarrow as pa  # there, since pandas holds Arrow columns
+        import pyarrow as pa  # lazy import; a column of an Arrow type implies that it is installed
 
         array = pa.array(column.array)
         if not pa.types.is_timestamp(array.type):
             array = array.cast(pa.timestamp("ms"))
         ticks = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return ticks.view(f"datetime64[{array.type.unit}]"), _timestamps(zoned=array.type.tz is not None)
+        return ticks.view(f"datetime64[{array.type.unit}]"), _timestamp_kind(with_zone=array.type.tz is not None)
     if types.is_datetime64_any_dtype(dtype):
-        zoned = isinstance(dtype, pd.DatetimeTZDtype)
-        return column.to_numpy(f"datetime64[{dtype.unit}]" if zoned else None), _timestamps(zoned=zoned)
+        with_zone = isinstance(dtype, pd.DatetimeTZDtype)
+        times = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
+        return times, _timestamp_kind(with_zone=with_zone)
     if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
         raise InvalidEdgesError(
-            f"{label} holds {dtype}, which are no times: cast it, for instance with pandas.to_datetime, or to numbers."
+            f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
+            "to timestamps."
         )
     if types.is_integer_dtype(dtype):
-        whole = integers(column, label)
-        if not whole.size or max(-int(whole.min()), int(whole.max())) < 1 << 62:  # differences are exact
-            return whole.astype(np.int64, copy=False), "numbers"
+        numbers = integers(column, label)
+        if not numbers.size or max(-int(numbers.min()), int(numbers.max())) < 1 << 62:  # differences fit int64
+            return numbers.astype(np.int64, copy=False), "numbers"
     numbers = column.to_numpy(np.float64)
-    if (odd := np.flatnonzero(~np.isfinite(numbers))).size:
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_infinite, label), odd.size, odd[:5].tolist(), []))
+    if (infinite := np.flatnonzero(~np.isfinite(numbers))).size:
+        raise refusal(
+            InvalidEdgesError, RefusedRows(partial(_format_infinite, label), infinite.size, infinite[:5].tolist(), [])
+        )
     return numbers, "numbers"
 
 
-def _timestamps(*, zoned: bool) -> str:
-    return "timestamps with a time zone" if zoned else "timestamps"
+def _timestamp_kind(*, with_zone: bool) -> str:
+    return "timestamps with a time zone" if with_zone else "timestamps"
 
 
 def _is_number(given: object) -> bool:
     return isinstance(given, Real) and not isinstance(given, (bool, np.bool_, np.timedelta64))
 
 
-def _missing(label: str, rows: RefusedRows) -> str:
+def _format_missing(label: str, rows: RefusedRows) -> str:
     return (
         f"{label} has {counted(rows.count, 'null')}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0): an edge that ages needs a time. Drop or fill them."
+        f"{listed(rows.padded(rows.rows))} (counted from 0): each edge needs a time. Drop or fill them."
     )
 
 
-def _infinite(label: str, rows: RefusedRows) -> str:
+def _format_infinite(label: str, rows: RefusedRows) -> str:
     return (
         f"{label} has {counted(rows.count, 'infinite time')}, in {'row' if rows.count == 1 else 'rows'} "
         f"{listed(rows.padded(rows.rows))} (counted from 0). Drop them."
     )
 
 
-def _late(label: str, now: Any, late: RefusedRows) -> str:
+def _format_late(label: str, now: Any, late: RefusedRows) -> str:
     shown = [f"{held} in row {row}" for held, row in zip(late.held, late.rows, strict=True)]
     return (
         f"{label} has {counted(late.count, 'time')} after now={now!s}: {listed(late.padded(shown), 3)} "

@@ -11,7 +11,7 @@ from prplugin.cpu import sorting
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
-from prplugin.machine import COMPILED_FROM, compiles, this_machine
+from prplugin.machine import COMPILED_FROM, this_machine, use_compiled
 from prplugin.types.arrays import MemorySpace, namespace, synchronize, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
@@ -40,30 +40,30 @@ class Adjacency:
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
         """Return the same graph in "host" or "device" memory; the copy is made once."""
-        return self if memory_space == self.memory_space else self._elsewhere
+        return self if memory_space == self.memory_space else self._other_memory
 
     @property
     def gpu(self) -> Any:
         """CuPy device that holds the graph or its copy, a context manager; None if neither is on a GPU."""
-        held = self if self.memory_space == "device" else self.__dict__.get("_elsewhere")
+        held = self if self.memory_space == "device" else self.__dict__.get("_other_memory")
         return None if held is None else held.edges.gpu
 
     @cached_property
-    def _elsewhere(self) -> Adjacency:
+    def _other_memory(self) -> Adjacency:
         memory_space: MemorySpace = "device" if self.memory_space == "host" else "host"
         if isinstance(self.edges, GroupedEdges):
-            return self._grouped_elsewhere(memory_space)
+            return self._grouped_in_other_memory(memory_space)
         source, destination, weights = (
             to_memory(array, memory_space) for array in (self.edges.source, self.edges.destination, self.edges.weights)
         )
-        there = Adjacency(Edges(source, destination, weights, self.n))
+        copy = Adjacency(Edges(source, destination, weights, self.n))
         if self.weighted:
             # Copied, not recomputed: in another order of additions, a sum near the maximum of float64 may overflow.
-            there.know_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
+            copy.set_out_weight(to_memory(self.out_weight, memory_space), self.out_weight_depth)
         synchronize(memory_space)
-        return there
+        return copy
 
-    def _grouped_elsewhere(self, memory_space: MemorySpace) -> Adjacency:
+    def _grouped_in_other_memory(self, memory_space: MemorySpace) -> Adjacency:
         """Copy a graph of `GroupedEdges`: its CSC and out-weights."""
         offsets, sources, weights = self.edges.in_edges  # type: ignore[union-attr]  # of grouped edges
         dtype = np.dtype(np.int64) if memory_space == "host" else offset_dtype(self.m)
@@ -72,11 +72,11 @@ class Adjacency:
             for array in (offsets.astype(dtype, copy=False), sources, weights, self.out_weight)
         )
         edge_list = partial(endpoints_by_target, offsets, sources)
-        there = GroupedEdges(
+        copy = GroupedEdges(
             (offsets, sources, weights), out_weight, edge_list, self.out_weight_depth, self.edges.extent
         )
         synchronize(memory_space)
-        return Adjacency(there)
+        return Adjacency(copy)
 
     @cached_property
     def csr(self) -> Compressed:
@@ -106,11 +106,11 @@ class Adjacency:
         """Rounding depth of an out-weight, and twice that of a weight: its own, and the sum's."""
         return self._out_weight[1] + 2 * self.edges.roundings
 
-    def know_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
+    def set_out_weight(self, out_weight: Floats, rounding_depth: int) -> None:
         """Set out-weights that were computed elsewhere, and their rounding depth."""
         self._out_weight = out_weight, rounding_depth
 
-    def past_range(self) -> Integers:
+    def overflowing_vertices(self) -> Integers:
         """Return the vertices whose out-weight overflows float64."""
         if not self.weighted or self.m * self.edges.extent[1] <= 2.0**1023:
             return np.empty(0, np.int64)  # m times the largest weight does not overflow
@@ -152,7 +152,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
         compressed = Compressed(*group.grouped(rows, columns, weights, n))
         synchronize("device")
         return compressed
-    if compiles(rows.size):
+    if use_compiled(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba
 
         return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads)))

@@ -1,8 +1,9 @@
-"""Weights that decay: an edge weighs w * 2**(-(now - t) / half_life).
+"""Edge weights that decay exponentially with age: w * 2**(-(now - t) / half_life).
 
-PageRank takes weights divided by their sum over the out-edges of a vertex. So each vertex may have a reference of its
-own, 2**k, by which its weights are divided: they neither overflow nor vanish, however old its edges are, and time that
-goes by changes none of them.
+PageRank depends on weights only through w / W, the weight of an edge divided by the sum over the out-edges of its
+source. All out-edges of a vertex can therefore be divided by the same power of 2, 2**k, where k is the reference
+exponent of the vertex. With such references the stored weights neither overflow nor underflow, however old the edges
+are, and they do not change as `now` advances.
 """
 
 from __future__ import annotations
@@ -15,51 +16,52 @@ import numpy as np
 
 from prplugin.types.edges import ANY, Edges, Floats, Integers
 
-__all__ = ["Decaying", "decayed", "shown"]
+__all__ = ["ZERO_EXPONENT", "ScaledWeights", "decay_weights", "weights_at"]
 
-NONE = -(1 << 40)
-"""Exponent of a weight of 0."""
+ZERO_EXPONENT = -(1 << 40)
+"""Exponent that stands for a weight of 0."""
 
 
-class Decaying(NamedTuple):
-    """Weights as significand * 2**exponent: too large or too small for float64 alone."""
+class ScaledWeights(NamedTuple):
+    """Weights as significand * 2**exponent, whose range exceeds that of float64."""
 
     significands: Floats
     exponents: Integers
 
     @classmethod
-    def of(cls, weights: Floats | None, times: Floats) -> Decaying:
-        """Return w * 2**t; without weights, 2**t."""
-        whole = np.floor(times)
-        significands = np.exp2(times - whole)
-        exponents = whole.astype(np.int64)
+    def of(cls, weights: Floats | None, times: Floats) -> ScaledWeights:
+        """Return w * 2**t, with w = 1 for each edge if `weights` is None."""
+        floors = np.floor(times)
+        significands = np.exp2(times - floors)
+        exponents = floors.astype(np.int64)
         if weights is not None:
             fractions, powers = np.frexp(weights)
             significands *= fractions
-            exponents = np.where(fractions == 0, NONE, exponents + powers)
+            exponents = np.where(fractions == 0, ZERO_EXPONENT, exponents + powers)
         return cls(significands, exponents)
 
-    def over(self, references: Integers) -> Floats:
-        """Return the weights, each divided by 2**reference."""
-        # Past these a weight is 0, or infinite, anyway.
+    def divide(self, references: Integers) -> Floats:
+        """Return each weight divided by 2**reference, as float64."""
+        # Beyond +-2000 the result is 0 or infinite in float64 in any case.
         scaled: Floats = np.ldexp(self.significands, np.clip(self.exponents - references, -2000, 2000))
         return scaled
 
 
-def decayed(edges: Edges) -> tuple[Edges, Integers]:
-    """Return edges with the weights that they have by their times, and the exponent of each vertex's reference."""
+def decay_weights(edges: Edges) -> tuple[Edges, Integers]:
+    """Return the edges with decayed weights instead of times, and the reference exponent of each vertex."""
     assert edges.times is not None
-    weights = Decaying.of(edges.weights, edges.times)
-    references = np.full(edges.n, NONE)
+    weights = ScaledWeights.of(edges.weights, edges.times)
+    references = np.full(edges.n, ZERO_EXPONENT)
     np.maximum.at(references, edges.source, weights.exponents)
-    references[references == NONE] = 0
-    # A time in half-lives carries three roundings, 2**t the ln 2 of their sum; and the functions and products, some.
+    references[references == ZERO_EXPONENT] = 0
+    # A time t in half-lives has at most 3 relative roundings, which change 2**t by 3 * ln(2) * |t| <= 2.1 * |t|
+    # roundings. The 8 cover exp2, frexp, ldexp and the products.
     roundings = math.ceil(2.1 * float(np.abs(edges.times).max(initial=0.0))) + 8
-    scaled = weights.over(references.take(edges.source))
+    scaled = weights.divide(references.take(edges.source))
     return replace(edges, weights=scaled, times=None, extent=(ANY[0], 2.0), roundings=roundings), references
 
 
-def shown(weights: Floats, references: Integers, shift: float) -> Floats:
-    """Return weights as of `shift` half-lives after the origin, given the reference of each one's source."""
+def weights_at(weights: Floats, references: Integers, shift: float) -> Floats:
+    """Return the weights `shift` half-lives after the origin, given the reference exponent of each edge's source."""
     with np.errstate(under="ignore"):
-        return Decaying.of(weights, references - shift).over(np.int64(0))  # type: ignore[arg-type]
+        return ScaledWeights.of(weights, references - shift).divide(np.int64(0))  # type: ignore[arg-type]

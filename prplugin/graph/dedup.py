@@ -12,13 +12,13 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, Integers
 
-__all__ = ["both_ways", "one_edge_a_pair"]
+__all__ = ["drop_duplicates", "with_reverse_edges"]
 
 MOST_PAIRED = 1 << 32
 """Number of vertices up to which a pair of positions fits in 64 bits."""
 
 
-def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
+def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
 
     Parameters
@@ -56,17 +56,18 @@ def one_edge_a_pair(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     return replace(edges, source=edges.source[rows], destination=edges.destination[rows], weights=weights, times=times)
 
 
-def both_ways(edges: Edges) -> Edges:
+def with_reverse_edges(edges: Edges) -> Edges:
     """Append the reverse of each edge that is not a self-loop."""
     xp = namespace(edges.source)
-    back = xp.flatnonzero(edges.source != edges.destination)
+    not_loops = xp.flatnonzero(edges.source != edges.destination)
     weights, times = (
-        None if values is None else xp.concatenate([values, values[back]]) for values in (edges.weights, edges.times)
+        None if values is None else xp.concatenate([values, values[not_loops]])
+        for values in (edges.weights, edges.times)
     )
     return replace(
         edges,
-        source=xp.concatenate([edges.source, edges.destination[back]]),
-        destination=xp.concatenate([edges.destination, edges.source[back]]),
+        source=xp.concatenate([edges.source, edges.destination[not_loops]]),
+        destination=xp.concatenate([edges.destination, edges.source[not_loops]]),
         weights=weights,
         times=times,
     )

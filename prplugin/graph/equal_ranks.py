@@ -27,10 +27,10 @@ __all__ = ["EqualRanks"]
 EXACT = 2.0**53
 """Above 2**53, float64 rounding makes equality inconclusive."""
 
-PAIR = 4_000
+PAIR_COST = 4_000
 """Fixed cost of testing a pair, in edges."""
 
-PAIRS = 5_000
+MIN_PAIRS = 5_000
 """Minimum budget of pairs. The budget is the cost of one pass over the edges, or of this many pairs if that is more."""
 
 SEARCH_DIVISOR = 8
@@ -52,12 +52,12 @@ class EqualRanks:
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:
         self._adjacency, self._vectors = adjacency, vectors
         self._parents: dict[int, int] = {}
-        self._allowance = max(adjacency.m, PAIRS * PAIR)
+        self._budget = max(adjacency.m, MIN_PAIRS * PAIR_COST)
 
     def equal(self, a: int, b: int, ranks: Floats) -> bool:
         """Return whether the ranks of two vertices are proved equal; computed ranks guide the search."""
         pending, joined = [(a, b)], []
-        least = self._allowance - self._allowance // SEARCH_DIVISOR
+        least = self._budget - self._budget // SEARCH_DIVISOR
         while pending:
             pair = pending.pop()
             one, other = (self._root(vertex) for vertex in pair)
@@ -66,7 +66,7 @@ class EqualRanks:
             self._parents[other] = one
             joined.append(other)
             further = self._matched(*pair, ranks)
-            if further is None or self._allowance < least:
+            if further is None or self._budget < least:
                 for vertex in joined:
                     del self._parents[vertex]
                 return False
@@ -83,9 +83,9 @@ class EqualRanks:
         offsets, sources, weights = self._adjacency.csc
         *begins, end, other_end = self._at(offsets, np.array([a, b, a + 1, b + 1])).tolist()
         size = end - begins[0]
-        if other_end - begins[1] != size or not self._treated_alike(a, b):
+        if other_end - begins[1] != size or not self._equal_in_vectors(a, b):
             return None
-        self._allowance -= size + PAIR
+        self._budget -= size + PAIR_COST
         runs = [slice(begin, begin + size) for begin in begins]
         first, second = (to_host(sources[run]) for run in runs)
         if weights is not None:
@@ -102,7 +102,7 @@ class EqualRanks:
             return None
         return list(zip(left[0][orders[0]].tolist(), left[1][orders[1]].tolist(), strict=True))
 
-    def _treated_alike(self, a: int, b: int) -> bool:
+    def _equal_in_vectors(self, a: int, b: int) -> bool:
         return all(float(v[a]) == float(v[b]) <= EXACT for v in self._vectors)
 
     @staticmethod

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prplugin.cpu.threads import Threads
-from prplugin.machine import compiles, record_work, this_machine
+from prplugin.machine import count_processed_edges, this_machine, use_compiled
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
@@ -55,8 +55,8 @@ def edges_by_id(
     ids : array
         The distinct ids, ascending, in the type of the columns.
     """
-    record_work(columns[0].size)
-    if grouped and len(columns) == 2 and compiles(columns[0].size):
+    count_processed_edges(columns[0].size)
+    if grouped and len(columns) == 2 and use_compiled(columns[0].size):
         from prplugin.cpu import edges  # imports Numba
 
         return edges.edges_by_id(columns, lasting=lasting)
@@ -86,7 +86,7 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None)
 
         return factorize_on_gpu(columns)
     count = sum(column.size for column in columns)
-    if compiles(count // 2):
+    if use_compiled(count // 2):
         from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu  # imports Numba
 
         return factorize_on_cpu(columns, Threads(this_machine().threads))

@@ -146,7 +146,7 @@ class Counts:
         Number of vertices and of edges.
     built : frozenset of str
         Arrays that exist already, out of "rows", "csr", "csc", "product" and "out_weight".
-    elsewhere : Counts, optional
+    other_memory : Counts, optional
         Counts of the copy in the other memory space, if there is one.
     longest : int, optional
         Largest in-degree, if known.
@@ -161,7 +161,7 @@ class Counts:
     weighted: bool
     memory_space: MemorySpace
     built: frozenset[str] = frozenset({"rows"})
-    elsewhere: Counts | None = None
+    other_memory: Counts | None = None
     longest: int | None = None
     spilled: bool = False
     grouped: bool = False
@@ -178,12 +178,12 @@ class Counts:
             built |= {"csc", "out_weight"}
         if not grouped or graph.edges.edge_list_is_there:
             built.add("rows")
-        elsewhere, longest = known.get("_elsewhere"), known.get("largest_in_degree")
+        other_memory, longest = known.get("_other_memory"), known.get("largest_in_degree")
         if longest is None and "csc" in built and graph.memory_space == "host":
             longest = graph.largest_in_degree
         return cls(
             graph.n, graph.m, graph.weighted, graph.memory_space, frozenset(built),
-            None if elsewhere is None else cls.of(elsewhere), longest, graph.spilled, grouped,
+            None if other_memory is None else cls.of(other_memory), longest, graph.spilled, grouped,
         )  # fmt: skip
 
     @property
@@ -227,7 +227,7 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
         memory.memory_space == "device" and real == 8 and graph.n >= memory.float32_from,
     )
     real = 8 if graph.n < memory.float32_from else real
-    there, so_far = _brought(graph, memory.arrays_on or memory_space)
+    there, so_far = _copied(graph, memory.arrays_on or memory_space)
     for array in memory.arrays:
         there, so_far = _with_array(array, there, so_far)
     n, edges = there.n, float(there.m)
@@ -254,12 +254,12 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     )  # the copy of the result
 
 
-def _brought(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
+def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:
     """Return the counts and bytes of the graph copied to a memory space, as by `Adjacency.on`."""
     if graph.memory_space == memory_space:
         return graph, NOTHING
-    if graph.elsewhere is not None:
-        return graph.elsewhere, NOTHING
+    if graph.other_memory is not None:
+        return graph.other_memory, NOTHING
     there = replace(
         graph, memory_space=memory_space, built=frozenset({"csc", "out_weight"} if graph.grouped else {"rows"})
     )

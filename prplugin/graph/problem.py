@@ -54,7 +54,7 @@ class Seeds:
         """Number of seeds."""
         return self.bounds.size - 1
 
-    def part(self, first: int, last: int) -> Seeds:
+    def slice(self, first: int, last: int) -> Seeds:
         """Return the seeds `first` to `last` - 1."""
         begin, end = self.bounds[first], self.bounds[last]
         return Seeds(self.bounds[first : last + 1] - begin, self.rows[begin:end], self.values[begin:end])

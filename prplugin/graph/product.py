@@ -11,12 +11,12 @@ from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, group_sum_depth
 from prplugin.graph.adjacency import Adjacency
-from prplugin.machine import compiles, this_machine
+from prplugin.machine import this_machine, use_compiled
 from prplugin.types.edges import Floats, GroupedEdges, Integers
 
 __all__ = ["Product", "product_of"]
 
-THREADED_FROM = 1 << 18
+MIN_THREADED_EDGES = 1 << 18
 """Number of edges from which the compiled product uses several threads."""
 
 
@@ -40,13 +40,13 @@ def product_of(adjacency: Adjacency) -> Product:
 
     The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
     """
-    kind: type[_Compiled | _Scattered] = _Compiled if compiles(adjacency.m) else _Scattered
+    kind: type[_CompiledProduct | _NumpyProduct] = _CompiledProduct if use_compiled(adjacency.m) else _NumpyProduct
     if not isinstance(adjacency.product, kind):
         adjacency.product = kind.of(adjacency)
     return copy(adjacency.product)
 
 
-class _Scattered:
+class _NumpyProduct:
     """Product in NumPy: gather one term per edge, and sum the terms by target with `numpy.bincount`, without a sort."""
 
     def __init__(self, sources: Integers, targets: Integers, weights: Floats | None, n: int) -> None:
@@ -75,7 +75,7 @@ class _Scattered:
         return self._sums(terms)
 
 
-class _Compiled:
+class _CompiledProduct:
     """Compiled product over the rows of the CSC, with the order of additions of `GroupSums`."""
 
     def __init__(self, offsets: Integers, sources: Integers, weights: Floats | None, longest: int) -> None:
@@ -95,7 +95,7 @@ class _Compiled:
 
     def __call__(self, vector: Floats) -> Floats:
         if self._work is None:
-            threads = this_machine().threads if self._sources.size >= THREADED_FROM else 1
+            threads = this_machine().threads if self._sources.size >= MIN_THREADED_EDGES else 1
             self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
         sums = np.empty(self._offsets.size - 1)
 

@@ -1,8 +1,9 @@
-"""Edges that change in place: rows and columns of which each may be anywhere in a buffer.
+"""Edges that are added and removed in place: compressed rows stored in any order in a buffer with spare capacity.
 
-A changed row is written anew at the end of the buffer, and what was there stays: a change costs as much as the rows
-that it touches, and nothing of it shows before all of it does. Where the buffer is full, or a method needs the rows one
-after the other, they are copied, once.
+A changed row is written anew after the last row of the buffer, and its old entries stay in place. The cost of a change
+is therefore proportional to the size of the rows that it touches, and the change becomes visible at once when the
+positions of those rows are replaced. The rows are copied to a new buffer, in order, when the buffer is full or a method
+needs CSR or CSC.
 """
 
 from __future__ import annotations
@@ -16,92 +17,108 @@ import numpy as np
 from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
-from prplugin.graph.decay import Decaying
+from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
 from prplugin.machine import this_machine
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Floats, GroupedEdges, Integers, index_dtype
 
 __all__ = [
+    "ChangeError",
     "ChangingEdges",
+    "EdgeChanges",
     "MissingEdgesError",
-    "Pairs",
     "Plan",
-    "RefusedError",
     "RepeatedEdgesError",
-    "VanishedEdgesError",
-    "placed",
+    "UnderflowingError",
+    "expand_values",
 ]
 
-ROOM = 1 / 8
-"""Of a buffer, that is left for changed rows."""
+SPARE_FRACTION = 1 / 8
+"""Spare capacity of a buffer for changed rows, as a fraction of its entries."""
 
-VANISHING = 2.0**-900
-"""Out-weight below which weights may have lost digits to underflow."""
+MIN_OUT_WEIGHT = 2.0**-900
+"""Out-weight below which the weights of a vertex may have lost digits to underflow."""
 
-RESCALED = 500
-"""Exponent above a vertex's reference from which its weights are divided by another."""
-
-
-class RefusedError(Exception):
-    """A change that cannot be made."""
+MAX_EXPONENT = 500
+"""Exponent of a weight, relative to the reference exponent of its source, above which that reference is raised."""
 
 
-class MissingEdgesError(RefusedError):
-    """Edges that cannot be removed, by their places among the pairs."""
+class ChangeError(Exception):
+    """Invalid change; the argument has the positions of the edges in the change, or of the vertices, concerned."""
 
 
-class RepeatedEdgesError(RefusedError):
-    """Edges whose pair has one already, by their places among the pairs."""
+class MissingEdgesError(ChangeError):
+    """Edges to remove that do not exist, by position among the edges to remove."""
 
 
-class VanishedEdgesError(RefusedError):
-    """Vertices whose remaining edges are too old for the weights that float64 holds beside those removed."""
+class RepeatedEdgesError(ChangeError):
+    """Edges to add whose pair of vertices already has an edge, by position among the edges to add."""
 
 
-class OverflowingError(RefusedError):
-    """Vertices whose out-weight is more than float64 holds."""
+class UnderflowingError(ChangeError):
+    """Vertices whose remaining edges are so much older than the removed ones that their weights underflow."""
 
 
-class Pairs(NamedTuple):
-    """Edges by position, to add or to remove; their weights, or None, which are any weights of those to remove."""
+class OverflowingError(ChangeError):
+    """Vertices whose out-weight overflows float64."""
+
+
+class EdgeChanges(NamedTuple):
+    """Edges to add or to remove.
+
+    Attributes
+    ----------
+    source, target : array
+        Positions of the vertices.
+    weights : array of float64, ScaledWeights or None
+        None: the graph is unweighted, or edges of any weight are to be removed.
+    """
 
     source: Integers
     target: Integers
-    weights: Floats | Decaying | None
+    weights: Floats | ScaledWeights | None
 
-    def both_ways(self) -> Pairs:
-        """Append the reverse of each edge; a self-loop counts once."""
-        back = np.flatnonzero(self.source != self.target)
-        both = np.append(np.arange(self.source.size), back)
-        source, target = np.append(self.source, self.target[back]), np.append(self.target, self.source[back])
-        return Pairs(source, target, _taken(self.weights, both))
+    def with_reverse_edges(self) -> EdgeChanges:
+        """Append the reverse of each edge that is not a self-loop."""
+        not_loops = np.flatnonzero(self.source != self.target)
+        both = np.append(np.arange(self.source.size), not_loops)
+        source = np.append(self.source, self.target[not_loops])
+        target = np.append(self.target, self.source[not_loops])
+        return EdgeChanges(source, target, _take_weights(self.weights, both))
 
-    def at(self, rows: Any) -> Pairs:
-        """Return some of them."""
-        return Pairs(self.source[rows], self.target[rows], _taken(self.weights, rows))
+    def take(self, rows: Any) -> EdgeChanges:
+        """Return the selected edges."""
+        return EdgeChanges(self.source[rows], self.target[rows], _take_weights(self.weights, rows))
 
 
 @dataclass
-class _Rows:
-    """Rows of a sparse matrix, anywhere in a buffer of which the first `used` entries are taken."""
+class _RowBuffer:
+    """Rows of a sparse matrix in a buffer with spare capacity.
+
+    Row v holds ``indices[begins[v]:ends[v]]`` and the weights at the same positions. The first `used` entries of the
+    buffer are in use, some of them by previous versions of rows.
+    """
 
     begins: Integers
     ends: Integers
-    members: Integers
+    indices: Integers
     weights: Floats | None
     used: int
 
     @classmethod
-    def of(cls, compressed: Compressed, index: Any) -> Self:
-        """Copy compressed rows to a buffer with room for more."""
-        offsets, members, weights = compressed
-        whole = cls(offsets[:-1], offsets[1:], members, weights, members.size)
-        return whole.with_room(0, index)
+    def of(cls, compressed: Compressed, dtype: Any) -> Self:
+        """Copy CSR or CSC arrays to a buffer with spare capacity, with indices of the given type."""
+        offsets, indices, weights = compressed
+        rows = cls(offsets[:-1], offsets[1:], indices, weights, indices.size)
+        return rows.with_capacity(0, dtype)
 
-    def with_room(self, need: int, index: Any = None) -> Self:
-        """Return the rows with room for `need` more entries: copied one after the other, unless there is enough."""
-        if index is None and self.used + need <= self.members.size:
+    def with_capacity(self, needed: int, dtype: Any = None) -> Self:
+        """Return rows that `needed` more entries can be appended to.
+
+        The rows are copied to a new buffer, in order, if the capacity does not suffice or a type of indices is given.
+        """
+        if dtype is None and self.used + needed <= self.indices.size:
             return self
         from prplugin.cpu import row_kernels  # imports Numba
         from prplugin.cpu.group import cut  # imports Numba
@@ -109,42 +126,43 @@ class _Rows:
         n = self.begins.size
         offsets = offsets_of(self.ends - self.begins)
         m = int(offsets[-1])
-        size = m + need + max(int(ROOM * m), 1024)
-        members = np.empty(size, self.members.dtype if index is None else index)
+        size = m + needed + max(int(SPARE_FRACTION * m), 1024)
+        indices = np.empty(size, self.indices.dtype if dtype is None else dtype)
         weights = None if self.weights is None else np.empty(size)
 
         def copy(first: int, last: int) -> None:
             row_kernels.compact(
-                first, last, self.begins, self.ends, self.members, self.weights, offsets, members, weights
+                first, last, self.begins, self.ends, self.indices, self.weights, offsets, indices, weights
             )
 
         Threads(this_machine().threads).for_each(cut(n), copy)
         return replace(
-            self, begins=offsets[:-1].copy(), ends=offsets[1:].copy(), members=members, weights=weights, used=m
+            self, begins=offsets[:-1].copy(), ends=offsets[1:].copy(), indices=indices, weights=weights, used=m
         )
 
     def compressed(self) -> tuple[Self, Compressed]:
-        """Return the rows one after the other, and views of them, which later changes leave alone."""
-        rows = self.with_room(0, self.members.dtype)
+        """Copy the rows to a new buffer, in order; return them and CSR or CSC views that later changes do not alter."""
+        rows = self.with_capacity(0, self.indices.dtype)
         offsets = np.append(rows.begins, rows.used)
         weights = None if rows.weights is None else rows.weights[: rows.used]
-        return rows, Compressed(offsets, rows.members[: rows.used], weights)
+        return rows, Compressed(offsets, rows.indices[: rows.used], weights)
 
-    def grown(self, n: int, positions: Integers | None) -> Self:
-        """Return them with empty rows for new vertices; `positions` are those of the old ones, None for the first."""
-        rows = self if positions is None else self.with_room(0, index_dtype(n))
+    def with_vertices(self, n: int, positions: Integers | None) -> Self:
+        """Return rows for n vertices, of which the new ones have no edges; see `expand_values`."""
+        rows = self if positions is None else self.with_capacity(0, index_dtype(n))
         if positions is not None:
-            rows.members[: rows.used] = positions.take(rows.members[: rows.used])
-        begins, ends = (placed(ends, n, positions, 0) for ends in (rows.begins, rows.ends))
+            rows.indices[: rows.used] = positions.take(rows.indices[: rows.used])
+        begins, ends = (expand_values(values, n, positions, 0) for values in (rows.begins, rows.ends))
         return replace(rows, begins=begins, ends=ends)
 
-    def sizes(self, rows: Integers) -> int:
+    def count_entries(self, rows: Integers) -> int:
+        """Return the number of entries of some rows."""
         return int((self.ends[rows] - self.begins[rows]).sum())
 
 
 @dataclass
-class _NewRows:
-    """Where changed rows are to begin and to end."""
+class _RewrittenRows:
+    """Positions of the new versions of changed rows, and the number of buffer entries in use with them."""
 
     rows: Integers
     begins: Integers
@@ -154,23 +172,48 @@ class _NewRows:
 
 @dataclass
 class Plan:
-    """A change that has been written, but does not show yet."""
+    """A change whose rows have been written to the buffers, but which is not visible before `ChangingEdges.commit`.
 
-    out: _NewRows
-    into: _NewRows
+    Attributes
+    ----------
+    out_edges, in_edges : _RewrittenRows
+    out_weight : array of float64
+        New out-weights of the vertices ``out_edges.rows``.
+    references : tuple of arrays
+        Vertices that get their first out-edges, and their reference exponents.
+    count_change : int
+        Number of added edges less that of removed ones.
+    """
+
+    out_edges: _RewrittenRows
+    in_edges: _RewrittenRows
     out_weight: Floats
     references: tuple[Integers, Integers]
-    gained: int
+    count_change: int
 
 
 @dataclass
 class ChangingEdges:
-    """Out-edges and in-edges of a graph on the host."""
+    """Out-edges and in-edges of a graph on the host.
 
-    out: _Rows
-    into: _Rows
+    Attributes
+    ----------
+    out_edges, in_edges : _RowBuffer
+    out_weight : array of n float64
+    weights_depth : int
+        Rounding depth of an out-weight, without the roundings of the weights.
+    roundings : int
+        Relative rounding errors, each of 2**-53, that a weight carries at most.
+    count : array of one int64
+        Number of edges; an array, so that one compiled call can change it together with the rows.
+    references : array of n int64, or None
+        Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
+    """
+
+    out_edges: _RowBuffer
+    in_edges: _RowBuffer
     out_weight: Floats
-    depth_of_weights: int
+    weights_depth: int
     roundings: int
     count: Integers
     references: Integers | None
@@ -178,10 +221,10 @@ class ChangingEdges:
     @classmethod
     def of(cls, adjacency: Adjacency, references: Integers | None) -> ChangingEdges:
         """Copy the edges of a graph."""
-        index = index_dtype(adjacency.n)
+        dtype = index_dtype(adjacency.n)
         return cls(
-            _Rows.of(adjacency.csr, index),
-            _Rows.of(adjacency.csc, index),
+            _RowBuffer.of(adjacency.csr, dtype),
+            _RowBuffer.of(adjacency.csc, dtype),
             adjacency.out_weight.copy(),
             adjacency.out_weight_depth - 2 * adjacency.edges.roundings,
             adjacency.edges.roundings,
@@ -201,229 +244,262 @@ class ChangingEdges:
 
     @property
     def depth(self) -> int:
-        """Roundings in a normalized weight times a rank and alpha, at most."""
-        return self.depth_of_weights + 2 * self.roundings + 5
+        """Upper bound of the roundings in alpha times a normalized weight times a rank."""
+        return self.weights_depth + 2 * self.roundings + 5
 
     def adjacency(self) -> Adjacency:
-        """Return the graph as it is now."""
-        self.into, (offsets, sources, weights) = self.into.compressed()
+        """Return the graph in its present state."""
+        self.in_edges, (offsets, sources, weights) = self.in_edges.compressed()
         edge_list = partial(endpoints_by_target, offsets, sources)
-        extent = ANY if self.references is None else (ANY[0], 2.0**RESCALED * 4)
-        edges = GroupedEdges((offsets, sources, weights), self.out_weight, edge_list, self.depth_of_weights, extent)
+        extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
+        edges = GroupedEdges((offsets, sources, weights), self.out_weight, edge_list, self.weights_depth, extent)
         edges.roundings = self.roundings
         return Adjacency(edges)
 
-    def grown(self, n: int, positions: Integers | None) -> ChangingEdges:
-        """Return the edges with more vertices."""
-        references = None if self.references is None else placed(self.references, n, positions, 0)
+    def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
+        """Return the edges of a graph of n vertices, of which the new ones have no edges; see `expand_values`."""
+        references = None if self.references is None else expand_values(self.references, n, positions, 0)
         return replace(
             self,
-            out=self.out.grown(n, positions),
-            into=self.into.grown(n, positions),
-            out_weight=placed(self.out_weight, n, positions, 0.0),
+            out_edges=self.out_edges.with_vertices(n, positions),
+            in_edges=self.in_edges.with_vertices(n, positions),
+            out_weight=expand_values(self.out_weight, n, positions, 0.0),
             references=references,
             count=self.count.copy(),
         )
 
-    def plan(self, added: Pairs, removed: Pairs, duplicates: str, *, directed: bool) -> Plan:
-        """Write the rows that change.
+    def plan(self, added: EdgeChanges, removed: EdgeChanges, duplicates: str, *, directed: bool) -> Plan:
+        """Write the new versions of the rows that change.
 
         Raises
         ------
-        MissingEdgesError, RepeatedEdgesError
-            With places among `removed`, or `added`.
+        ChangeError
+            If the change is invalid.
         """
         if not directed:
             low, high = np.minimum(removed.source, removed.target), np.maximum(removed.source, removed.target)
-            removed = Pairs(low, high, removed.weights)
-        given = removed.source.size
+            removed = EdgeChanges(low, high, removed.weights)
+        removed_count = removed.source.size
         if duplicates != "sum" and added.source.size:
-            added, removed = self._without_repeated(added, removed, duplicates, directed=directed)
-        added = added if directed else added.both_ways()
-        self._rescale(added)
-        removed = Pairs(*removed[:2], self._effective(removed))
+            added, removed = self._apply_duplicates(added, removed, duplicates, directed=directed)
+        added = added if directed else added.with_reverse_edges()
+        self._raise_references(added)
+        removed = EdgeChanges(*removed[:2], self._stored_weights(removed))
         if not directed:
-            removed = self._both_ways(removed, given)
+            removed = self._append_reverse_removals(removed, removed_count)
         references = self._new_references(added)
-        if isinstance(added.weights, Decaying):
+        if isinstance(added.weights, ScaledWeights):
             assert self.references is not None
-            known = self.references.copy()
-            known[references[0]] = references[1]
-            added = Pairs(*added[:2], added.weights.over(known.take(added.source)))
-        out, weights, taken = self._rewritten("out", removed, added)
-        _require(taken, given)
-        turned = [
-            Pairs(pairs.target, pairs.source, pairs.weights) for pairs in (removed._replace(weights=weights), added)
+            all_references = self.references.copy()
+            all_references[references[0]] = references[1]
+            added = EdgeChanges(*added[:2], added.weights.divide(all_references.take(added.source)))
+        out_edges, weights, found = self._rewrite("out_edges", removed, added)
+        _require_found(found, removed_count)
+        transposed = [
+            EdgeChanges(change.target, change.source, change.weights)
+            for change in (removed._replace(weights=weights), added)
         ]
-        into, _, _ = self._rewritten("into", *turned)
+        in_edges, _, _ = self._rewrite("in_edges", *transposed)
         from prplugin.cpu import row_kernels  # imports Numba
 
-        sums = np.empty(out.rows.size)
-        row_kernels.sums(out.begins, out.ends, self.out.weights, sums)
+        sums = np.empty(out_edges.rows.size)
+        row_kernels.sum_rows(out_edges.begins, out_edges.ends, self.out_edges.weights, sums)
         if self.references is not None:
-            lost = (sums < VANISHING) & (self.out_weight[out.rows] > 0) & (out.ends > out.begins)
-            if lost.any():
-                raise VanishedEdgesError(out.rows[lost])
+            had_edges = self.out_weight[out_edges.rows] > 0
+            underflowing = (sums < MIN_OUT_WEIGHT) & had_edges & (out_edges.ends > out_edges.begins)
+            if underflowing.any():
+                raise UnderflowingError(out_edges.rows[underflowing])
         if not np.isfinite(sums).all():
-            raise OverflowingError(out.rows[~np.isfinite(sums)])
-        return Plan(out, into, sums, references, added.source.size - removed.source.size)
+            raise OverflowingError(out_edges.rows[~np.isfinite(sums)])
+        return Plan(out_edges, in_edges, sums, references, added.source.size - removed.source.size)
 
-    def _both_ways(self, removed: Pairs, given: int) -> Pairs:
-        """Append the reverse of each edge: of several between two vertices, that of the one that is found."""
+    def _append_reverse_removals(self, removed: EdgeChanges, removed_count: int) -> EdgeChanges:
+        """Append the reverse of each edge to remove.
+
+        If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
+        """
         if removed.weights is not None:
-            _, weights, taken = self._rewritten("out", removed, removed.at(slice(0, 0)))
-            _require(taken, given)
+            _, weights, found = self._rewrite("out_edges", removed, removed.take(slice(0, 0)))
+            _require_found(found, removed_count)
             removed = removed._replace(weights=weights)
-        back = removed.source != removed.target
-        source, target, weights = removed.target[back], removed.source[back], _taken(removed.weights, back)
+        not_loops = removed.source != removed.target
+        source, target = removed.target[not_loops], removed.source[not_loops]
+        weights = _take_weights(removed.weights, not_loops)
         if self.references is not None:
             weights = np.ldexp(weights, np.clip(self.references[target] - self.references[source], -2000, 2000))
-            weights[~((weights > VANISHING) & np.isfinite(weights))] = np.nan  # any: the scaled one is inexact
-        return _joined(removed, Pairs(source, target, weights))
+            # A weight that underflows or overflows when it is rescaled is inexact, so that any weight must match.
+            weights[~((weights > MIN_OUT_WEIGHT) & np.isfinite(weights))] = np.nan
+        return _concat_changes(removed, EdgeChanges(source, target, weights))
 
     def commit(self, plan: Plan) -> None:
-        """Let a plan show."""
+        """Make a planned change visible."""
         from prplugin.cpu import row_kernels  # imports Numba
 
         if self.references is not None:
-            # Of vertices without out-edges: those of others stay.
+            # In a plan of `plan`, these vertices have no out-edges yet, so that no visible weight depends on them.
             self.references[plan.references[0]] = plan.references[1]
-        self.depth_of_weights = (
-            self.depth_of_weights
-            if self.out.weights is None
-            else max(self.depth_of_weights, compensated_depth(self.m + plan.gained))
+        self.weights_depth = (
+            self.weights_depth
+            if self.out_edges.weights is None
+            else max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         )
-        out, into = plan.out, plan.into
-        self.out.used, self.into.used = out.used, into.used
+        out_edges, in_edges = plan.out_edges, plan.in_edges
+        self.out_edges.used, self.in_edges.used = out_edges.used, in_edges.used
         row_kernels.commit(
-            out.rows, out.begins, out.ends, self.out.begins, self.out.ends,
-            into.rows, into.begins, into.ends, self.into.begins, self.into.ends, self.out_weight, plan.out_weight,
-            self.count, plan.gained,
+            out_edges.rows, out_edges.begins, out_edges.ends, self.out_edges.begins, self.out_edges.ends,
+            in_edges.rows, in_edges.begins, in_edges.ends, self.in_edges.begins, self.in_edges.ends,
+            self.out_weight, plan.out_weight, self.count, plan.count_change,
         )  # fmt: skip
 
-    def _without_repeated(
-        self, added: Pairs, removed: Pairs, duplicates: str, *, directed: bool
-    ) -> tuple[Pairs, Pairs]:
-        """Apply `duplicates` to edges whose pair is there and not removed."""
+    def _apply_duplicates(
+        self, added: EdgeChanges, removed: EdgeChanges, duplicates: str, *, directed: bool
+    ) -> tuple[EdgeChanges, EdgeChanges]:
+        """Apply `duplicates` to added edges whose pair of vertices has an edge that is not removed."""
         from prplugin.cpu import row_kernels  # imports Numba
 
         low, high = added.source, added.target
         if not directed:
             low, high = np.minimum(low, high), np.maximum(low, high)
         found = np.empty(low.size, np.bool_)
-        row_kernels.find(low, high, self.out.begins, self.out.ends, self.out.members, found)
+        row_kernels.find_pairs(low, high, self.out_edges.begins, self.out_edges.ends, self.out_edges.indices, found)
         found &= ~np.isin(low * self.n + high, removed.source * self.n + removed.target)
         if duplicates == "error" and found.any():
             raise RepeatedEdgesError(np.flatnonzero(found))
         if duplicates == "first":
-            return added.at(~found), removed
+            return added.take(~found), removed
         any_weight = None
         if removed.weights is not None:
-            any_weight = Decaying(np.full(found.sum(), np.nan), np.zeros(found.sum(), np.int64))
-            if not isinstance(removed.weights, Decaying):
+            any_weight = ScaledWeights(np.full(found.sum(), np.nan), np.zeros(found.sum(), np.int64))
+            if not isinstance(removed.weights, ScaledWeights):
                 any_weight = any_weight.significands  # type: ignore[assignment]
-        return added, _joined(removed, Pairs(low[found], high[found], any_weight))
+        return added, _concat_changes(removed, EdgeChanges(low[found], high[found], any_weight))
 
-    def _effective(self, removed: Pairs) -> Floats | None:
-        """Return the weights to remove as they are held: NaN for any; None in a graph without."""
-        if self.out.weights is None:
+    def _stored_weights(self, removed: EdgeChanges) -> Floats | None:
+        """Return the weights to remove as the rows store them: NaN for any weight, None in an unweighted graph."""
+        if self.out_edges.weights is None:
             return None
         if removed.weights is None:
             return np.full(removed.source.size, np.nan)
-        if isinstance(removed.weights, Decaying):
+        if isinstance(removed.weights, ScaledWeights):
             assert self.references is not None
-            return removed.weights.over(self.references.take(removed.source))
+            return removed.weights.divide(self.references.take(removed.source))
         return removed.weights
 
-    def _rewritten(self, which: str, removed: Pairs, added: Pairs) -> tuple[_NewRows, Floats | None, Any]:
-        """Write changed rows; return them, the weights that were removed, and which edges were there."""
+    def _rewrite(
+        self, which: str, removed: EdgeChanges, added: EdgeChanges
+    ) -> tuple[_RewrittenRows, Floats | None, Any]:
+        """Write the new versions of changed rows of `which`, "out_edges" or "in_edges".
+
+        Returns
+        -------
+        rows : _RewrittenRows
+        weights : array, or None
+            Weights that were removed.
+        found : array of bool
+            Whether each edge to remove exists.
+        """
         from prplugin.cpu import row_kernels  # imports Numba
 
         changed = np.unique(np.concatenate([removed.source, added.source]))
-        rows: _Rows = getattr(self, which)
-        rows = rows.with_room(rows.sizes(changed) + added.source.size)
+        rows: _RowBuffer = getattr(self, which)
+        rows = rows.with_capacity(rows.count_entries(changed) + added.source.size)
         setattr(self, which, rows)
-        order, append = np.lexsort((removed.target, removed.source)), np.argsort(added.source, kind="stable")
+        removal_order = np.lexsort((removed.target, removed.source))
+        addition_order = np.argsort(added.source, kind="stable")
         removed_at, added_at = (
             np.append(np.searchsorted(source, changed), source.size)
-            for source in (removed.source[order], added.source[append])
+            for source in (removed.source[removal_order], added.source[addition_order])
         )
-        weights = None if removed.weights is None else _floats(removed.weights)[order]
-        new = None if rows.weights is None else np.empty(0)
+        weights = None if removed.weights is None else _as_floats(removed.weights)[removal_order]
+        added_weights = None if rows.weights is None else np.empty(0)
         if added.weights is not None:
-            new = _floats(added.weights)[append]
-        taken = np.zeros(order.size, np.bool_)
+            added_weights = _as_floats(added.weights)[addition_order]
+        found = np.zeros(removal_order.size, np.bool_)
         begins, ends = np.empty(changed.size, np.int64), np.empty(changed.size, np.int64)
         used = row_kernels.rewrite(
-            changed, rows.begins, rows.ends, rows.members, rows.weights,
-            removed_at, removed.target[order], weights, taken, added_at, added.target[append], new,
-            rows.used, begins, ends,
+            changed, rows.begins, rows.ends, rows.indices, rows.weights,
+            removed_at, removed.target[removal_order], weights, found,
+            added_at, added.target[addition_order], added_weights, rows.used, begins, ends,
         )  # fmt: skip
-        back = np.empty_like(order)
-        back[order] = np.arange(order.size)
-        return _NewRows(changed, begins, ends, used), None if weights is None else weights[back], taken[back]
+        inverse = np.empty_like(removal_order)
+        inverse[removal_order] = np.arange(removal_order.size)
+        rewritten = _RewrittenRows(changed, begins, ends, used)
+        return rewritten, None if weights is None else weights[inverse], found[inverse]
 
-    def _new_references(self, added: Pairs) -> tuple[Integers, Integers]:
-        """Return the vertices that get their first out-edges, and the reference of each."""
+    def _new_references(self, added: EdgeChanges) -> tuple[Integers, Integers]:
+        """Return the vertices that get their first out-edges, and their reference exponents."""
         none = np.empty(0, np.int64)
-        if not isinstance(added.weights, Decaying):
+        if not isinstance(added.weights, ScaledWeights):
             return none, none
         first = self.out_weight.take(added.source) == 0
-        vertices, at = np.unique(added.source[first], return_inverse=True)
-        references = np.full(vertices.size, -(1 << 40))
-        np.maximum.at(references, at, added.weights.exponents[first])
-        return vertices, np.where(references == -(1 << 40), 0, references)
+        vertices, vertex_of_edge = np.unique(added.source[first], return_inverse=True)
+        references = np.full(vertices.size, ZERO_EXPONENT)
+        np.maximum.at(references, vertex_of_edge, added.weights.exponents[first])
+        return vertices, np.where(references == ZERO_EXPONENT, 0, references)
 
-    def _rescale(self, added: Pairs) -> None:
-        """Divide the weights of some vertices by a higher power of 2, which changes no normalized weight."""
-        if self.references is None or not isinstance(added.weights, Decaying):
+    def _raise_references(self, added: EdgeChanges) -> None:
+        """Raise the reference exponent of vertices whose added weights exceed it by more than `MAX_EXPONENT`.
+
+        This divides all weights of the vertex by the same power of 2, which changes no normalized weight.
+        """
+        if self.references is None or not isinstance(added.weights, ScaledWeights):
             return
-        above = added.weights.exponents - self.references.take(added.source)
-        far = (above > RESCALED) & (self.out_weight.take(added.source) > 0)
-        for vertex in np.unique(added.source[far]).tolist():
-            power = int(above[far & (added.source == vertex)].max())
-            held = slice(int(self.out.begins[vertex]), int(self.out.ends[vertex]))
-            assert self.out.weights is not None
-            targets, weights = self.out.members[held].astype(np.int64), self.out.weights[held].copy()
+        excess = added.weights.exponents - self.references.take(added.source)
+        too_large = (excess > MAX_EXPONENT) & (self.out_weight.take(added.source) > 0)
+        for vertex in np.unique(added.source[too_large]).tolist():
+            power = int(excess[too_large & (added.source == vertex)].max())
+            entries = slice(int(self.out_edges.begins[vertex]), int(self.out_edges.ends[vertex]))
+            assert self.out_edges.weights is not None
+            targets = self.out_edges.indices[entries].astype(np.int64)
+            weights = self.out_edges.weights[entries].copy()
             sources = np.full(targets.size, vertex)
-            old, new = Pairs(sources, targets, weights), Pairs(sources, targets, np.ldexp(weights, -power))
-            out, _, _ = self._rewritten("out", old, new)
-            into, _, _ = self._rewritten(
-                "into", Pairs(targets, sources, weights), Pairs(targets, sources, _floats(new.weights))
+            old = EdgeChanges(sources, targets, weights)
+            new = EdgeChanges(sources, targets, np.ldexp(weights, -power))
+            out_edges, _, _ = self._rewrite("out_edges", old, new)
+            in_edges, _, _ = self._rewrite(
+                "in_edges",
+                EdgeChanges(targets, sources, weights),
+                EdgeChanges(targets, sources, _as_floats(new.weights)),
             )
-            at = np.array([vertex]), np.array([self.references[vertex] + power])
-            self.commit(Plan(out, into, np.array([np.ldexp(self.out_weight[vertex], -power)]), at, 0))
+            references = np.array([vertex]), np.array([self.references[vertex] + power])
+            out_weight = np.array([np.ldexp(self.out_weight[vertex], -power)])
+            self.commit(Plan(out_edges, in_edges, out_weight, references, 0))
 
 
-def placed(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
-    """Return the values of the old vertices among those of all n, of which new ones have `fill`."""
-    whole = np.full(n, fill, values.dtype)
-    whole[slice(values.size) if positions is None else positions] = values
-    return whole
+def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
+    """Return an array for n vertices, with `values` for the old vertices and `fill` for the new ones.
+
+    `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
+    """
+    expanded = np.full(n, fill, values.dtype)
+    expanded[slice(values.size) if positions is None else positions] = values
+    return expanded
 
 
-def _require(taken: Any, given: int) -> None:
-    if not taken.all():
-        missing = np.flatnonzero(~taken)
-        raise MissingEdgesError(np.unique(missing[missing < given]))
+def _require_found(found: Any, removed_count: int) -> None:
+    """Raise `MissingEdgesError` if an edge to remove does not exist; those after `removed_count` were derived."""
+    if not found.all():
+        missing = np.flatnonzero(~found)
+        raise MissingEdgesError(np.unique(missing[missing < removed_count]))
 
 
-def _floats(weights: Any) -> Floats:
-    assert not isinstance(weights, Decaying)
+def _as_floats(weights: Any) -> Floats:
+    assert not isinstance(weights, ScaledWeights)
     floats: Floats = weights
     return floats
 
 
-def _taken(weights: Any, rows: Any) -> Any:
-    if isinstance(weights, Decaying):
-        return Decaying(weights.significands[rows], weights.exponents[rows])
+def _take_weights(weights: Any, rows: Any) -> Any:
+    if isinstance(weights, ScaledWeights):
+        return ScaledWeights(weights.significands[rows], weights.exponents[rows])
     return None if weights is None else weights[rows]
 
 
-def _joined(first: Pairs, second: Pairs) -> Pairs:
+def _concat_changes(first: EdgeChanges, second: EdgeChanges) -> EdgeChanges:
     weights: Any = None
-    if isinstance(first.weights, Decaying):
-        weights = Decaying(*(np.append(one, two) for one, two in zip(first.weights, second.weights, strict=True)))  # type: ignore[arg-type]
+    if isinstance(first.weights, ScaledWeights):
+        weights = ScaledWeights(*(np.append(*pair) for pair in zip(first.weights, second.weights, strict=True)))  # type: ignore[arg-type]
     elif first.weights is not None:
-        weights = np.append(first.weights, _floats(second.weights))
-    return Pairs(np.append(first.source, second.source), np.append(first.target, second.target), weights)
+        weights = np.append(first.weights, _as_floats(second.weights))
+    source, target = np.append(first.source, second.source), np.append(first.target, second.target)
+    return EdgeChanges(source, target, weights)

@@ -12,7 +12,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
-from prplugin.machine import Machine, record_work
+from prplugin.machine import Machine, count_processed_edges
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
@@ -73,7 +73,7 @@ class _Pull(HostStep):
     def __init__(self, problem: Problem) -> None:
         adjacency = problem.adjacency
         n = self._n = adjacency.n
-        record_work(adjacency.m)
+        count_processed_edges(adjacency.m)
         self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
         self._dangling = np.flatnonzero(out_weight == 0)

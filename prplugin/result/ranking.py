@@ -26,11 +26,11 @@ __all__ = [
     "Ranking",
     "Rankings",
     "Tie",
-    "asked_for",
     "highest",
     "highest_of_each",
     "require_converged",
-    "with_rows",
+    "select_ranks",
+    "store_rows",
 ]
 
 
@@ -406,8 +406,8 @@ def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     return falling
 
 
-def asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
-    """Return the ranks that are asked for of each row, and their positions, None for all."""
+def select_ranks(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:
+    """Return the ranks of each row selected by `among` and `top`, and their positions, None for all vertices."""
     xp: Any = namespace(ranks)
     rows = None
     if among is not None:
@@ -420,8 +420,8 @@ def asked_for(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any,
     return ranks, rows
 
 
-def with_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
-    """Copy rows to their place in a matrix of `count` rows, which is allocated for the first of them."""
+def store_rows(matrix: Any, rows: Any, first: int, count: int) -> Any:
+    """Copy rows into a matrix of `count` rows from row `first` on; allocate the matrix if it is None."""
     if matrix is None:
         matrix = namespace(rows).empty((count, rows.shape[1]), rows.dtype)
     matrix[first : first + len(rows)] = rows

@@ -12,12 +12,12 @@ from prplugin.methods.base import Step
 from prplugin.numerics.extrapolation import depth_for, mixing_weights
 from prplugin.types.edges import Floats
 
-__all__ = ["Mean", "Mixing"]
+__all__ = ["MeanRestart", "Mixing"]
 
-WORTH = 4
+MIN_STEPS_LEFT = 4
 """Minimum number of plain steps left for a mix to be faster than these steps."""
 
-GAIN = 0.15
+MIN_GAIN = 0.15
 """Minimum gain of a mix, in plain steps. Mixing ends after two consecutive mixes that gain less."""
 
 
@@ -31,8 +31,8 @@ class Mixing:
     def __init__(self, step: Step, alpha: float) -> None:
         self._step, self._depth = step, depth_for(alpha, step.seeds)
         self._rows: Any = None
-        self._pays: Any = np.True_
-        self._weak: Any = np.False_
+        self._enabled: Any = np.True_
+        self._gained_little: Any = np.False_
         self.restart()
 
     def restart(self) -> None:
@@ -45,7 +45,7 @@ class Mixing:
     @property
     def moves(self) -> Any:
         """Row that receives the residual of the next step, or None if mixing has ended or has no memory."""
-        if not self._pays.any():
+        if not self._enabled.any():
             return None
         if self._rows is None:
             self._rows = self._step.history(self._depth.rows)
@@ -59,28 +59,28 @@ class Mixing:
         left : function
             Returns an estimate of the number of plain steps left: a number, or an array with an entry per seed.
         """
-        if self._rows is None or not self._pays.any():
+        if self._rows is None or not self._enabled.any():
             return False
         self._history.append(self._free())
         self._since += 1
         if self._since < self._depth.period:
             return False
-        worth = self._pays & np.asarray(left() >= WORTH)
-        if not worth.any():
+        pays_now = self._enabled & np.asarray(left() >= MIN_STEPS_LEFT)
+        if not pays_now.any():
             self.restart()
             return False
         rows = self._rows[: max(self._history) + 1]
         steps = [row for row in self._history if row != self._jump]
         products = self._step.products(rows, steps)
-        chosen = np.zeros((*products.shape[:-2], len(rows)))
-        chosen[..., steps] = mixing_weights(products)
-        weak = _gains_little(products, chosen[..., steps])
-        self._pays, self._weak = self._pays & ~(weak & self._weak), weak
+        row_weights = np.zeros((*products.shape[:-2], len(rows)))
+        row_weights[..., steps] = mixing_weights(products)
+        gained_little = _gains_little(products, row_weights[..., steps])
+        self._enabled, self._gained_little = self._enabled & ~(gained_little & self._gained_little), gained_little
         # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
-        along = chosen[..., self._history]
-        weights = np.zeros_like(chosen)
-        weights[..., self._history] = np.cumsum(along, axis=-1) - along
-        weights[~(worth & np.isfinite(weights).all(axis=-1))] = 0
+        step_weights = row_weights[..., self._history]
+        weights = np.zeros_like(row_weights)
+        weights[..., self._history] = np.cumsum(step_weights, axis=-1) - step_weights
+        weights[~(pays_now & np.isfinite(weights).all(axis=-1))] = 0
         # `mix` reads an entry of all moves before it writes that of the jump: the jump may overwrite the oldest move.
         self._jump = self._free() if len(self._history) < self._depth.rows else self._history[0]
         self._step.mix(rows, weights, self._rows[self._jump])
@@ -99,14 +99,14 @@ class Mixing:
 
 
 def _gains_little(products: Floats, weights: Floats) -> Any:
-    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `GAIN` more plain steps at the rate of the last one."""
-    least = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
+    """Return whether ||sum_j a_j f_j|| exceeds ||f|| after `MIN_GAIN` more plain steps at the rate of the last one."""
+    mixed_norm = ((products * weights[..., None, :]).sum(axis=-1) * weights).sum(axis=-1)
     last, before = products[..., -1, -1], products[..., -2, -2]
     with np.errstate(all="ignore"):
-        return (last < before) & (least > last * (last / before) ** GAIN)
+        return (last < before) & (mixed_norm > last * (last / before) ** MIN_GAIN)
 
 
-class Mean:
+class MeanRestart:
     """Restart from the mean of N = 8 / (1 - alpha) consecutive iterates, to remove a cycle at rounding level.
 
     A computed step is x_(k+1) = G x_k + e_k with ||e_k|| <= noise. Where P has eigenvalues of modulus 1 other than 1

@@ -73,21 +73,22 @@ def batches(
     budget = min(allowed, certificate.steps(options.tol)) if proves(options) else allowed
     begin: Floats | float | None = 1.0 / adjacency.n if start is None and not proves(options) else start
     for first in range(0, seeds.count, step.width):
-        part = seeds.part(first, min(first + step.width, seeds.count))
+        part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
         watched = watch(options.tol if options.stop == "error" else 0.0, allowed)
         outcome = Loop(certificate, options, budget, watched).run(step, begin)
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
-        alone_from = allowed if proves(options) else 0
-        for place in np.flatnonzero(~batch.converged & (batch.iterations < alone_from)).tolist():
-            so_far, spent = batch.ranks[place], int(batch.iterations[place])
+        individual_below = allowed if proves(options) else 0
+        for place in np.flatnonzero(~batch.converged & (batch.iterations < individual_below)).tolist():
+            batch_ranks, batch_passes = batch.ranks[place], int(batch.iterations[place])
             posed = replace(problem, personalization=part.vector(place, adjacency.n))
-            alone = method.prepare(posed, machine, **options.method_options)
-            proof = Certificate(options.alpha, adjacency.n, adjacency.m, alone.rounding, options.dtype, options.scale)
-            left = step_budget(proof, options) - (0 if options.max_iter is None else spent)
-            end = Loop(proof, options, left, lambda *_: None).run(alone, so_far / total(so_far))
-            batch.ranks[place] = alone.ranks()
-            batch.converged[place], batch.iterations[place] = end.converged, spent + end.iterations
+            individual = method.prepare(posed, machine, **options.method_options)
+            rounding = individual.rounding
+            proof = Certificate(options.alpha, adjacency.n, adjacency.m, rounding, options.dtype, options.scale)
+            left = step_budget(proof, options) - (0 if options.max_iter is None else batch_passes)
+            end = Loop(proof, options, left, lambda *_: None).run(individual, batch_ranks / total(batch_ranks))
+            batch.ranks[place] = individual.ranks()
+            batch.converged[place], batch.iterations[place] = end.converged, batch_passes + end.iterations
             batch.error_bounds[place] = end.error_bound
         yield batch

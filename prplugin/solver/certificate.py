@@ -25,8 +25,8 @@ q - p = 1 - sum(y). The error of a single rank is at most max(p, q), so
 
     |y_i - x*_i| <= (||y - x*|| + |1 - sum(y)|) / 2.                                                             (4)
 
-Scaling the result and casting it to float32 add `Certificate.cast`. `UP` covers the floating-point operations of this
-module.
+Scaling the result and casting it to float32 add `Certificate.cast`. `ROUND_UP` covers the floating-point operations of
+this module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["Certificate"]
 U = 2.0**-53
 """Unit roundoff of float64."""
 
-UP = 1 + 2.0**-48
+ROUND_UP = 1 + 2.0**-48
 """Factor that makes a computed bound an upper bound: covers the relative error of thirty operations."""
 
 TINY = 2.0**-1074
@@ -81,20 +81,20 @@ class Certificate:
         gamma, gamma32 = _gamma(rounding.rank), _gamma(rounding.single, U32)
         # ||y|| <= (1 + gamma) * (alpha * (1 + gamma32) * ||x|| + 1 - alpha). `_mass` is the fixed point of this
         # recurrence and bounds the sum of every iterate.
-        growth = alpha * (1 + gamma) * (1 + gamma32) * UP
+        growth = alpha * (1 + gamma) * (1 + gamma32) * ROUND_UP
         if growth >= 1:
             self._mass = self.noise = math.inf
         else:
-            self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * UP
+            self._mass = (1 + gamma) * (1 - alpha) / (1 - growth) * ROUND_UP
             # Underflow per edge: normalized weight and product. Per vertex: contribution, v and w, three products.
-            self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * UP
+            self.noise = ((gamma + alpha * gamma32 * (1 + gamma)) * self._mass + (2 * m + 8 * n) * TINY) * ROUND_UP
             self.noise += rounding.single * m * TINY32
         self._norm = 1 + _gamma(rounding.norm)
         self.cast = 0.0
         if scale == "n":
             self.cast += U * self._mass + n * TINY
         if dtype == "float32":
-            self.cast += U32 * self._mass * UP + n * TINY32
+            self.cast += U32 * self._mass * ROUND_UP + n * TINY32
 
     def for_rounding(self, rounding: StepRounding) -> Certificate:
         """Return the same certificate for steps with other rounding depths."""
@@ -110,12 +110,12 @@ class Certificate:
 
     def of_vertex(self, bound: float, total: float) -> float:
         """Bound |y_i - x*_i| for every i by (4), from a bound of ||y - x*|| and `prplugin.cpu.sums.total` of y."""
-        astray = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
-        return min(bound, (bound + astray) / 2 * UP)
+        sum_error = abs(1 - total) + _gamma(rounding_depth(self.n)) * total
+        return min(bound, (bound + sum_error) / 2 * ROUND_UP)
 
     def change_for(self, tol: float) -> float:
         """Return approximately the change at which `of_step` equals `tol`; negative if no change is small enough."""
-        room = (tol / UP - self.cast) * (1 - self.alpha) - self.noise
+        room = (tol / ROUND_UP - self.cast) * (1 - self.alpha) - self.noise
         if math.isinf(self.noise):
             return -1.0
         return room / (self.alpha * self._norm) if self.alpha > 0 else math.inf
@@ -123,17 +123,17 @@ class Certificate:
     def _bound(self, residual: Any) -> Any:
         proved = (residual * self._norm + self.noise) / (1 - self.alpha)
         # The L1 distance of two non-negative vectors is at most the sum of their norms: 1 + `_mass`, and 2 for sum 1.
-        return np.minimum((np.minimum(proved, 1 + self._mass) + self.cast) * UP, 2.0)[()]
+        return np.minimum((np.minimum(proved, 1 + self._mass) + self.cast) * ROUND_UP, 2.0)[()]
 
     @property
     def floor(self) -> float:
         """Error bound after a step with change 0."""
-        return (self.noise / (1 - self.alpha) + self.cast) * UP
+        return (self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
 
     @property
     def provable(self) -> float:
-        """Smallest tolerance that the loop proves on every graph: see `prplugin.solver.acceleration.Mean`."""
-        return (5 * self.noise / (1 - self.alpha) + self.cast) * UP
+        """Smallest tolerance that the loop proves on every graph: see `prplugin.solver.acceleration.MeanRestart`."""
+        return (5 * self.noise / (1 - self.alpha) + self.cast) * ROUND_UP
 
     def steps(self, tol: float) -> int:
         """Return the number of steps, at least 1, after which the bound is at most `tol`, for any start of sum 1.
@@ -144,18 +144,18 @@ class Certificate:
         room = tol - self.floor
         if room <= 0:
             raise ValueError("tol is below the floor")
-        return max(1, _powers(self.alpha, room * (1 - self.alpha) / 2))
+        return max(1, _least_exponent(self.alpha, room * (1 - self.alpha) / 2))
 
     def moves(self, threshold: float) -> int:
         """Return the number of steps after which the L1 change of a step is at most `threshold`, rounding aside."""
-        return 1 + _powers(self.alpha, threshold / 2)
+        return 1 + _least_exponent(self.alpha, threshold / 2)
 
 
 def _gamma(k: int, unit: float = U) -> float:
-    return k * unit / (1 - k * unit) * UP if k * unit < 1 else math.inf
+    return k * unit / (1 - k * unit) * ROUND_UP if k * unit < 1 else math.inf
 
 
-def _powers(alpha: float, target: float) -> int:
+def _least_exponent(alpha: float, target: float) -> int:
     """Return the smallest k >= 0 with alpha**k <= target."""
     if target >= 1:
         return 0

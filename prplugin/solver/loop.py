@@ -28,8 +28,8 @@ the iterates stagnate. A rule other than ``stop="error"`` counts as met in float
 2 * noise / (1 - alpha). With rounding, d_(k+1) <= alpha * d_k + 2 * noise, so smaller changes may be rounding errors.
 
 **Stagnation in float64.** If a tolerance is to be proved, a single ranking restarts from means of iterates
-(`prplugin.solver.acceleration.Mean`), which prove every tolerance that is not refused. In a batch, seeds that stagnate
-end without convergence; they continue individually (`prplugin.solver.batch`).
+(`prplugin.solver.acceleration.MeanRestart`), which prove every tolerance that is not refused. In a batch, seeds that
+stagnate end without convergence; they continue individually (`prplugin.solver.batch`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ import numpy as np
 from prplugin.cpu.sums import total, totals
 from prplugin.methods.base import Step, starts_in_float32
 from prplugin.options import Options, proves
-from prplugin.solver.acceleration import Mean, Mixing
+from prplugin.solver.acceleration import MeanRestart, Mixing
 from prplugin.solver.certificate import Certificate
-from prplugin.solver.slow import Patience
+from prplugin.solver.slow import SlowConvergence
 from prplugin.solver.stopping import goal_in_float32, goal_of, is_met, steps_left
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.arrays import namespace
@@ -56,7 +56,7 @@ from prplugin.types.order import Order
 
 __all__ = ["Loop", "Outcome"]
 
-MOST = 128
+MAX_PASSES_BETWEEN_BOUNDS = 128
 """Maximum number of passes over the edges between two error bounds."""
 
 
@@ -103,7 +103,7 @@ class Loop:
         Called after each error bound with the number of passes and the bound.
     order : OrderProof, optional
         Ends the loop once the order of the highest ranks is proved.
-    patience : Patience, optional
+    slow : SlowConvergence, optional
         Handles very slow convergence.
     """
 
@@ -112,7 +112,7 @@ class Loop:
     budget: int
     watch: Callable[[int, float], object]
     order: OrderProof | None = None
-    patience: Patience | None = None
+    slow: SlowConvergence | None = None
 
     def run(self, step: Step, start: Floats | float | None) -> Outcome:
         """Iterate from `start`; afterwards `step.ranks()` returns the result.
@@ -151,7 +151,7 @@ class Loop:
             last = budget if options.max_iter is not None else state.passes + budget
             self._until(step, state, certificate, goal_of(options, certificate), last)
         if self.order is not None:
-            state.order = self.order.last(step.ranks(), certificate, state.error_bound)
+            state.order = self.order.final_order(step.ranks(), certificate, state.error_bound)
         return state
 
     def _until(
@@ -172,14 +172,15 @@ class Loop:
         mixing = Mixing(step, alpha) if proves(options) else None
         # Plain steps alone follow after this number of passes: they prove the tolerance whatever acceleration gained.
         accelerated = last if narrow or mixing is None else state.passes + proof.steps(options.tol)
-        mean: Mean | None = None
+        mean: MeanRestart | None = None
         before: Any = math.inf
         while np.any(state.live) and state.passes < last:
             aim = goal if self.order is None else max(goal, self.order.goal(proof))
             if mixing is not None and (mean is not None or state.passes >= accelerated):
                 mixing = None
             step.set_live(state.live)
-            passes, sums = (0, None) if mixing is None else step.advance(aim, min(MOST, last - state.passes))
+            most = min(MAX_PASSES_BETWEEN_BOUNDS, last - state.passes)
+            passes, sums = (0, None) if mixing is None else step.advance(aim, most)
             if passes and mixing is not None:
                 mixing.restart()
             if sums is None:
@@ -213,8 +214,8 @@ class Loop:
             )
             before = sums.change
             if alone and mean is None and proves(options) and (stagnates or state.passes >= 2 * accelerated):
-                mean = Mean(step, alpha)
-            if self.patience is not None and self.patience.solves(step, state.passes, last, float(sums.change), aim):
+                mean = MeanRestart(step, alpha)
+            if self.slow is not None and self.slow.restart_or_warn(step, state.passes, last, float(sums.change), aim):
                 accelerated_now = True
             elif mean is not None:
                 accelerated_now = mean.after_step()

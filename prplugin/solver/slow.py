@@ -14,26 +14,26 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Step
 from prplugin.types.edges import Floats
 
-__all__ = ["Patience", "direct_solver"]
+__all__ = ["SlowConvergence", "direct_solver"]
 
 DIRECT_AFTER = 2000
 """Number of passes after which a small problem is solved directly: a few hundredths of a second. It is a count and not
 a time, so that the ranks are the same in every run."""
 
-SMALL = 2000
+MAX_DIRECT_VERTICES = 2000
 """Maximum number of vertices of a small problem. Its LU factors, if dense, take 64 MB and a second."""
 
-LONG = 10.0
+WARN_SECONDS = 10.0
 """Estimated remaining seconds above which the user is warned."""
 
-LOOK = 1.0
+RATE_SECONDS = 1.0
 """Seconds over which the convergence rate and the time per pass are measured."""
 
-MANY = 1000
+WARN_PASSES = 1000
 """Remaining passes above which the user is warned. With fewer, the graph is large but convergence is not slow."""
 
 
-class Patience:
+class SlowConvergence:
     """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
     Parameters
@@ -47,7 +47,7 @@ class Patience:
         self._began: tuple[float, int, float] | None = None
         self._warned = False
 
-    def solves(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
+    def restart_or_warn(self, step: Step, passes: int, last: int, change: float, goal: float) -> bool:
         """Restart the step from a direct solution after `DIRECT_AFTER` passes; return whether it did.
 
         Without a direct solver, issue a `PageRankWarning` if the estimated remaining time is long.
@@ -68,13 +68,13 @@ class Patience:
         if self._began is None:
             self._began = now, passes, change  # not earlier: the first pass compiles kernels
         began, first, before = self._began
-        if not self._warned and self._solve is None and now - began > LOOK and passes > first:
+        if not self._warned and self._solve is None and now - began > RATE_SECONDS and passes > first:
             self._began = now, passes, change
             left = last - passes
             if 0 < goal < change < before:
                 left = min(left, round((passes - first) * math.log(change / goal) / math.log(before / change)))
             seconds = left * (now - began) / (passes - first)
-            self._warned = left > MANY and seconds > LONG
+            self._warned = left > WARN_PASSES and seconds > WARN_SECONDS
             if self._warned:
                 warnings.warn(
                     f"convergence is slow: about {left:,} more iterations, {seconds:,.0f} seconds at the pace so far. "
@@ -86,11 +86,11 @@ class Patience:
 
 
 def direct_solver(problem: Problem) -> Callable[[], Floats | None] | None:
-    """Return a function that solves the problem directly, or None if it has more than `SMALL` vertices."""
-    return (lambda: _solved(problem.on("host"))) if problem.adjacency.n <= SMALL else None
+    """Return a function that solves the problem directly, or None above `MAX_DIRECT_VERTICES` vertices."""
+    return (lambda: _solve_by_lu(problem.on("host"))) if problem.adjacency.n <= MAX_DIRECT_VERTICES else None
 
 
-def _solved(problem: Problem) -> Floats | None:
+def _solve_by_lu(problem: Problem) -> Floats | None:
     """Solve x = alpha * (P^T x + D * w) + (1 - alpha) * v by a sparse LU factorization.
 
     Return None without SciPy, or if the solution is not finite.

@@ -14,7 +14,7 @@ from prplugin.solver.certificate import Certificate
 
 __all__ = ["goal_in_float32", "goal_of", "is_met", "step_budget", "steps_left"]
 
-ROUNDINGS = 1 / 4
+FLOAT32_CHANGE_FRACTION = 1 / 4
 """Largest L1 change that float32 rounding is expected to cause, as a fraction of its proved bound."""
 
 
@@ -42,19 +42,19 @@ def goal_of(options: Options, certificate: Certificate) -> float:
     return options.tol
 
 
-def goal_in_float32(options: Options, rough: Certificate, exact: Certificate) -> float:
+def goal_in_float32(options: Options, in_float32: Certificate, in_float64: Certificate) -> float:
     """Return the L1 change at which the float32 phase ends.
 
-    It is the change that meets the rule in float32 (certificate `rough`). If float32 rounding keeps changes above that,
-    float64 (certificate `exact`) takes over at the returned change. So whether a ranking ends in float32 or in float64,
-    and how much memory it takes, is known before it starts.
+    It is the change that meets the rule by the certificate `in_float32`. If float32 rounding keeps changes above that,
+    float64 takes over at the returned change. So whether a ranking ends in float32 or in float64, and how much memory
+    it takes, is known before it starts.
     """
-    goal = goal_of(options, rough)
-    least = ROUNDINGS * rough.noise
+    goal = goal_of(options, in_float32)
+    least = FLOAT32_CHANGE_FRACTION * in_float32.noise
     if options.stop != "error" or goal >= least:
         return goal
     # At the first, about one float64 step proves the tolerance. Below the second, changes are mostly rounding errors.
-    return max(exact.change_for(options.tol), least)
+    return max(in_float64.change_for(options.tol), least)
 
 
 def step_budget(certificate: Certificate, options: Options) -> int:
@@ -75,7 +75,7 @@ def step_budget(certificate: Certificate, options: Options) -> int:
         return options.max_iter
     if not proves(options):
         return certificate.moves(options.tol)
-    # Accelerated passes, as many plain steps, the N = 8 / (1 - alpha) steps of `Mean`, and the step that proves.
+    # Accelerated passes, as many plain steps, the N = 8 / (1 - alpha) steps of `MeanRestart`, and the step that proves.
     return 2 * certificate.steps(options.tol) + math.ceil(8 / (1 - certificate.alpha)) + 1
 
 

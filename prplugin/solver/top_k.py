@@ -23,13 +23,13 @@ from prplugin.types.order import Order, TieRows
 
 __all__ = ["Equal", "OrderProof", "order_of"]
 
-MOST = 1000
+MAX_EQUALITY_TESTS = 1000
 """Number of vertices below the k highest that are tested for equality with the k-th."""
 
-NEAR = 1e-6
+EQUAL_RTOL = 1e-6
 """Relative difference up to which two computed ranks are candidates for equality."""
 
-LOOK = 1 / 4
+CHECK_FACTOR = 1 / 4
 """Fraction of its value to which the error bound falls at most between two checks of the order. A check takes at most
 about as long as a step."""
 
@@ -42,7 +42,7 @@ class OrderProof:
 
     The order is proved once the error bound is about as small as the smallest gap between these ranks. A check
     estimates that gap, but poorly while the bound is much larger. The next check is therefore due when the bound has
-    fallen to the gap, or to `LOOK` times its value, whichever is reached first.
+    fallen to the gap, or to `CHECK_FACTOR` times its value, whichever is reached first.
 
     Parameters
     ----------
@@ -69,14 +69,14 @@ class OrderProof:
             if self._order.proved:
                 return True
             gap = 0.0  # some candidates for equality are not proved equal, so the gap may be anything
-        self._due, self._aim = max(gap, LOOK * bound), gap
+        self._due, self._aim = max(gap, CHECK_FACTOR * bound), gap
         return False
 
     def goal(self, certificate: Certificate) -> float:
         """Return the L1 change at which the bound reaches the estimated gap; -1 if all gaps are infinite."""
         return certificate.change_for(self._aim) if np.isfinite(self._aim) else -1.0
 
-    def last(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
+    def final_order(self, ranks: Floats, certificate: Certificate, bound: float) -> Order:
         """Return the order of the final ranks."""
         if self._order is not None and self._order.proved:
             return self._order
@@ -94,11 +94,11 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     equal : function
         See `Equal`.
     """
-    rows, values = _hopefuls(ranks, k, 2 * margin)
+    rows, values = _candidates(ranks, k, 2 * margin)
     k = min(k, rows.size)
     gaps = values[:-1] - values[1:]
     same = np.zeros(gaps.size, bool)
-    for place in np.flatnonzero(_near(gaps, values)[: k + MOST]):
+    for place in np.flatnonzero(_near(gaps, values)[: k + MAX_EQUALITY_TESTS]):
         if place >= k and not same[place - 1]:
             break  # no longer in the tie of the k-th
         same[place] = equal(int(rows[place]), int(rows[place + 1]), ranks)
@@ -106,19 +106,19 @@ def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
     ties = []
     for first, end in pairwise([0, *ends.tolist(), rows.size]):
         if end - first > 1 and first < k:
-            alike = bool(same[first : end - 1].all())
-            if alike:
+            all_equal = bool(same[first : end - 1].all())
+            if all_equal:
                 rows[first:end].sort()
-            ties.append(TieRows(first, rows[first:end].copy(), alike))
+            ties.append(TieRows(first, rows[first:end].copy(), all_equal))
     return Order(rows[:k].copy(), tuple(ties), margin)
 
 
 def least_gap(ranks: Floats, k: int, margin: float) -> float:
     """Return the smallest gap of computed ranks that has to exceed 2 * margin for the order of the k highest.
 
-    Candidates for equality (`NEAR`) are assumed to be provably equal. Without any other gap it is infinite.
+    Candidates for equality (`EQUAL_RTOL`) are assumed to be provably equal. Without any other gap it is infinite.
     """
-    _, values = _hopefuls(ranks, k, 2 * margin)
+    _, values = _candidates(ranks, k, 2 * margin)
     gaps = values[:-1] - values[1:]
     near = _near(gaps, values)
     last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # last candidate for equality with the k-th
@@ -126,14 +126,14 @@ def least_gap(ranks: Floats, k: int, margin: float) -> float:
 
 
 def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
-    return gaps <= NEAR * values[:-1]
+    return gaps <= EQUAL_RTOL * values[:-1]
 
 
-def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
+def _candidates(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
     """Return the vertices that may be among the k highest, and the next one: positions and ranks, descending."""
     xp = namespace(ranks)
     if k < ranks.size:
-        highest = np.sort(to_host(ranks[ranks >= _reached_by(ranks, k + 1)]))[-k - 1 :]
+        highest = np.sort(to_host(ranks[ranks >= _lower_bound_of_kth(ranks, k + 1)]))[-k - 1 :]
         lowest = float(highest[1]) * (1 - 2.0**-50) - width  # rounded downward
         rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
     else:
@@ -143,7 +143,7 @@ def _hopefuls(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
     return rows[falling].astype(np.int64), values[falling]
 
 
-def _reached_by(ranks: Floats, count: int) -> float:
+def _lower_bound_of_kth(ranks: Floats, count: int) -> float:
     """Return a lower bound of the `count`-th highest rank: the `count`-th highest of the maxima of equal pieces."""
     pieces = min(4 * count, ranks.size)
     width = ranks.size // pieces

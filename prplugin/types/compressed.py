@@ -28,7 +28,7 @@ class Compressed(NamedTuple):
     weights: Floats | None
 
     def read_only(self) -> Compressed:
-        """Return read-only views; on the GPU, copies."""
+        """Return read-only views of arrays on the host, copies of arrays on the device."""
         if namespace(self.offsets) is not np:  # CuPy's arrays cannot be made read-only
             weights = None if self.weights is None else self.weights.copy()
             return Compressed(self.offsets.astype(np.int64), self.indices.copy(), weights)

@@ -283,7 +283,7 @@ class TestAuto:
         edges = pd.DataFrame({"src": random.choice(names, 40_000), "dst": names[popular], "w": random.random(40_000)})
         rankings = []
         for before in (0, 2**30):
-            monkeypatch.setattr("prplugin.machine._recorded_work", before)
+            monkeypatch.setattr("prplugin.machine._processed_edges", before)
             graph = prplugin.Graph(edges, weight=weight)
             rankings += [graph.rank(), graph.rank(alpha=0.99, tol=1e-9), graph.rank(tol=0, max_iter=7)]
             assert graph.rank().frame.equals(edges.pagerank(weight=weight))

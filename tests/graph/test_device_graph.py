@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from prplugin.gpu.runtime import missing
 from prplugin.graph.adjacency import Adjacency, group_sizes
-from prplugin.graph.dedup import one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.types.edges import Edges, GroupedEdges
 
@@ -513,7 +513,7 @@ def test_out_weights_past_the_range(m, weights):
     given[:3] = weights
     for part, past in ((1 / m, []), (1, [0])):
         edges, _ = edges_by_id(on_gpu(source, destination), given_weights(on_gpu(given * part)), grouped=True)
-        assert Adjacency(edges).past_range().tolist() == past
+        assert Adjacency(edges).overflowing_vertices().tolist() == past
     assert (Adjacency(edges).out_weight.get()[1 : m // 3] == 9).all()
 
 
@@ -607,7 +607,7 @@ def test_normalized_weights(m, dtype):
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("shape", [(1, 0), (1, 9), (12, 34), (300, 50_000), (100_000, 50_000)])
 def test_one_row_of_each_pair(shape, weighted, duplicates, directed):
-    host, there = (one_edge_a_pair(edges, duplicates, directed=directed) for edges in both(*shape, weighted))
+    host, there = (drop_duplicates(edges, duplicates, directed=directed) for edges in both(*shape, weighted))
     assert (there.source.get() == host.source).all()
     assert (there.destination.get() == host.destination).all()
     assert (there.weights is None) if host.weights is None else (there.weights.get() == host.weights).all()
@@ -620,6 +620,6 @@ def test_pairs_whose_keys_are_the_same_are_told_apart(monkeypatch, duplicates):
     order_of = dedup.order_of
     # As if all keys were: one run holds every pair.
     monkeypatch.setattr("prplugin.gpu.dedup.order_of", lambda keys, bits, owned: order_of(keys * 0, 1))
-    host, there = (one_edge_a_pair(edges, duplicates, directed=True) for edges in both(40, 3_000, False))
+    host, there = (drop_duplicates(edges, duplicates, directed=True) for edges in both(40, 3_000, False))
     assert (there.source.get() == host.source).all()
     assert (there.destination.get() == host.destination).all()

@@ -17,7 +17,7 @@ from benchmarks.generate import rmat
 from conformance import rapids
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.dedup import both_ways, one_edge_a_pair
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.memory import Counts
 from prplugin.machine import this_machine
 from prplugin.methods import streamed
@@ -148,7 +148,7 @@ def some_edges():
 def test_edges_that_the_gpu_had_no_room_for_are_for_its_methods(edges):
     assert all(method.runs_on == "cpu" for method in candidates(Adjacency(edges)).values())
     spilled = edges.as_spilled()
-    for kept in (spilled, both_ways(spilled), one_edge_a_pair(spilled, "first", directed=True)):
+    for kept in (spilled, with_reverse_edges(spilled), drop_duplicates(spilled, "first", directed=True)):
         assert set(candidates(Adjacency(kept))) == STEADY
 
 

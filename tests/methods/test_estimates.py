@@ -38,7 +38,7 @@ GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {
 @pytest.fixture(autouse=True)
 def _numpy_below_a_million_edges(monkeypatch):
     """What the tests before have ranked decides on compiled kernels for small frames, which take less."""
-    monkeypatch.setattr("prplugin.machine.COMPILED_AFTER", 10**12)
+    monkeypatch.setattr("prplugin.machine.COMPILED_AFTER_EDGES", 10**12)
 
 
 def peak_of(do: Callable[[], Any]) -> int:

@@ -469,7 +469,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
             peaks[m] = pool.total_bytes() - streamed._bytes_of_pieces(host)
             del step
             gc.collect()
-        assert "_elsewhere" not in vars(host)  # the edges have not been to the GPU
+        assert "_other_memory" not in vars(host)  # the edges have not been to the GPU
         assert chunk_bytes < peaks[m] <= 2 * chunk_bytes + 60 * 8 * n
         assert 12 * m > 3 * chunk_bytes
     assert abs(peaks[700_000] - peaks[50_000]) <= 2**16  # the pool rounds to 512 bytes; the edges differ by 8 MB

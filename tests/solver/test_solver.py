@@ -292,8 +292,8 @@ def test_rules_without_a_proof_take_plain_steps_only(monkeypatch, method):
 
 
 def test_slow_convergence_of_a_larger_graph_is_told(monkeypatch):
-    monkeypatch.setattr("prplugin.solver.slow.SMALL", 10)
-    monkeypatch.setattr("prplugin.solver.slow.LOOK", 0.05)
+    monkeypatch.setattr("prplugin.solver.slow.MAX_DIRECT_VERTICES", 10)
+    monkeypatch.setattr("prplugin.solver.slow.RATE_SECONDS", 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # ends the ranking
         with pytest.raises(prplugin.PageRankWarning, match=r"about [\d,]+ more iterations, [\d,]+ seconds"):
