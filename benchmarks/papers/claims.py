@@ -301,6 +301,6 @@ SWAROOP = (
         "TweetRank",
         "TweetRank does not converge in 1,000 rounds",
         "Section 7",
-        untestable="the paper's network is not available; `python -m benchmarks tweetrank` has a generated one.",
+        untestable="the paper's network is not available; on a generated one its loop does not converge either.",
     ),
 )

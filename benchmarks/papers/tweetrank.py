@@ -172,13 +172,18 @@ def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Say of each version where it ends."""
-    told = [
-        f"{line['network']}, {line['version']}: {line['note']} after {line['round']} rounds, sum {line['sum']}."
-        for line in results
-        if line["note"] and line["round"] != ""
-    ]
-    return " ".join(told), []
+    """Say which versions converge, and where the others end."""
+    ended = [line for line in results if line["note"] and line["round"] != ""]
+    words = ""
+    for version in (PAPER, NORMALIZED, FLOAT64):
+        of_it = [line for line in ended if line["version"] == version]
+        rounds = [line["round"] for line in of_it if line["note"] == "converged"]
+        words += f"{version}: converged on {len(rounds)} of {len(of_it)} networks"
+        words += f", in {min(rounds)} to {max(rounds)} rounds. " if rounds else ". "
+        for line in of_it:
+            if line["note"] != "converged":
+                words += f"{line['network']}: {line['note']}; after {line['round']:,} rounds the sum is {line['sum']}. "
+    return words.rstrip(), []
 
 
 def figure(results: list[Row]) -> Figure:

@@ -486,7 +486,7 @@ def test_the_papers_loop_by_round():
     rounds = {line["round"] for line in ended.values() if line["network"].startswith("retweets")}
     assert len(rounds) == 1  # a small network: float32 makes no difference
     words, _ = tweetrank.summary(rows)
-    assert words.count("converged after") == 6
+    assert words.count("converged on 2 of 2 networks") == 3
     report._figures(tweetrank, rows)[""].draw_without_rendering()
 
 
