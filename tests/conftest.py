@@ -11,8 +11,8 @@ from prplugin.gpu.runtime import missing
 
 # By default the same few examples in every run, so that a failure is due to a change. `--hypothesis-profile=thorough`
 # draws four times as many, others in every run unless `--hypothesis-seed` is given.
-settings.register_profile("repeatable", derandomize=True, max_examples=25)
-settings.register_profile("thorough", derandomize=False, max_examples=100)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=100)
 settings.load_profile("repeatable")
 
 
