@@ -346,6 +346,5 @@ class Graph(Constructors, Displayed):
             alpha=alpha, tol=tol, max_iter=max_iter, stop=stop, scale=scale, dtype=dtype, method=method, top=top,
             certified=certified, method_options=method_options,
         )  # fmt: skip
-        given = GivenByVertex(personalization, seeds, among, dangling, nstart)
         with watching(progress) as watch:
-            return self._graph.rank(options, given, watch)
+            return self._graph.rank(options, GivenByVertex(personalization, seeds, among, dangling, nstart), watch)

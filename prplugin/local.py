@@ -11,14 +11,9 @@ from typing import Any
 import numpy as np
 
 from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
-from prplugin.errors import (
-    InvalidEdgesError,
-    InvalidOptionError,
-    counted,
-    listed,
-)
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames import adapter_for, igraph, matrices, nodes
-from prplugin.frames.base import SeedValues, Vertices
+from prplugin.frames.base import Vertices
 from prplugin.frames.changes import EdgeSchema
 from prplugin.frames.columns import resolve
 from prplugin.frames.ids import seed_ids
@@ -28,7 +23,7 @@ from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.decay import decay_weights
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
-from prplugin.graph.problem import Problem, Seeds, normalised, sums_of_runs
+from prplugin.graph.problem import Problem, Seeds, normalised
 from prplugin.machine import this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.estimates import (
@@ -52,14 +47,14 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import SlowConvergence, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import gpu_of, namespace, to_host, to_memory
+from prplugin.types.arrays import gpu_of, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
 __all__ = ["LocalGraph"]
 
-STAGES = "frame read, vertices numbered", "method chosen, edges laid out", "iterations"
+STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterations"
 """Names of the stages of a ranking, in order."""
 
 
@@ -285,7 +280,7 @@ class LocalGraph:
         adjacency = self.adjacency
         with self._allocating():
             many = self._vertices.read_seeds(given.seeds, "seeds")
-            seeds = Seeds(many.bounds, many.rows, _normalized(many))
+            seeds = Seeds.normalized(many.bounds, many.rows, many.values)
             problem = Problem(adjacency, options.alpha, None, self._vector("dangling", given.dangling))
             start = self._vector("nstart", given.nstart)
             among = self._positions(given, options)
@@ -438,23 +433,3 @@ def _iterated(
     loop = Loop(certificate, options, budget, watched, order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
-
-
-def _normalized(many: SeedValues) -> Floats:
-    """Divide the values of each seed by their sum."""
-    with np.errstate(over="ignore"):
-        sums = sums_of_runs(many.values, many.bounds)
-    on_host = to_host(sums)
-    if (none := np.flatnonzero(on_host == 0)).size:
-        raise InvalidOptionError(
-            f"seeds: the values of {counted(none.size, 'seed')} sum to 0, the one at {listed(none)} (counted from 0): "
-            "at least one vertex needs a positive value."
-        )
-    if (past := np.flatnonzero(~np.isfinite(on_host))).size:
-        raise InvalidOptionError(
-            f"seeds: the values of {counted(past.size, 'seed')} sum to more than float64 holds, the one at "
-            f"{listed(past)} (counted from 0). Divide them by the greatest."
-        )
-    sizes = np.diff(many.bounds)
-    normalized: Floats = many.values / namespace(sums).asarray(np.repeat(on_host, sizes))
-    return normalized

@@ -18,6 +18,7 @@ import pylibcudf as plc
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as host
+from prplugin.frames import _pandas_kinds as host_kinds
 from prplugin.frames._cudf_arrays import (
     DECIMALS,
     as_array,
@@ -58,7 +59,7 @@ def encode(
     """
     parts = [list(part) for part in zip(*endpoints, strict=True)]
     named = [list(part) for part in zip(*labels, strict=True)]
-    kinds = [host.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
+    kinds = [host_kinds.common_kind(part, names, kind_of) for part, names in zip(parts, named, strict=True)]
     if kinds == ["integer"]:
         edges, ids = edges_by_id(_common_integers(parts[0], named[0]), weights(), grouped=grouped)
         return edges, [ids if isinstance(parts[0][0].dtype, np.dtype) else integers_like(ids, parts[0])], kinds
@@ -80,7 +81,7 @@ def encode(
 def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
     """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
     for column, kind in zip(columns, kinds, strict=True):
-        host.check_kind(column, kind, what, kind_of)
+        host_kinds.check_kind(column, kind, what, kind_of)
     rows = cupy.full(len(columns[0]), -1, np.int64)
     if not len(vertices[0]):
         return rows
@@ -115,7 +116,7 @@ def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
 def kind_of(column: Any, label: str) -> str:
     """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
     if isinstance(column, pd.Series):
-        return host.kind_of(column, label)
+        return host_kinds.kind_of(column, label)
     dtype = column.dtype
     if isinstance(dtype, cudf.CategoricalDtype):
         _refuse_nulls(column, label)
@@ -123,14 +124,14 @@ def kind_of(column: Any, label: str) -> str:
         return kind_of(categories if len(column) else categories.head(0), label)
     if dtype.kind == "f":
         if len(column):
-            raise host.floats_refused(dtype, label, missing_rows(column))
+            raise host_kinds.floats_refused(dtype, label, missing_rows(column))
         return "empty"  # cuDF infers float for an empty list
     _refuse_nulls(column, label)
     if not len(column) and dtype == np.dtype(object):
         return "empty"  # type of the columns of a frame made from column names only
     arrow = getattr(dtype, "pyarrow_dtype", None)
     if isinstance(dtype, NESTED) or (arrow is not None and pa.types.is_nested(arrow)):
-        raise host.unhashable_refused(dtype, label)
+        raise host_kinds.unhashable_refused(dtype, label)
     if is_decimal(dtype):
         return "decimal.Decimal"
     if isinstance(dtype, cudf.IntervalDtype):
@@ -143,7 +144,7 @@ def kind_of(column: Any, label: str) -> str:
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        raise host.nulls_refused(missing_rows(column), label)
+        raise host_kinds.nulls_refused(missing_rows(column), label)
 
 
 def on_device(column: Any, label: str) -> cudf.Series:

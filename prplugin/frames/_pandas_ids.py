@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +10,8 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.cpu.threads import Threads
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.errors import InvalidEdgesError
+from prplugin.frames._pandas_kinds import common_kind, kind_of
 from prplugin.frames._pandas_objects import Pooled, factorized, first_rows, looked_up, pooled
 from prplugin.frames.casts import cast_to
 from prplugin.graph.factorize import edges_by_id
@@ -113,19 +112,6 @@ def by_first_appearance(
     return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
-def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
-    """Raise unless ids are not null and of the kind of the graph's ids; `find` is `kind_of` of the column's library."""
-    try:
-        found = find(column, what)
-    except InvalidEdgesError as error:
-        raise InvalidOptionError(str(error)) from error
-    if "empty" not in (found, kind) and found != kind:
-        raise InvalidOptionError(
-            f"{what} names vertices by ids of kind {found}, but the graph's are of kind {kind}: cast them, for "
-            f"instance with {cast_to('string' if kind == 'string' else 'integer')}."
-        )
-
-
 def stored_plainly(column: pd.Series) -> pd.Series:
     """Convert sparse columns, and Arrow types that pandas supports only in part; return others unchanged."""
     dtype = column.dtype
@@ -204,142 +190,6 @@ def plain(array: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """Return a NumPy scalar as a Python object, whose repr does not name the type."""
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
-
-
-# --- kinds --------------------------------------------------------------------------------------------------------
-
-
-def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str], str]) -> str:
-    """Return the kind of ids that all columns have; raise if they differ. `find` is `kind_of` of their library."""
-    kinds = [find(column, label) for column, label in zip(columns, labels, strict=True)]
-    filled = [(kind, label) for kind, label in zip(kinds, labels, strict=True) if kind != "empty"]
-    for kind, label in filled:
-        if kind != filled[0][0]:
-            raise InvalidEdgesError(
-                f"{filled[0][1]} holds ids of kind {filled[0][0]}, but {label} of kind {kind}: "
-                "cast one to the type of the other, so that equal vertices have equal ids; for instance with "
-                f"{cast_to('string')}."
-            )
-    return filled[0][0] if filled else "empty"
-
-
-def kind_of(column: pd.Series | Pooled, label: str) -> str:
-    """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
-    if isinstance(column, Pooled):
-        try:
-            return kind_of(column.objects, label)
-        except InvalidEdgesError:
-            column = column.column  # so that the message has the rows
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "iu":
-        return "integer"  # cannot hold nulls
-    if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
-        return "string"  # infer_dtype found no nulls
-    if isinstance(dtype, pd.CategoricalDtype):
-        _refuse_nulls(column, label)
-        used = column.cat.remove_unused_categories()
-        return kind_of(pd.Series(used.cat.categories), label)
-    if types.is_float_dtype(dtype) and not len(column):
-        return "empty"  # pandas infers float for an empty list
-    if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
-        raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
-    _refuse_nulls(column, label)
-    if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
-        return "boolean"
-    if types.is_integer_dtype(dtype):
-        return "integer"
-    if isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", None), "tz", None):
-        return "datetime with a time zone"
-    if types.is_datetime64_any_dtype(dtype) and not str(dtype).startswith(("date32", "date64")):
-        return "datetime"
-    if types.is_object_dtype(dtype):
-        return _kind_of_objects(column, label)
-    if types.is_string_dtype(dtype):
-        return "string"
-    if getattr(dtype, "kind", None) == "m":
-        return "timedelta"
-    if isinstance(dtype, pd.ArrowDtype):
-        return _kind_of_arrow(dtype, label)
-    return str(dtype)
-
-
-def _kind_of_arrow(dtype: pd.ArrowDtype, label: str) -> str:
-    """Return the kind of an Arrow type: that of the Python objects it holds."""
-    if "list" in str(dtype) or "struct" in str(dtype) or "map" in str(dtype):
-        raise unhashable_refused(dtype, label)
-    names = {"date": "date", "binary": "bytes", "large_binary": "bytes", "decimal": "decimal.Decimal"}
-    return next((kind for name, kind in names.items() if str(dtype).startswith(name)), str(dtype))
-
-
-def _kind_of_objects(column: pd.Series, label: str) -> str:
-    inferred = types.infer_dtype(column, skipna=False)
-    if inferred in ("string", "integer", "boolean", "empty", "bytes", "date"):
-        return str(inferred)
-    if inferred in ("datetime", "datetime64"):
-        zoned = getattr(column.iloc[0], "tzinfo", None) is not None
-        return "datetime with a time zone" if zoned else "datetime"
-    if inferred in ("timedelta", "timedelta64"):
-        return "timedelta"
-    kinds = column.map(type)
-    if kinds.nunique() > 1:
-        rows = [0, int(np.flatnonzero(kinds != kinds.iloc[0])[0])]
-        held = [kinds.iloc[row].__name__ for row in rows]
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_mixed, label), len(rows), rows, held))
-    kind: type = kinds.iloc[0]
-    if issubclass(kind, (float, complex, np.inexact)):
-        raise floats_refused(kind.__name__, label)
-    if kind.__hash__ is None:
-        raise unhashable_refused(kind.__name__, label)
-    return f"{kind.__module__}.{kind.__qualname__}" if kind.__module__ != "builtins" else kind.__qualname__
-
-
-def floats_refused(dtype: object, label: str, missing: Integers | None = None) -> InvalidEdgesError:
-    """Return the error for floating-point ids; `missing` holds the rows without a value."""
-    hint = ""
-    if missing is not None and missing.size:
-        hint = (
-            f" {counted(missing.size, 'row has', 'rows have')} no value ({listed(missing)}, counted from 0), which may "
-            "be why: drop them first."
-        )
-    return InvalidEdgesError(
-        f"{label} holds {dtype} ids, which do not compare reliably.{hint} Cast it with "
-        f"{cast_to('integer')} or to strings with {cast_to('string')}."
-    )
-
-
-def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
-    """Return the error for ids of an unhashable type."""
-    return InvalidEdgesError(
-        f"{label} holds ids of type {dtype}, which have no hash. Cast it to strings, for instance with "
-        f"{cast_to('string')}."
-    )
-
-
-def _refuse_nulls(column: pd.Series, label: str) -> None:
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        raise nulls_refused(missing, label)
-
-
-def nulls_refused(missing: Integers, label: str) -> PageRankError:
-    """Return the error for null ids in the rows `missing`."""
-    return refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
-
-
-def _nulls(label: str, nulls: RefusedRows) -> str:
-    return (
-        f"{label} has {counted(nulls.count, 'null')}, in {'row' if nulls.count == 1 else 'rows'} "
-        f"{listed(nulls.padded(nulls.rows))} (counted from 0): a vertex needs an id. Drop or fill them."
-    )
-
-
-def _mixed(label: str, mixed: RefusedRows) -> str:
-    first = mixed.held[0]
-    other = next(place for place, kind in enumerate(mixed.held) if kind != first)
-    return (
-        f"{label} mixes kinds of ids: {first} in row {mixed.rows[0]}, {mixed.held[other]} in row "
-        f"{mixed.rows[other]} (counted from 0). Cast it to one type, for instance with {cast_to('string')}."
-    )
 
 
 # --- integers -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pandas as pd
 
 from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as ids
+from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames._pandas_numbers import numbers
 from prplugin.frames._pandas_objects import pooled
 from prplugin.frames.columns import Columns
@@ -48,7 +49,7 @@ def read_weights(frame: pd.DataFrame, columns: Columns) -> Floats | None:
 
 def facts(column: pd.Series, label: str) -> Facts:
     """Return the `Facts` of a column of ids."""
-    kind = ids.kind_of(pooled(column), label)
+    kind = kinds.kind_of(pooled(column), label)
     if kind == "integer":
         values = ids.integers(column, label)
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
@@ -73,7 +74,7 @@ def as_shared(
     named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
     spoken = [fact.called(label) for fact, label in filled]
-    kind = ids.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
+    kind = kinds.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
     samples = [fact.sample for fact, _ in filled]
     if kind == "integer":
         widths = [has_width(fact.like) for fact, _ in filled]

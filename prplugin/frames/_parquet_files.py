@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import _pandas_ids, narwhals
+from prplugin.frames import _pandas_ids, _pandas_kinds, narwhals
 from prplugin.frames.columns import Columns
 
 
@@ -136,7 +136,7 @@ def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> lis
         if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
             members.append((field.type, "the dataset's schema", 1))
         members = [member for member in members if member[2]] or members[:1]
-        _pandas_ids.common_kind(
+        _pandas_kinds.common_kind(
             members,
             [f"{label} of {where} ({kind})" for kind, where, _ in members],
             lambda member, spoken: _kind(member[0], spoken),
@@ -151,11 +151,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _kind(kind: pa.DataType, label: str) -> str:
-    """Return the kind of ids of an Arrow type, as in `prplugin.frames._pandas_ids.kind_of`."""
+    """Return the kind of ids of an Arrow type, as in `prplugin.frames._pandas_kinds.kind_of`."""
     kind = _plain(kind)
     if pa.types.is_floating(kind):
         return "float"
-    return _pandas_ids.kind_of(narwhals.series(pa.chunked_array([], kind), label), label)
+    return _pandas_kinds.kind_of(narwhals.series(pa.chunked_array([], kind), label), label)
 
 
 def _common_type(kinds: list[pa.DataType]) -> pa.DataType | None:

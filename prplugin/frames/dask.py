@@ -142,7 +142,7 @@ def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any
 
 
 def _checked(columns: list[Any], what: str) -> list[Any]:
-    from prplugin.frames._pandas_ids import kind_of
+    from prplugin.frames._pandas_kinds import kind_of
 
     for column in columns:
         kind_of(column, what)

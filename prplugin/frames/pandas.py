@@ -69,10 +69,11 @@ class Vertices(ColumnVertices):
         return values
 
     def located(self, columns: list[Any], what: str) -> Integers:
-        ids = _ids()
+        from prplugin.frames._pandas_kinds import check_kind, kind_of  # imports pandas
+
         for column, kind in zip(columns, self.kinds, strict=True):
-            ids.check_kind(column, kind, what, ids.kind_of)
-        found: Integers = ids.located(self.columns, columns, self.kinds)
+            check_kind(column, kind, what, kind_of)
+        found: Integers = _ids().located(self.columns, columns, self.kinds)
         return found
 
     def described(self, rows: Integers) -> list[str]:

@@ -150,7 +150,8 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     import pandas as pd
     from pandas.api import types
 
-    from prplugin.frames._pandas_ids import integers, kind_of, stored_plainly  # imports pandas
+    from prplugin.frames._pandas_ids import integers, stored_plainly  # imports pandas
+    from prplugin.frames._pandas_kinds import kind_of  # imports pandas
 
     column = stored_plainly(column)
     missing = np.flatnonzero(column.isna())

@@ -9,9 +9,10 @@ import numpy as np
 
 from prplugin.cpu.sorting import rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, total
+from prplugin.errors import InvalidOptionError, counted, listed
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics.rounding import rounding_depth
-from prplugin.types.arrays import MemorySpace, namespace, to_memory
+from prplugin.types.arrays import MemorySpace, namespace, to_host, to_memory
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Problem", "Seeds", "normalised", "sums_of_runs"]
@@ -48,6 +49,24 @@ class Seeds:
     bounds: Integers  # offsets: k + 1 int64, on the host
     rows: Integers  # positions of vertices, each once per seed
     values: Floats  # float64, with sum 1 per seed
+
+    @classmethod
+    def normalized(cls, bounds: Integers, rows: Integers, values: Floats) -> Seeds:
+        """Divide the values of each seed by their sum; raise InvalidOptionError if that is 0 or infinite."""
+        with np.errstate(over="ignore"):
+            sums = sums_of_runs(values, bounds)
+        on_host = to_host(sums)
+        if (none := np.flatnonzero(on_host == 0)).size:
+            raise InvalidOptionError(
+                f"seeds: the values of {counted(none.size, 'seed')} sum to 0, the one at {listed(none)} (counted from "
+                "0): at least one vertex needs a positive value."
+            )
+        if (past := np.flatnonzero(~np.isfinite(on_host))).size:
+            raise InvalidOptionError(
+                f"seeds: the values of {counted(past.size, 'seed')} sum to more than float64 holds, the one at "
+                f"{listed(past)} (counted from 0). Divide them by the greatest."
+            )
+        return cls(bounds, rows, values / namespace(sums).asarray(np.repeat(on_host, np.diff(bounds))))
 
     @property
     def count(self) -> int:
