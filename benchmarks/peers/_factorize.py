@@ -21,7 +21,7 @@ Factorized: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
 
 
 def by_arrow(edges: pd.DataFrame) -> Factorized:
-    """Number the ids by Arrow's dictionary, the fastest of those above, into int32."""
+    """Factorize the ids by Arrow's dictionary, the fastest of those above, into int32."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)
     table = pa.Table.from_pandas(edges[["src", "dst"]], preserve_index=False).combine_chunks()
@@ -30,7 +30,7 @@ def by_arrow(edges: pd.DataFrame) -> Factorized:
 
 
 def by_pandas(edges: pd.DataFrame) -> Factorized:
-    """Number the ids as one does by hand."""
+    """Factorize the ids as one does by hand."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)
     codes, ids = pd.factorize(pd.concat([edges["src"], edges["dst"]], ignore_index=True))

@@ -21,7 +21,7 @@ MOST_EDGES = 5_000_000
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Number the ids and make a graph, in which parallel edges count each."""
+    """Factorize the ids and make a graph, in which parallel edges count each."""
     source, target, ids = by_arrow(edges)
     return ids, graph_mate.DiGraph.from_numpy(np.column_stack([source, target]).astype(np.uint32))
 

@@ -29,7 +29,7 @@ class Graph(NamedTuple):
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Graph]:
-    """Number the ids and compress the edges by target."""
+    """Factorize the ids and compress the edges by target."""
     source, target, ids = by_arrow(edges)
     n = len(ids)
     matrix = scipy.sparse.csr_array((np.ones(len(source)), (target, source)), shape=(n, n))

@@ -21,7 +21,7 @@ TOLERANCE = False
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Number the ids and make a graph."""
+    """Factorize the ids and make a graph."""
     source, target, ids = by_arrow(edges)
     n = len(ids)
     order = np.argsort(source.astype(np.int64) * n + target)

@@ -21,7 +21,7 @@ THREADS = None
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Number the ids and make a graph, in which parallel edges count each."""
+    """Factorize the ids and make a graph, in which parallel edges count each."""
     source, target, ids = by_arrow(edges)
     pairs = source.astype(np.int64, copy=False), target.astype(np.int64, copy=False)
     return ids, nk.GraphFromCoo(pairs, n=len(ids), directed=True)

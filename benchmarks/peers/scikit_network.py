@@ -22,7 +22,7 @@ THREADS = 1
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Number the ids and compress the edges by source, parallel ones side by side as in `scipy_tuned`."""
+    """Factorize the ids and compress the edges by source, parallel ones side by side as in `scipy_tuned`."""
     source, target, ids = by_arrow(edges)
     n = len(ids)
     pairs = scipy.sparse.coo_matrix((np.ones(len(source)), (source, target)), shape=(n, n))

@@ -27,7 +27,7 @@ class Matrix(NamedTuple):
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Matrix]:
-    """Number the ids and compress the edges by target; parallel edges are summed."""
+    """Factorize the ids and compress the edges by target; parallel edges are summed."""
     source, target, ids = factorized = by_pandas(edges)
     n = len(ids)
     matrix = scipy.sparse.csr_array((np.ones(len(source)), (target, source)), shape=(n, n))

@@ -21,7 +21,7 @@ THREADS = 1
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Matrix]:
-    """Number the ids and compress the edges by target."""
+    """Factorize the ids and compress the edges by target."""
     source, target, ids = factorized = by_arrow(edges)
     n = len(ids)
     pairs = scipy.sparse.coo_array((np.ones(len(source)), (target, source)), shape=(n, n))
