@@ -159,7 +159,7 @@ def _of_graph(name: str, make: Callable[[], Any], cases: list[Case]) -> Iterator
 
 
 def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Give rows, and one with the reason where something stops them: the others go on."""
+    """Return rows, and one with the reason where something stops them: the others go on."""
     try:
         yield from find()
     except Exception as error:  # of either side, and of many types
@@ -275,7 +275,7 @@ def _no_worse(rank: Callable[[float], Any], exact: Any, case: Case, limit: float
 
 
 def _error(found: Any, exact: Any, case: Case) -> float:
-    """Give the distance in L1 of a result to the reference, whatever its order."""
+    """Return the distance in L1 of a result to the reference, whatever its order."""
     import cupy
 
     ids = found["vertex"]
@@ -338,7 +338,7 @@ def _with_peak(do: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def _karate() -> Any:
-    """Give Zachary's karate club, each friendship once."""
+    """Return Zachary's karate club, each friendship once."""
     import cudf
     import networkx as nx
 

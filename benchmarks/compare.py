@@ -28,7 +28,7 @@ Samples = dict[tuple[str, str], list[float]]
 
 
 def compared(first: Path, second: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Give what the two runs differ by, and a row for all that either measured: changes first, the greatest first."""
+    """Return what the two runs differ by, and a row for all that either measured: changes first, the greatest first."""
     one, other = (json.loads(path.read_text()) for path in (first, second))
     here, there = _samples(one), _samples(other)
     rows = []
@@ -85,7 +85,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _samples(run: dict[str, Any]) -> Samples:
-    """Give all that a run sampled, by row and name."""
+    """Return all that a run sampled, by row and name."""
     found: Samples = {}
     for row in run["rows"]:
         keys = run.get("keys") or [name for name, value in row.items() if isinstance(value, str) and name != "note"]

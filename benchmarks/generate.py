@@ -100,7 +100,7 @@ def scattered(edges: Any, seed: int = 2) -> Any:
 
 
 def scattered_ids(n: int, seed: int = 2, xp: Any = np) -> Any:
-    """Give n different ids from -2**61 to 2**61 - 1, in no order."""
+    """Return n different ids from -2**61 to 2**61 - 1, in no order."""
     return _random(xp, 0, n, seed, bits=62).astype(np.int64) - 2**61
 
 
@@ -130,7 +130,7 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
 
 
 def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:
-    """Give `count` numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
+    """Return `count` numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
     kept = np.uint64(2**bits - 1)
     z = (xp.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 48)) * np.uint64(
         0x9E3779B97F4A7C15

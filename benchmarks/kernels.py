@@ -119,7 +119,7 @@ def _layouts(method: Any, problem: Problem, machine: Machine) -> list[float]:
 
 
 def _columns(samples: dict[str, list[Any]], peer: list[float]) -> dict[str, Any]:
-    """Give medians, and how many times the peer's iteration ours goes into it (float32, as the peer's)."""
+    """Return medians, and how many times the peer's iteration ours goes into it (float32, as the peer's)."""
     ms = {
         dtype: statistics.median(samples[dtype]) * 1e3 if samples.get(dtype) else "" for dtype in ("float32", "float64")
     }

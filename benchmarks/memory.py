@@ -14,7 +14,7 @@ class NoRoomError(Exception):
 
 
 def bytes_available(memory_space: MemorySpace) -> float:
-    """Give the bytes that can be had without driving out anything: of the GPU, or of this process's share of memory."""
+    """Return the available memory in bytes: of the GPU, or of this process within the limit of its container."""
     if memory_space == "device":
         return runtime.bytes_free()
     return machine.bytes_available()

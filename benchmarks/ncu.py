@@ -47,7 +47,7 @@ def _cuda_folders() -> list[str]:
 
 
 def command(ncu: str, log: Path, kernels: Iterable[str], child: list[str]) -> list[str]:
-    """Give the command that counts what kernels of these names do where the child asks for a profile.
+    """Return the command that counts what kernels of these names do where the child asks for a profile.
 
     Clocks and caches are left as they are: what is counted is what the program has.
     """
@@ -96,7 +96,7 @@ def _number(text: str) -> float | None:
 
 
 def passes(text: str) -> int:
-    """Give the most passes that a launch took; 0 where none was profiled."""
+    """Return the most passes that a launch took; 0 where none was profiled."""
     return max(map(int, re.findall(r"- (\d+) pass", text)), default=0)
 
 

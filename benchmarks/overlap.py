@@ -94,7 +94,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
 
 
 def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_split.Span]]:
-    """Give the seconds of each of some iterations, and the spans of some more."""
+    """Return the seconds of each of some iterations, and the spans of some more."""
     import cupy
 
     step.start(cupy.full(n, 1 / n))
@@ -112,7 +112,7 @@ def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_s
 
 
 def _covered(spans: list[cpu_split.Span], iteration: int) -> float:
-    """Give the share of the host's time in which the GPU was at the heads."""
+    """Return the share of the host's time in which the GPU was at the heads."""
     at = {span.what: span for span in spans if span.iteration == iteration}
     heads, tails = at["heads"], at["tails"]
     common = min(heads.end, tails.end) - max(heads.begin, tails.begin)

@@ -16,7 +16,7 @@ __all__ = ["complete", "keys", "line", "show", "shown", "table", "write"]
 
 
 def line(benchmark: Any, row: dict[str, Any]) -> str:
-    """Give a row as it comes."""
+    """Return a row as it comes."""
     return "  ".join(filter(None, (shown(row[column]) for column in _tables(benchmark)[row.get("table", "")])))
 
 
@@ -51,7 +51,7 @@ def complete(benchmark: Any, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]], drawn: list[str]) -> str:
-    """Give the page: what ran where, what the summary says, all tables, and the figures drawn."""
+    """Return the page: what ran where, what the summary says, all tables, and the figures drawn."""
     machine, versions = about["machine"], about["versions"]
     head, _, more = benchmark.__doc__.partition("\n")
     lines = [
@@ -100,7 +100,7 @@ def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
 
 
 def keys(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Give the columns by which rows are told apart."""
+    """Return the columns by which rows are told apart."""
     if hasattr(benchmark, "KEYS"):
         named: tuple[str, ...] = benchmark.KEYS
         return named
@@ -120,7 +120,7 @@ def _summary(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, list[d
 
 
 def _tables(benchmark: Any) -> dict[str, tuple[str, ...]]:
-    """Give the columns of each table by its title, which the only one of most benchmarks has not."""
+    """Return the columns of each table by its title, which the only one of most benchmarks has not."""
     return getattr(benchmark, "TABLES", None) or {"": benchmark.COLUMNS}
 
 

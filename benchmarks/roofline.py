@@ -87,7 +87,7 @@ def _ran(command: list[str]) -> str:
 
 
 def _counted(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], str]:
-    """Give what ncu counted for each launch of each case, nothing for some or all; and why."""
+    """Return what ncu counted for each launch of each case, nothing for some or all; and why."""
     program = ncu.find()
     if program is None:
         return {}, "no ncu here"
@@ -103,7 +103,7 @@ def _counted(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str,
 
 
 def _matched(told: list[dict[str, Any]], profiles: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Give each launch of each case its profile: the k-th of a function has the k-th that ncu saw of that name.
+    """Return each launch of each case its profile: the k-th of a function has the k-th that ncu saw of that name.
 
     None has one of which ncu saw more, or fewer, than were told of.
     """
@@ -130,7 +130,7 @@ def _function(launch: dict[str, Any]) -> str:
 def _rows_of(
     line: dict[str, Any], counted: list[dict[str, Any]], copy: float | None, why: str
 ) -> Iterator[dict[str, Any]]:
-    """Give a row for each kernel of a case, and one that says why there are no more."""
+    """Return a row for each kernel of a case, and one that says why there are no more."""
     launches = line["launches"]
     about = {"graph": line["graph"], "case": line["case"]}
     if [launch["kernel"] for launch in counted] != [launch["kernel"] for launch in launches]:

@@ -67,7 +67,7 @@ class Trace:
     launches: list[Launch] = field(default_factory=list)
 
     def kernel(self, path: str, name: str, **macros: str | int) -> Any:
-        """Give a kernel whose launches are seen."""
+        """Return a kernel whose launches are seen."""
         return _Seen(self.kernel_of(path, name, **macros), f"{Path(path).stem}.{name}", parameters(path)[name], self)
 
     def of(self, work: Callable[[], object]) -> list[Launch]:
@@ -122,7 +122,7 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
 
 
 def cases(edges: Any, every_way: bool) -> Iterator[Case]:
-    """Give the whole way from a frame of int32 ids to an iteration, step by step."""
+    """Return the whole way from a frame of int32 ids to an iteration, step by step."""
     import prplugin
 
     yield Case("ingest", lambda: partial(_ingested, edges))
@@ -159,7 +159,7 @@ def _laid_out(name: str, problem: Problem) -> object:
 
 
 def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
-    """Give one iteration, after two."""
+    """Return one iteration, after two."""
     import cupy
 
     if reason := methods()[name].unavailable_reason(problem.adjacency, this_machine()):
@@ -210,7 +210,7 @@ def _seconds(launch: Launch) -> float:
 
 
 def _copy_bandwidth() -> float:
-    """Give the bytes a second, read and written, of the fastest of some copies within the GPU's memory."""
+    """Return the bytes a second, read and written, of the fastest of some copies within the GPU's memory."""
     import cupy
 
     source, target = cupy.zeros(COPIED, "u1"), cupy.empty(COPIED, "u1")

@@ -131,7 +131,7 @@ def _save(
 
 
 def _interrupted(file: Path, about: dict[str, Any]) -> tuple[list[Row], list[str]]:
-    """Give the rows of the parts that an interrupted run like this one has finished, and their names."""
+    """Return the rows of the parts that an interrupted run like this one has finished, and their names."""
     try:
         before = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -146,7 +146,7 @@ def _interrupted(file: Path, about: dict[str, Any]) -> tuple[list[Row], list[str
 
 
 def _fingerprint() -> str:
-    """Give a hash of the code: a commit does not tell one changed tree from another."""
+    """Return a hash of the code: a commit does not tell one changed tree from another."""
     known = hashlib.sha256()
     for path in sorted(path for folder in CODE for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES):
         known.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())

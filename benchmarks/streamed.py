@@ -141,7 +141,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
 
 
 def _copies(size: int) -> float:
-    """Give the bytes a second of copies of page-locked memory, one after the other."""
+    """Return the bytes a second of copies of page-locked memory, one after the other."""
     import cupy
 
     source, stream = streamed.page_locked(size, np.uint8), cupy.cuda.Stream(non_blocking=True)

@@ -139,11 +139,11 @@ def _named(names: str, arguments: Mapping[str, Any]) -> int:
 
 @cache
 def parameters(path: str) -> dict[str, tuple[str, ...]]:
-    """Give the kernels of a .cu file of prplugin, each with the names of its parameters."""
+    """Return the kernels of a .cu file of prplugin, each with the names of its parameters."""
     found = re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\(([^()]*)\)\s*\{', runtime.source(path))
     return {name: tuple(re.findall(r"(\w+)\s*(?:,|$)", listed)) for name, listed in found}
 
 
 def kernel_names(paths: Iterable[str] = COUNTED) -> list[str]:
-    """Give the functions of all kernels of some files."""
+    """Return the functions of all kernels of some files."""
     return sorted({name for path in paths for name in parameters(path)})

@@ -135,7 +135,7 @@ def graphs() -> list[str]:
 
 @lru_cache(maxsize=1)
 def _graph(name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Give a frame and the arguments that name its columns, with weights where the graph has none of its own."""
+    """Return a frame and the arguments that name its columns, with weights where the graph has none of its own."""
     files = {file.stem: file for file in published.graphs()}
     frame, arguments = (pd.read_parquet(files[name]), {}) if name in files else SHAPES[name]()
     if "weight" not in frame:

@@ -87,7 +87,7 @@ def _device() -> str | None:
 
 
 def _drivers() -> dict[str, str]:
-    """Give the versions of CUDA's runtime, of its compiler and of the driver, if there is a GPU."""
+    """Return the versions of CUDA's runtime, of its compiler and of the driver, if there is a GPU."""
     if _device() is None:
         return {}
     import cupy  # `_device` has it

@@ -127,7 +127,7 @@ def available() -> dict[str, str | None]:
 
 
 def library_for(method: str, wanted: str = "cudf") -> str:
-    """Give the library of the frames that a method gets here: the one wanted where it can have it, else pandas."""
+    """Return the library of the frames that a method gets here: the one wanted where it can have it, else pandas."""
     if methods()[method].runs_on == "gpu" and wanted == "cudf" and rapids.missing("cudf") is None:
         return "cudf"
     return "pandas"
@@ -161,7 +161,7 @@ def prepare(choice: Choice) -> Case:
 
 
 def _vectors(choice: Choice, vertices: list[Hashable]) -> dict[str, dict[Hashable, float] | None]:
-    """Give values by vertex: one of them, all at random, or every other one with zeros among them."""
+    """Return values by vertex: one of them, all at random, or every other one with zeros among them."""
     n = len(vertices)
     rng = np.random.default_rng(n)
     random = dict(zip(vertices, rng.lognormal(size=n).tolist(), strict=True))
@@ -235,7 +235,7 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
 
 
 def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Give frame and arguments in the form of a library; what is a dict or a list stays one."""
+    """Return frame and arguments in the form of a library; what is a dict or a list stays one."""
     if library == "pandas":
         return case.frame, case.graph, case.rank
     graph, rank = ({key: rapids.as_cudf(value) for key, value in given.items()} for given in (case.graph, case.rank))
@@ -243,7 +243,7 @@ def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any
 
 
 def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
-    """Give the tolerance from which a method has to prove, rather than refuse.
+    """Return the tolerance from which a method has to prove, rather than refuse.
 
     No float32 vector need be within a unit roundoff. And a method whose additions come in any order
     (`nondeterministic`) owes no more than plain loops prove: with d the largest in-degree, a rank comes out of at most

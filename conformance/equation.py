@@ -68,7 +68,7 @@ class Equation:
         return int(max(out_degree + in_degree, 2 * self.n) + self.n + 12)
 
     def step(self, x: Extended) -> Extended:
-        """Give G x by scattering: each edge adds to its target, in the order of the rows of the frame."""
+        """Return G x by scattering: each edge adds to its target, in the order of the rows of the frame."""
         pushed = np.zeros(self.n, np.longdouble)
         np.add.at(pushed, self.target, x[self.source] * self.normalized_weight)
         alpha = np.longdouble(self.alpha)

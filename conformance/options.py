@@ -58,14 +58,14 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """Give graphs and options so that every two values of any two factors meet, after each graph with the defaults."""
+    """Return graphs and options such that every two values of any two factors meet, after graph with the defaults."""
     defaults = [Choice(shape) for shape in SHAPES]
     covered = [Choice(**row) for row in pairwise(FACTORS)]
     return list(dict.fromkeys([*defaults, *periodic(), *covered]))
 
 
 def periodic() -> list[Choice]:
-    """Give the cases in which rounding can keep plain power steps turning in a circle.
+    """Return the cases in which rounding can keep plain power steps turning in a circle.
 
     On a cycle of k vertices that nothing leaves, G has k eigenvalues of size alpha. One rounding u a step adds up to
     u / (1 - alpha) in those, and a change of that size proves no more than u / (1 - alpha)**2: 1e-10 at alpha = 0.999.

@@ -62,7 +62,7 @@ def module(name: str) -> Any:
 
 
 def as_cudf(value: Any) -> Any:
-    """Give a frame, Series or Index of pandas as one of cuDF, and anything else as it is.
+    """Return a frame, Series or Index of pandas as one of cuDF, and anything else as it is.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def as_cudf(value: Any) -> Any:
 
 
 def on_host(value: Any) -> Any:
-    """Give a frame or Series of cuDF as one of pandas, an array of CuPy as one of NumPy, and these as they are."""
+    """Return a frame or Series of cuDF as one of pandas, an array of CuPy as one of NumPy, and these as they are."""
     if hasattr(value, "to_pandas"):
         with quietly():
             return value.to_pandas()
@@ -137,7 +137,7 @@ def by_position(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
 
 
 def index_of(ids: pd.DataFrame) -> pd.Index:
-    """Give ids as an index: integers of any width, others as Python has them, whatever column they come in."""
+    """Return ids as an index: integers of any width, others as Python has them, whatever column they come in."""
     columns = [ids[name] if ids[name].dtype.kind in "iu" else ids[name].astype(object) for name in ids]
     if len(columns) > 1:
         return pd.MultiIndex.from_arrays(columns)

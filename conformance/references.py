@@ -172,7 +172,7 @@ def residual(equation: Equation, ranks: Extended) -> Residual:
 
 
 def iterate(equation: Equation, steps: int) -> Solution:
-    """Give the `steps`-th iterate of the power method, and a bound of what separates it from one in float64.
+    """Return the `steps`-th iterate of the power method, and a bound of what separates it from one in float64.
 
     A step in float64 whose sums are plain loops is off by a relative k * 2**-52 (see `residual`); the steps after it
     shrink that by alpha each, and 1 + alpha + alpha**2 + ... <= 1 / (1 - alpha), as well as <= `steps`.

@@ -32,7 +32,7 @@ points at 1 and 2, which point back."""
 
 
 def section(besides: Sequence[Beside], shapes: Sequence[str], findings: Sequence[Finding]) -> list[str]:
-    """Give the lines of the part, or none where cuGraph did not run."""
+    """Return the lines of the part, or none where cuGraph did not run."""
     if not besides:
         return []
     of_shapes = [found for found in besides if found.graph in shapes]

@@ -241,7 +241,7 @@ def integer_weights_past_2_53() -> Shape:
 
 
 def _named(names: Any, seed: int, m: int = 300) -> Shape:
-    """Give the vertices of a random graph these names."""
+    """Return the vertices of a random graph these names."""
     source, destination, _ = _random(len(names), m, seed)
     return _edges(names[source], names[destination])
 

@@ -8,7 +8,7 @@ __all__ = ["short", "table"]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Give the lines of a table."""
+    """Return the lines of a table."""
     return [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in [head, ["---"] * len(head), *rows]]
 
 

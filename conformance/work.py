@@ -55,7 +55,7 @@ class Done(NamedTuple):
 
 
 def units() -> list[Unit]:
-    """Give every unit, in the order of the report."""
+    """Return every unit, in the order of the report."""
     turns = {shape: count() for shape in {choice.shape for choice in choices()}}
     found = [Unit(choice=choice, turn=next(turns[choice.shape])) for choice in choices()]
     found += [Unit(file=file, turn=turn) for turn, file in enumerate(published.files())]

@@ -189,7 +189,7 @@ def _row(table: str, known: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Give rows, and one with the reason where something stops them: the others go on."""
+    """Return rows, and one with the reason where something stops them: the others go on."""
     try:
         yield from find()
     except Exception as error:  # of either side, and of many types

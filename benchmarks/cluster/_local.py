@@ -38,7 +38,7 @@ def on_gpus() -> bool:
 
 @cache
 def counts() -> tuple[int, ...]:
-    """Give the counts of workers to compare: the powers of two up to the GPUs that are there."""
+    """Return the counts of workers to compare: the powers of two up to the GPUs that are there."""
     if not on_gpus():
         return PROCESSES
     import cupy  # there, as `on_gpus` has it
@@ -100,7 +100,7 @@ class Workers:
 
 
 def workers(count: int) -> Workers:
-    """Give a cluster of so many workers: that of the call before, or a new one, before which the old one ends."""
+    """Return a cluster of so many workers: that of the call before, or a new one, before which the old one ends."""
     if _running and _running[0].count != count:
         _running.pop().close()
     if not _running:

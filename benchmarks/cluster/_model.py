@@ -56,7 +56,7 @@ def beside(steps: list[dict[str, Any]], seconds: dict[tuple[str, int], float]) -
 
 
 def _rate(steps: list[dict[str, Any]]) -> float:
-    """Give the bytes a second that the largest graph was sent at, by the worker that sent most."""
+    """Return the bytes a second that the largest graph was sent at, by the worker that sent most."""
     largest = max(steps, key=lambda row: row["vertices"])
     seconds = largest["communication"] * largest["prplugin ms"] / 1e3
     return float(largest["MB sent"] * 1e6 / seconds) if seconds > 0 else 0.0

@@ -43,7 +43,7 @@ class Graph:
 
 
 def peer(workers: Workers) -> Any:
-    """Give cugraph.dask, with its communicator between these workers; None where it is not, or there is no GPU."""
+    """Return cugraph.dask, with its communicator between these workers; None where it is not, or there is no GPU."""
     if not on_gpus():
         return None
     try:
@@ -114,7 +114,7 @@ class Reference:
         self._client.submit(len, self._ranks, pure=False).result()  # waits
 
     def distance(self, frame: Any) -> float:
-        """Give the distance in L1 of a result to it, whatever its order."""
+        """Return the distance in L1 of a result to it, whatever its order."""
         parts = self._client.compute(frame.to_delayed())
         return float(self._client.submit(_distance, self._ranks, parts, workers=self._at, pure=False).result())
 

@@ -18,7 +18,7 @@ FILE = str(Path(__file__).with_name("google.cu"))
 
 
 def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
-    """Give alpha * P + (1 - alpha) / n, n x n float32, where the graph lies; dangling columns of P are 1 / n."""
+    """Return alpha * P + (1 - alpha) / n, n x n float32, where the graph lies; dangling columns of P are 1 / n."""
     source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
     xp = namespace(source)
     out = adjacency.out_weight

@@ -112,7 +112,7 @@ def _uniform(n: int, density: int) -> Named:
 
 
 def _real(data: Path | None) -> Iterator[Named]:
-    """Give the paper's real graphs, or smaller ones of their kinds where their files are not there."""
+    """Return the paper's real graphs, or smaller ones of their kinds where their files are not there."""
     road = real(data, STAND_INS[0], 114_599, 2 * 119_666, directed=False)
     cited = real(data, STAND_INS[1], 27_770, 352_807)
     for (name, size), instead in zip(REAL.items(), (road, cited), strict=True):
@@ -321,7 +321,7 @@ def _each_launch(graph: Named, known: Row) -> Iterator[Row]:
 
 
 def _times(results: list[Row]) -> dict[str, dict[str, float]]:
-    """Give the ms of a run by graph and side."""
+    """Return the ms of a run by graph and side."""
     found: dict[str, dict[str, float]] = {}
     for line in results:
         if line["table"] == TEN and line["in all ms"] != "":
@@ -330,7 +330,7 @@ def _times(results: list[Row]) -> dict[str, dict[str, float]]:
 
 
 def _ratios(slow: str, fast: str, graphs: Callable[[str], bool], results: list[Row]) -> dict[str, float]:
-    """Give how many times as long one side takes as the other, by graph."""
+    """Return how many times as long one side takes as the other, by graph."""
     return {
         graph: times[slow] / times[fast]
         for graph, times in _times(results).items()
@@ -378,7 +378,7 @@ def _edge_ahead(results: list[Row]) -> str:
 
 
 def _stand_ins(results: list[Row]) -> str:
-    """Say how much smaller the graphs used in place of the real ones are."""
+    """Report how much smaller the graphs used in place of the real ones are."""
     edges = {line["graph"]: line["edges"] for line in results if line["table"] == TEN and line["edges"] != ""}
     smaller = [
         f"{graph} has {edges[graph]:,} edges, {name} {size[1]:,}"

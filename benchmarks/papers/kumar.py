@@ -174,7 +174,7 @@ def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
 
 
 def _best_gains(results: list[Row]) -> str:
-    """Say what the best N of the sweep gains."""
+    """Report what the best N of the sweep gains."""
     gains = _gains(results, best=True)
     if not gains:
         return ""
@@ -183,7 +183,7 @@ def _best_gains(results: list[Row]) -> str:
 
 
 def _on(graph: str, *sides_shown: str) -> Callable[[list[Row]], str]:
-    """Say what an iteration takes on a graph."""
+    """Report what an iteration takes on a graph."""
 
     def said(results: list[Row]) -> str:
         told = "; ".join(f"{what}: {ms:.2g} ms" for what in sides_shown for ms in _ms(results, graph, what).values())

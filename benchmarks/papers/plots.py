@@ -17,7 +17,7 @@ __all__ = ["colours", "heat", "plain", "sideways"]
 
 
 def colours(names: Iterable[str]) -> dict[str, Any]:
-    """Give each name a colour of its own, up to twenty of them."""
+    """Assign each name a colour of its own, up to twenty of them."""
     from matplotlib import colormaps
 
     names = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""What is timed, one iteration at a time: one CPU thread, the methods of prplugin, and other libraries."""
+"""Sides that are timed, one iteration at a time: one CPU thread, the methods of prplugin, and other libraries."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def packed_bytes(adjacency: Adjacency) -> int:
 
 
 def streamed_note(chunks: int, copied: int, total: int) -> str:
-    """Say how much of the packed edges an iteration copies; the two chunks copied last are not copied again."""
+    """Report how much of the packed edges an iteration copies; the two chunks copied last are not copied again."""
     return f"{copied / total:.0%} of {total / 1e6:.3g} MB of packed edges copied per iteration, in {chunks} chunks"
 
 

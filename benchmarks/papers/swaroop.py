@@ -263,13 +263,13 @@ def _slower_with(threads: int, results: list[Row]) -> dict[str, float]:
 
 
 def _over_the_sparse(results: list[Row]) -> float | None:
-    """Give how much one CPU thread on the edges alone gains over the paper's kernel on all pairs, at 16,000 nodes."""
+    """Return how much one CPU thread on the edges alone gains over the paper's kernel on all pairs, at 16,000 nodes."""
     pair = _at(16_000, "paper's kernel ms", results), _at(16_000, "one CPU version ms", results)
     return pair[0] / pair[1] if pair[0] and pair[1] else None
 
 
 def _rounds_of(nodes: int, results: list[Row]) -> str:
-    """Say what a round takes each side that was timed."""
+    """Report what a round takes each side that was timed."""
     times = {column.removesuffix(" ms"): _at(nodes, column, results) for column in ROUNDS}
     told = ", ".join(f"{what} {ms:.2g} ms" for what, ms in times.items() if ms)
     return told and f"A round: {told}."

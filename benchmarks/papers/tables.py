@@ -20,7 +20,7 @@ def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
 
 
 def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
-    """Give rows, and one with the reason where something stops them: the others go on."""
+    """Return rows, and one with the reason where something stops them: the others go on."""
     try:
         yield from find()
     except ModuleNotFoundError as error:
@@ -30,7 +30,7 @@ def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
 
 
 def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
-    """Give rows; of those that were not timed and differ by no more than "what", one at the end that names them all."""
+    """Return rows; those not timed that differ in no more than "what" become one, at the end, that names them all."""
     absent: dict[str, Row] = {}
     for found in rows:
         if "samples" in found:
@@ -53,7 +53,7 @@ NO_GPU = "this run had no GPU."
 
 
 class Found(NamedTuple):
-    """How a claim is tested.
+    """Test of a claim.
 
     Attributes
     ----------

@@ -172,7 +172,7 @@ def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Say which versions converge, and where the others end."""
+    """Report which versions converge, and where the others end."""
     ended = [line for line in results if line["note"] and line["round"] != ""]
     words = ""
     for version in (PAPER, NORMALIZED, FLOAT64):

@@ -470,7 +470,7 @@ def _over(slow: str, fast: str, results: list[Row], name: str | None = None) -> 
 
 
 def _rows(results: list[Row]) -> str:
-    """Say of what rows the graphs are."""
+    """Report which rows the graphs have."""
     sizes = [line for line in results if line["table"] == SIZES and line["tiny %"] != ""]
     if not sizes:
         return ""
@@ -528,7 +528,7 @@ def _streamed(line: Row) -> float | None:
 
 
 def _not_streamed(results: list[Row]) -> str:
-    """Say why streamed rounds of earlier runs are not compared."""
+    """Report why streamed rounds of earlier runs are not compared."""
     if any("sized at 4 bytes" in str(line["note"]) for line in results if line["table"] == STREAM):
         return "Its chunks were sized at 4 bytes per edge, more than packed edges take: most edges stayed on the GPU."
     return ""

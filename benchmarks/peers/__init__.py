@@ -53,7 +53,7 @@ def names(data: Path | None, quick: bool) -> list[str]:
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
-    """Give the cases, and the first call.
+    """Return the cases, and the first call.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Give rows, and one with the reason where something stops them: the others go on."""
+    """Return rows, and one with the reason where something stops them: the others go on."""
     try:
         yield from find()
     except FileNotFoundError as error:

@@ -64,7 +64,7 @@ class Case:
         return named if self.ids == "object strings" else named.astype("str")
 
     def exact(self, dense: pd.DataFrame) -> pd.Series:
-        """Give the ranks by id."""
+        """Return the ranks by id."""
         ranks = reference(dense, multi=True, weight=None, alpha=self.alpha)
         if self.ids == "local":
             ids: Any = np.arange(ranks.size)

@@ -38,7 +38,7 @@ def by_pandas(edges: pd.DataFrame) -> Factorized:
 
 
 def _all_below(edges: pd.DataFrame) -> int | None:
-    """Give n where the ids are 0..n-1, all in use: they are positions already."""
+    """Return n where the ids are 0..n-1, all in use: they are positions already."""
     if any(dtype.kind not in "iu" for dtype in edges.dtypes):
         return None
     source, target = edges["src"].to_numpy(), edges["dst"].to_numpy()

@@ -87,7 +87,7 @@ def peer(name: str) -> Side:
 
 
 def ours(**options: Any) -> Side:
-    """Give prplugin, with options of its method."""
+    """Return prplugin, with options of its method."""
 
     def frame_to_frame(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
         return prplugin.pagerank(edges, alpha=alpha, tol=tol, **options)

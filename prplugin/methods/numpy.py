@@ -101,9 +101,7 @@ class _Pull(HostStep):
     def __call__(self, moves: Any = None) -> Sums:
         if moves is None:  # mixing does not pay
             self._mixing_from, self._mixes = math.inf, False
-        x = self._x
-        y = self._product(x if self._divisor is None else x / self._divisor)
-        y *= self._alpha
+        x, y = self._x, self._pulled()
         y += self._alpha * self._mass * self._dangling_target + self._teleport
         self._x, self._mass = y, total(y.take(self._dangling))
         change = y - x
@@ -113,14 +111,18 @@ class _Pull(HostStep):
         self._change = total(change)
         return Sums(self._change, float(change.max()))
 
+    def _pulled(self) -> Floats:
+        """Return alpha * P^T x."""
+        y = self._product(self._x if self._divisor is None else self._x / self._divisor)
+        y *= self._alpha
+        return y
+
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Iterate without proof and history, unless convergence is so slow that mixing pays."""
         before, change, passes = math.inf, self._change, 0
         # Ends when the next iteration, which the solver proves, is expected to reach the goal.
         while passes < budget - 1 and goal < change < before and not self._mixes:
-            x = self._x
-            y = self._product(x if self._divisor is None else x / self._divisor)
-            y *= self._alpha
+            x, y = self._x, self._pulled()
             # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
             y += (self._alpha - np.add.reduce(y)) * self._dangling_target + self._teleport
             difference = y - x

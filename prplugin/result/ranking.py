@@ -370,7 +370,7 @@ MOST_IN_A_BLOCK = 64
 
 
 def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Give the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
+    """Return the positions of the k highest of each row of a matrix, as `highest` does of a vector."""
     xp: Any = namespace(ranks)
     count, n = ranks.shape
     found: Integers
@@ -392,7 +392,7 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
 
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Give the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
+    """Return the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
     xp = namespace(ranks)
     if k < ranks.size:
         # Everything above the k-th value, and as many of those equal to it as there is room for.
