@@ -58,7 +58,7 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """Return graphs and options such that every two values of any two factors meet, after graph with the defaults."""
+    """Return graphs and options so that every two values of any two factors meet, after the defaults on each graph."""
     defaults = [Choice(shape) for shape in SHAPES]
     covered = [Choice(**row) for row in pairwise(FACTORS)]
     return list(dict.fromkeys([*defaults, *periodic(), *covered]))

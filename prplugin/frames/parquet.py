@@ -104,16 +104,14 @@ def read(
     from prplugin.frames._parquet_files import common_schema, files_of  # imports pandas
 
     used, columns = columns.alone()
-    if columns.time is not None:  # the latest time is known when all are read
-        table = frame.to_table(columns=[frame.schema.names[position] for position in used])
-        return narwhals.read(table, columns, vertices, edge_list=edge_list, lasting=lasting)
     names = [frame.schema.names[position] for position in used]
     schema = pa.schema([frame.schema.field(position) for position in used])
     files = files_of(frame, columns, names)
     common = common_schema(files, schema, columns)
     fields = narwhals.fields_of_vertices(common, columns, vertices)
     given = narwhals.as_pandas(vertices, "vertices")
-    if (table := _table(files, common)) is not None:
+    at_once = columns.time is not None  # the latest time is known only when all are read
+    if (table := _table(files, common, at_once=at_once)) is not None:
         with casts_of("pyarrow"):
             read = pandas.read(narwhals.as_frame(table), columns, given, edge_list=edge_list, lasting=lasting)
         return read[0], narwhals.Vertices(read[1], fields, nw.Implementation.PYARROW, "pyarrow")
@@ -142,8 +140,11 @@ def read(
     return edges, narwhals.Vertices(known, fields, nw.Implementation.PYARROW, "pyarrow")
 
 
-def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
-    """Return all row groups as one table; None if memory does not suffice, or if their types differ."""
+def _table(files: list[File], common: list[pa.Field | None], *, at_once: bool) -> pa.Table | None:
+    """Return all row groups as one table; None if memory does not suffice, or if their types differ.
+
+    With `at_once` memory is not asked for, and different types are an error.
+    """
     import pyarrow as pa
 
     most, rows = bytes_available() / PEAK, sum(file.rows for file in files)
@@ -153,7 +154,12 @@ def _table(files: list[File], common: list[pa.Field | None]) -> pa.Table | None:
         for table in file.tables(common):
             tables.append(table)
             held, taken = held + table.nbytes, taken + table.num_rows
-            if table.schema != tables[0].schema or held * rows > most * taken:
+            if at_once and table.schema != tables[0].schema:
+                raise InvalidEdgesError(
+                    f"{file.where} has other types than the files before it, which edges with times may not have: "
+                    "cast the files to one type."
+                )
+            if not at_once and (table.schema != tables[0].schema or held * rows > most * taken):
                 return None
     return pa.concat_tables(tables) if tables else None
 

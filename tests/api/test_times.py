@@ -92,6 +92,14 @@ def test_dates_and_numbers_are_times_too():
     )
 
 
+def test_weights_of_parquet_files_with_times_are_not_cast(tmp_path):
+    """Those of later files once were cast to the type of the first file's, without a word."""
+    for name, dtype in (("a", "float32"), ("b", "float64")):
+        edges().astype({"w": dtype}).to_parquet(tmp_path / f"{name}.parquet")
+    with pytest.raises(prplugin.InvalidEdgesError, match=r"b\.parquet.* cast the files to one type"):
+        prplugin.pagerank(tmp_path, time="at", half_life="7D", weight="w")
+
+
 def test_a_path_of_parquet_has_times(tmp_path):
     edges().to_parquet(tmp_path / "edges.parquet")
     found = prplugin.pagerank(tmp_path / "edges.parquet", time="at", half_life="7D", weight="w")
