@@ -101,7 +101,8 @@ class _Pull(HostStep):
     def __call__(self, moves: Any = None) -> Sums:
         if moves is None:  # mixing does not pay
             self._mixing_from, self._mixes = math.inf, False
-        x, y = self._x, self._pulled()
+        x = self._x
+        y = self._pulled()
         y += self._alpha * self._mass * self._dangling_target + self._teleport
         self._x, self._mass = y, total(y.take(self._dangling))
         change = y - x
@@ -122,7 +123,8 @@ class _Pull(HostStep):
         before, change, passes = math.inf, self._change, 0
         # Ends when the next iteration, which the solver proves, is expected to reach the goal.
         while passes < budget - 1 and goal < change < before and not self._mixes:
-            x, y = self._x, self._pulled()
+            x = self._x  # frees the ranks of the iteration before
+            y = self._pulled()
             # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
             y += (self._alpha - np.add.reduce(y)) * self._dangling_target + self._teleport
             difference = y - x
