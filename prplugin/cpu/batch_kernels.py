@@ -6,12 +6,12 @@ columns use few arrays each, since LLVM does not vectorize loops over many.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from prplugin.cpu.memory import compiled
 from prplugin.cpu.mixing_kernels import vectorized
 
-__all__ = ["BLOCK", "GROUP", "begin", "mix", "products", "step", "transpose"]
+__all__ = ["BLOCK", "GROUP", "mix", "products", "step", "transpose"]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""
@@ -20,31 +20,6 @@ BLOCK = GROUP * GROUP
 """Rows per block; each block adds up its norms on its own, so results do not depend on the number of threads."""
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
-
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
-
-
-@compiled
-def begin(first_block, last_block, inverse_out_weight, norms, ranks, contributions, sums):
-    """Divide the ranks of each column by its `norms`; write contributions, and D of block b to ``sums[b, 2]``."""
-    width, n = np.uint64(norms.size), inverse_out_weight.size
-    group_dangling = np.empty(width)
-    for block in range(first_block, last_block):
-        dangling = sums[block, 2]
-        dangling[:] = 0.0
-        for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
-            group_dangling[:] = 0.0
-            for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                inverse_weight, at = inverse_out_weight[i], i * width
-                for j in range(ZERO, width):
-                    ranks[at + j] /= norms[j]
-                for j in range(ZERO, width):
-                    contributions[at + j] = ranks[at + j] * inverse_weight
-                if inverse_weight == 0.0:
-                    for j in range(ZERO, width):
-                        group_dangling[j] += ranks[at + j]
-            for j in range(ZERO, width):
-                dangling[j] += group_dangling[j]
 
 
 @compiled
@@ -86,11 +61,11 @@ def step(
 ):  # fmt: skip
     """Compute one iteration over the rows of some blocks, for all columns.
 
-    y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + pour_j * v_ij, and c_ij = y_ij *
+    y_ij = alpha * (sum of c_j over the in-edges of i) + mass_j * w_i + teleport_factor_j * v_ij, and c_ij = y_ij *
     inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows. The v are sparse:
     entries sorted by row, those of block b from ``entry_blocks[b]`` on. `target` is w, or a single 0 where w = v; the
     dangling mass is then part of `teleport_factor`. Columns that are not `live` keep their ranks. `moves` receives
-    y - x, unless it is None. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
+    y - x, unless it is empty. Block b writes ||y - x||, max |y - x| and D(y) of its rows to `sums[b]`.
 
     A row of zeros follows the contributions. Row sums have three levels: groups of `fan_in` terms (a multiple of four),
     groups of `fan_in` group sums, and the rest in order.
@@ -136,7 +111,7 @@ def step(
                     now = part[j] if live[j] else before
                     ranks[at + j] = now
                     part[j] = now - before
-                if moves is not None:
+                if moves.size > 0:
                     for j in range(ZERO, width):
                         moves[at + j] = part[j]
                 for j in range(ZERO, width):

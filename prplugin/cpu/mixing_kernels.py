@@ -5,40 +5,30 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-__all__ = ["CHUNK", "combine", "mix", "products"]
+from prplugin.cpu.memory import OPTIONS
+
+__all__ = ["CHUNK", "combine", "products"]
 
 CHUNK = 128
 """Columns per chunk, so that a chunk of all rows stays in the L1 cache."""
 
-ZERO, ONE = np.uint64(0), np.uint64(1)
+ZERO = np.uint64(0)
 
-vectorized = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+vectorized = numba.njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})
 
 
 @vectorized
-def products(first, last, rows, after, before, buffer, sums):
-    """Add the dot products of all pairs of residuals, over columns `first` to `last`, to ``sums[i, j]`` for i >= j.
-
-    Residual i is row ``after[i]`` minus row ``before[i]``, or row ``after[i]`` if ``before[i]`` is negative. `buffer`
-    holds ``after.size`` x `CHUNK` float64.
-    """
-    count = after.size
+def products(first, last, rows, of, sums):
+    """Add the dot products of all pairs of the rows `of`, over columns `first` to `last`, to ``sums[i, j]``, i >= j."""
     begin, last = np.uint64(first), np.uint64(last)
     while begin < last:
         width = min(np.uint64(CHUNK), last - begin)
-        for i in range(count):
-            row = np.uint64(after[i])
-            for column in range(ZERO, width):
-                buffer[i, column] = rows[row, begin + column]
-            if before[i] >= 0:
-                row = np.uint64(before[i])
-                for column in range(ZERO, width):
-                    buffer[i, column] -= rows[row, begin + column]
-        for i in range(count):
+        for i in range(of.size):
             for j in range(i + 1):
+                left, right = np.uint64(of[i]), np.uint64(of[j])
                 product = 0.0
                 for column in range(ZERO, width):
-                    product += buffer[i, column] * buffer[j, column]
+                    product += np.float64(rows[left, begin + column]) * rows[right, begin + column]
                 sums[i, j] += product
         begin += width
 
@@ -61,28 +51,3 @@ def combine(first, last, rows, of, weights, buffer, combined):
         for column in range(ZERO, width):
             combined[begin + column] = buffer[column]
         begin += width
-
-
-@vectorized
-def mix(first, last, ranks, rows, weights, jump, buffer):
-    """Replace ranks y by z = max(y - weights @ rows, 0), write z - y to `jump`, and return the sum of z."""
-    total = 0.0
-    begin, last = np.uint64(first), np.uint64(last)
-    while begin < last:
-        width = min(np.uint64(CHUNK), last - begin)
-        part = 0.0
-        for column in range(ZERO, width):
-            buffer[column] = ranks[begin + column]
-        for i in range(weights.size):
-            weight = weights[i]
-            if weight != 0.0:
-                for column in range(ZERO, width):
-                    buffer[column] -= weight * rows[np.uint64(i), begin + column]
-        for column in range(ZERO, width):
-            rank = buffer[column] if buffer[column] > 0.0 else 0.0
-            jump[begin + column] = rank - ranks[begin + column]
-            ranks[begin + column] = rank
-            part += rank
-        total += part
-        begin += width
-    return total

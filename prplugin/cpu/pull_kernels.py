@@ -8,13 +8,13 @@ Offsets and positions are unsigned: Numba checks signed indices for negative val
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from prplugin.cpu.memory import compiled
 from prplugin.cpu.sums import fan_in_for, group_sum_depth
 from prplugin.types.edges import Floats, Integers
 
-__all__ = ["BLOCK", "GROUP", "begin", "block_depth", "fan_in_for", "group_sum_depth", "in_edges", "row_sums", "step"]
+__all__ = ["BLOCK", "GROUP", "NO_MOVES", "block_depth", "fan_in_for", "group_sum_depth", "in_edges", "row_sums", "step"]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""
@@ -24,7 +24,8 @@ BLOCK = GROUP * GROUP
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
+NO_MOVES = np.empty(0, np.float32)
+"""In place of the moves where none are kept, so that one compiled kernel serves both."""
 
 
 def block_depth() -> int:
@@ -53,23 +54,6 @@ def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
 
 
 @compiled
-def begin(first_block, last_block, inverse_out_weight, norm, ranks, contributions, sums):
-    """Divide the ranks of some blocks by `norm`; write contributions, and D of block b to ``sums[b, 2]``."""
-    n = ranks.size
-    for block in range(first_block, last_block):
-        dangling = 0.0
-        for group in range(block * BLOCK, min(block * BLOCK + BLOCK, n), GROUP):
-            group_dangling = 0.0
-            for i in range(np.uint64(group), np.uint64(min(group + GROUP, n))):
-                rank, inverse_weight = ranks[i] / norm, inverse_out_weight[i]
-                ranks[i] = rank
-                contributions[i] = rank * inverse_weight
-                group_dangling += rank if inverse_weight == 0.0 else 0.0
-            dangling += group_dangling
-        sums[block, 2] = dangling
-
-
-@compiled
 def step(
     first_block, last_block, offsets, sources, normalized_weights, fan_in, inverse_out_weight, contributions, alpha,
     mass, target,
@@ -81,7 +65,7 @@ def step(
     y_i = alpha * (sum of c over the in-edges of i) + mass * w_i + t_i, where mass = alpha * D and t = (1 - alpha) * v;
     then c_i = y_i * inverse_out_weight_i for the next iteration, where inverse_out_weight is 0 for dangling rows.
     `target` (w) and `teleport` (t) have n entries, or one for all rows. Block b writes ||y - x||, max |y - x| and D(y)
-    of its rows to `sums[b]`. `moves` receives y - x, unless it is None. With `skip_dangling`, ||y - x|| excludes
+    of its rows to `sums[b]`. `moves` receives y - x, unless it is empty. With `skip_dangling`, ||y - x|| excludes
     dangling rows.
 
     One loop nest without calls compiles in half the time of one that calls a function for the row sum.
@@ -115,7 +99,7 @@ def step(
                 row_sum += groups_sum
                 rank = alpha * row_sum + (mass * target[i * target_step] + teleport[i * teleport_step])
                 move = rank - ranks[i]
-                if moves is not None:
+                if moves.size > 0:
                     moves[i] = move
                 move = abs(move)
                 inverse_weight = inverse_out_weight[i]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from prplugin.cpu.memory import compiled
 
 __all__ = ["GROUP", "RED_BLACK_GROUP", "index_sources", "order_vertices", "sum_dangling_fractions", "sweep"]
 
@@ -20,8 +21,6 @@ A vertex that read the result of the one just before it would stall on that depe
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 ZERO_F32: Any = np.float32(0)
-
-compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 
 @compiled

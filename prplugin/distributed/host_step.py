@@ -152,7 +152,7 @@ class CompiledStep(_SpreadStep):
                 first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 contributions, self._alpha, self._alpha * self._mass, self._target, self._teleport,
-                self._ranks, following, moves, False, self._sums,
+                self._ranks, following, self._kernels.NO_MOVES if moves is None else moves, False, self._sums,
             )  # fmt: skip
 
         self._work.run(step)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.inverse_out_weight import inverse_out_weight
-from prplugin.cpu.repeated_work import RepeatedWork, equal_work
+from prplugin.cpu.repeated_work import equal_work
 from prplugin.cpu.sums import total
+from prplugin.cpu.threads import Threads
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
@@ -34,6 +35,10 @@ memory = Memory(
     many_edge=Size(4, weight=0.5),
     many_vertex=Size(1.5 * 4 + 4 * 4 + 12 * 4, weight=1.5 * 0.5),
 )
+
+
+PIECE = 1 << 14
+"""Rows per piece of operations on vectors. Each piece has its own sums: any number of threads gives the same bits."""
 
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
@@ -92,7 +97,7 @@ class _ThreadedPull(HostStep):
         self._teleport = (1 - problem.alpha) * v
         blocks = -(-n // pull_kernels.BLOCK)
         self._sums = np.empty((blocks, 3))
-        self._problem, self._threads = problem, threads
+        self._problem, self._threads = problem, Threads(threads)
         self._ranks: Floats = np.empty(0)
         self._contributions: Any = None
         self._next: Any = None
@@ -101,7 +106,8 @@ class _ThreadedPull(HostStep):
         self._least_steps = least_steps_for_sweeps(adjacency) if sweeps else math.inf
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
-        self._work = RepeatedWork(equal_work(offsets, pull_kernels.BLOCK, 8 * threads), threads)
+        self._block_ranges = equal_work(offsets, pull_kernels.BLOCK, 8 * threads)
+        self._pieces = [(piece, first, min(first + PIECE, n)) for piece, first in enumerate(range(0, n, PIECE))]
         largest = adjacency.largest_in_degree
         self._fan_in = np.uint64(pull_kernels.fan_in_for(largest))
         self.rounding = StepRounding(
@@ -122,12 +128,16 @@ class _ThreadedPull(HostStep):
         if self._contributions is None:
             self._contributions, self._next = np.empty_like(self._ranks), np.empty_like(self._ranks)
         self._changes, self._moves, self._swept = [], None, False
-        self._work.run(
-            lambda first, last: self._kernels.begin(
-                first, last, self._inverse_out_weight, norm, self._ranks, self._contributions, self._sums
-            )
-        )
-        self._mass = total(self._sums[:, 2])
+        dangling = np.empty(len(self._pieces))
+
+        def begin(piece: int, first: int, last: int) -> None:
+            own, inverse = self._ranks[first:last], self._inverse_out_weight[first:last]
+            own /= norm
+            np.multiply(own, inverse, out=self._contributions[first:last])
+            dangling[piece] = np.add.reduce(own[inverse == 0.0])
+
+        self._threads.for_each(self._pieces, begin)
+        self._mass = total(dangling)
 
     def __call__(self, moves: Any = None) -> Sums:
         before = self._mass
@@ -138,10 +148,10 @@ class _ThreadedPull(HostStep):
                 first, last, self._offsets, self._sources, self._normalized_weights, self._fan_in,
                 self._inverse_out_weight,
                 self._contributions, self._alpha, self._alpha * before, self._target, self._teleport,
-                self._ranks, self._next, moves, self._swept, self._sums,
+                self._ranks, self._next, self._kernels.NO_MOVES if moves is None else moves, self._swept, self._sums,
             )  # fmt: skip
 
-        self._work.run(step)
+        self._threads.for_each(self._block_ranges, step)
         self._contributions, self._next = self._next, self._contributions
         change, largest, dangling = self._sums.T
         self._mass = total(dangling)
@@ -174,7 +184,7 @@ class _ThreadedPull(HostStep):
             return 0, None
         self._contributions = self._next = None  # frees memory for the sweeps; `_begin` allocates them again
         if self._sweeps is None:
-            self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads)
+            self._sweeps = Sweeps(self._problem, self._target, self._teleport, self._threads.count)
         dangling_change, count = self._sweeps.solve(
             self._ranks, self._moves, self._dangling_change, goal, budget - 1, self._buffer
         )
@@ -198,27 +208,22 @@ class _ThreadedPull(HostStep):
         return math.log(goal / changes[-1]) / math.log(changes[-1] / changes[-2]) >= self._least_steps
 
     def products(self, moves: Any, rows: list[int]) -> Floats:
-        kernels, blocks, of = self._mixing, self._kernels.BLOCK, np.array(rows)
-        sums = np.zeros((len(self._sums), of.size, of.size))
-
-        def multiply(first: int, last: int) -> None:
-            buffer = np.empty((of.size, kernels.CHUNK))
-            for block in range(first, last):
-                end = min((block + 1) * blocks, self._ranks.size)
-                kernels.products(block * blocks, end, moves, of, -np.ones_like(of), buffer, sums[block])
-
-        self._work.run(multiply)
+        of = np.array(rows)
+        sums = np.zeros((len(self._pieces), of.size, of.size))
+        self._threads.for_each(self._pieces, lambda piece, *own: self._mixing.products(*own, moves, of, sums[piece]))
         lower: Floats = sums.sum(axis=0)
         return lower + np.tril(lower, -1).T
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
-        kernels, blocks = self._mixing, self._kernels.BLOCK
+        of = np.flatnonzero(weights)
+        used = weights[of]
 
-        def mix(first: int, last: int) -> None:
-            buffer = np.empty(kernels.CHUNK)
-            for block in range(first, last):
-                end = min((block + 1) * blocks, self._ranks.size)
-                self._sums[block, 0] = kernels.mix(block * blocks, end, self._ranks, moves, weights, jump, buffer)
+        def mix(_: int, first: int, last: int) -> None:
+            self._mixing.combine(first, last, moves, of, used, np.empty(self._mixing.CHUNK), jump)
+            own = self._ranks[first:last]
+            mixed = np.maximum(own - jump[first:last], 0.0)
+            np.subtract(mixed, own, out=jump[first:last], casting="same_kind")
+            own[:] = mixed
 
-        self._work.run(mix)
-        self._begin(total(self._sums[:, 0]))
+        self._threads.for_each(self._pieces, mix)
+        self._begin(total(self._ranks))

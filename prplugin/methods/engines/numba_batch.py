@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.inverse_out_weight import inverse_out_weight
-from prplugin.cpu.pull_kernels import fan_in_for, group_sum_depth, in_edges
+from prplugin.cpu.pull_kernels import NO_MOVES, fan_in_for, group_sum_depth, in_edges
 from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
@@ -71,15 +71,21 @@ class NumbaBatch(HostBatch):
             self._sums = np.empty((self._blocks, 3, self._columns.size))
             self._contributions, self._next = np.empty(shape, self._dtype), np.empty(shape, self._dtype)
             self._contributions[-1], self._next[-1] = 0, 0
-        self._work.run(
-            lambda first, last: self._kernels.begin(
-                first, last, self._inverse_out_weight, norms, _flat(self._ranks), _flat(self._contributions), self._sums
-            )
-        )
+
+        def begin(first: int, last: int) -> None:
+            for block in range(first, last):
+                rows = slice(*self._bounds[block : block + 2])
+                own, inverse = self._ranks[rows], self._inverse_out_weight[rows]
+                own /= norms
+                np.multiply(own, inverse[:, None], out=self._contributions[rows])
+                self._sums[block, 2] = totals(own[inverse == 0.0])
+
+        self._work.run(begin)
         return totals(self._sums[:, 2])
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
         teleport_factor = self._teleport_factor
+        flat_moves = NO_MOVES if moves is None else _flat(moves)
 
         def step(first: int, last: int) -> None:
             self._kernels.step(
@@ -87,7 +93,7 @@ class NumbaBatch(HostBatch):
                 self._inverse_out_weight,
                 _flat(self._contributions), self._alpha, self._mass, self._kernel_target, teleport_factor,
                 *self._by_block,
-                self._live, _flat(self._ranks), _flat(self._next), _flat(moves), self._sums,
+                self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
             )  # fmt: skip
 
         self._work.run(step)
@@ -133,4 +139,4 @@ class NumbaBatch(HostBatch):
 
 
 def _flat(matrix: Any) -> Any:
-    return None if matrix is None else matrix.reshape(-1)
+    return matrix.reshape(-1)

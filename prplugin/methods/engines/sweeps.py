@@ -223,13 +223,23 @@ class Sweeps:
         kernels, pieces, length = self._mixing, self._layout.pieces, self._depth.period + 1
         after = np.array([cycle * length + at for cycle in cycles for at in range(1, length)])
         sums, rows = np.zeros((len(pieces), after.size, after.size)), iterates.reshape(-1, iterates.shape[-1])
-        shape = after.size, kernels.CHUNK
-        self._for_each(lambda piece, *own: kernels.products(*own, rows, after, after - 1, np.empty(shape), sums[piece]))
+
+        def multiply(piece: int, first: int, last: int) -> None:
+            # Replace the sweeps y_1, y_2, ... of the latest cycle, which began from s, by s, y_1 - s, y_2 - y_1, ...
+            for at in reversed(range(1, length)):
+                iterates[cycles[-1], at, first:last] -= iterates[cycles[-1], at - 1, first:last]
+            kernels.products(first, last, rows, after, sums[piece])
+
+        self._for_each(multiply)
         lower = sums.sum(axis=0)
         weights = mixing_weights(lower + np.tril(lower, -1).T)
-        start = iterates[next_cycle, 0]
-        self._for_each(lambda _, *own: kernels.combine(*own, rows, after, weights, np.empty(kernels.CHUNK), start))
         table[next_cycle, 0] = weights @ table.reshape(-1, 2)[after]
+        # The sum of the w_j y_j of a cycle is that of w_j for s, and of w_j, w_{j+1}, ... for y_j - y_{j-1}.
+        by_cycle = np.cumsum(weights.reshape(len(cycles), -1)[:, ::-1], axis=1)[:, ::-1]
+        factors = np.concatenate([by_cycle[:, :1], by_cycle], axis=1).ravel()
+        of = np.array([cycle * length + at for cycle in cycles for at in range(length)])
+        start = iterates[next_cycle, 0]
+        self._for_each(lambda _, *own: kernels.combine(*own, rows, of, factors, np.empty(kernels.CHUNK), start))
 
     def _sweep(self, iterates: Any, left: Any, mass: float, dangling: float) -> tuple[float, float, float]:
         kernels, layout, alpha = self._kernels, self._layout, self._alpha
