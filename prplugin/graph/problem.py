@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from prplugin.cpu.sorting import rows_of, stable_order
-from prplugin.cpu.sums import GroupSums, total
+from prplugin.cpu.sorting import stable_order
+from prplugin.cpu.sums import total
 from prplugin.errors import InvalidOptionError, counted, listed
 from prplugin.graph.adjacency import Adjacency
 from prplugin.numerics.rounding import rounding_depth
@@ -99,7 +100,7 @@ class Seeds:
 def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
     """Sum consecutive runs of non-negative values. `bounds` holds the offsets of the runs, on the host."""
     if (xp := namespace(values)) is np:
-        return GroupSums(rows_of(bounds), bounds.size - 1)(values)
+        return np.array([total(values[first:last]) for first, last in pairwise(bounds.tolist())])
     from prplugin.gpu import group  # imports CuPy, which holds the values
 
     return group.run_sums(values, xp.asarray(bounds))
