@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,10 @@ import pandas as pd
 import prplugin
 from benchmarks.generate import rmat
 
-__all__ = ["COLUMNS", "KEYS", "rows"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["COLUMNS", "KEYS", "figure", "rows"]
 
 KEYS = ("graph", "batch")
 
@@ -46,6 +49,34 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         edges = pd.read_parquet(data / "graphs" / f"{name}.parquet", columns=["src", "dst"])
         yield from _measure_graph(name, edges, 4 if quick else 6)
     yield from _measure_graph(f"R-MAT {14 if quick else SCALE}", rmat(14 if quick else SCALE), 4 if quick else 2)
+
+
+def figure(results: list[dict[str, Any]]) -> Figure:
+    """Draw the time of an update and the next ranking over the batch size, beside rankings from scratch."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["graph"] for row in results))
+    drawing = Figure(figsize=(8, 2.8 * -(-len(names) // 2)), layout="constrained")
+    panels = drawing.subplots(-(-len(names) // 2), 2, squeeze=False).ravel()
+    for panel, name in zip(panels, names, strict=False):
+        rows = [row for row in results if row["graph"] == name]
+        batches = [row["batch"] for row in rows]
+        lines = {
+            "update and rank": [row["update ms"] + row["rank ms"] for row in rows],
+            "rank of a prepared graph": [row["fresh rank ms"] for row in rows],
+            "from the frame": [row["frame ms"] for row in rows],
+        }
+        for label, times in lines.items():
+            panel.semilogx(batches, times, marker="o", label=label)
+        panel.set(title=name, xlabel="changed edges", ylabel="ms")
+        panel.set_ylim(bottom=0)
+        panel.set_xticks(batches, [f"{batch:,}" for batch in batches])
+        panel.minorticks_off()
+        panel.grid(alpha=0.3)
+    for panel in panels[len(names) :]:
+        panel.remove()
+    drawing.legend(handles=panels[0].get_lines(), loc="outside lower center", ncols=len(panels[0].get_lines()))
+    return drawing
 
 
 def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dict[str, Any]]:
