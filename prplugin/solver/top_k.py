@@ -118,7 +118,8 @@ def least_gap(ranks: Floats, k: int, margin: float) -> float:
 
     Candidates for equality (`EQUAL_RTOL`) are assumed to be provably equal. Without any other gap it is infinite.
     """
-    _, values = _candidates(ranks, k, 2 * margin)
+    # No more values than may be equal to the k-th: while the margin is large, sorting all candidates takes long.
+    _, values = _candidates(ranks, k, 2 * margin, MAX_EQUALITY_TESTS * EQUAL_RTOL)
     gaps = values[:-1] - values[1:]
     near = _near(gaps, values)
     last = k - 1 + int(np.argmin(np.append(near[k - 1 :], False)))  # last candidate for equality with the k-th
@@ -129,12 +130,15 @@ def _near(gaps: Floats, values: Floats) -> NDArray[np.bool_]:
     return gaps <= EQUAL_RTOL * values[:-1]
 
 
-def _candidates(ranks: Floats, k: int, width: float) -> tuple[Integers, Floats]:
-    """Return the vertices that may be among the k highest, and the next one: positions and ranks, descending."""
+def _candidates(ranks: Floats, k: int, width: float, relative: float = 1.0) -> tuple[Integers, Floats]:
+    """Return the k + 1 highest ranks, and those at most `width` and `relative` below the k-th: positions and values.
+
+    Both are in descending order of the ranks.
+    """
     xp = namespace(ranks)
     if k < ranks.size:
         highest = np.sort(to_host(ranks[ranks >= _lower_bound_of_kth(ranks, k + 1)]))[-k - 1 :]
-        lowest = float(highest[1]) * (1 - 2.0**-50) - width  # rounded downward
+        lowest = float(highest[1]) * (1 - 2.0**-50) - min(width, relative * float(highest[1]))  # rounded downward
         rows = xp.flatnonzero(ranks >= min(float(highest[0]), lowest))
     else:
         rows = xp.arange(ranks.size)
