@@ -13,6 +13,7 @@ The search is sound but not complete.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,7 +82,7 @@ class EqualRanks:
     def _matched(self, a: int, b: int, ranks: Floats) -> list[tuple[int, int]] | None:
         """Match the in-edges of two vertices; return the pairs of sources that must be equal, or None if it fails."""
         offsets, sources, weights = self._adjacency.csc
-        *begins, end, other_end = self._at(offsets, np.array([a, b, a + 1, b + 1])).tolist()
+        *begins, end, other_end = self._at(offsets, [a, b, a + 1, b + 1])
         size = end - begins[0]
         if other_end - begins[1] != size or not self._equal_in_vectors(a, b):
             return None
@@ -90,24 +91,30 @@ class EqualRanks:
         first, second = (to_host(sources[run]) for run in runs)
         if weights is not None:
             return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
-        sources, which = np.unique(np.concatenate([first, second]), return_inverse=True)
-        more = np.bincount(which[: first.size], minlength=sources.size)
-        more -= np.bincount(which[first.size :], minlength=sources.size)
-        left = np.repeat(sources, np.maximum(more, 0)), np.repeat(sources, np.maximum(-more, 0))
-        if left[0].size == 0:
-            return []
-        degrees, values = ([self._at(array, rows) for rows in left] for array in (self._adjacency.out_weight, ranks))
-        orders = [np.lexsort(keys) for keys in zip(values, degrees, strict=True)]
-        if (degrees[0][orders[0]] != degrees[1][orders[1]]).any():
+        # In-degrees are mostly small, where Python takes a tenth of NumPy's time.
+        counts, others = Counter(first.tolist()), Counter(second.tolist())
+        left, right = (
+            self._by_degree_and_rank(list(more.elements()), ranks) for more in (counts - others, others - counts)
+        )
+        if any(one[0] != other[0] for one, other in zip(left, right, strict=True)):
             return None
-        return list(zip(left[0][orders[0]].tolist(), left[1][orders[1]].tolist(), strict=True))
+        return [(one[-1], other[-1]) for one, other in zip(left, right, strict=True)]
+
+    def _by_degree_and_rank(self, vertices: list[int], ranks: Floats) -> list[tuple[float, float, int]]:
+        """Return out-degree, computed rank and position of each vertex, in ascending order."""
+        if not vertices:
+            return []
+        return sorted(
+            zip(self._at(self._adjacency.out_weight, vertices), self._at(ranks, vertices), vertices, strict=True)
+        )
 
     def _equal_in_vectors(self, a: int, b: int) -> bool:
         return all(float(v[a]) == float(v[b]) <= EXACT for v in self._vectors)
 
     @staticmethod
-    def _at(array: Any, rows: Integers) -> Any:
-        return to_host(array[namespace(array).asarray(rows)])
+    def _at(array: Any, rows: list[int]) -> list[Any]:
+        values: list[Any] = to_host(array[namespace(array).asarray(rows)]).tolist()
+        return values
 
 
 def _same_edges(first: Integers, second: Integers, weights: Floats, others: Floats) -> bool:
