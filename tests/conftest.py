@@ -9,15 +9,16 @@ from hypothesis import settings
 
 from prplugin.gpu.runtime import missing
 
-# By default the same few examples in every run, so that a failure is due to a change. `--hypothesis-profile=thorough`
-# draws four times as many, others in every run unless `--hypothesis-seed` is given.
+# The default profile draws the same few examples in every run, so that a new failure is due to a change of the code.
+# `--hypothesis-profile=thorough` draws four times as many, and different ones in every run unless
+# `--hypothesis-seed` is given.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("thorough", derandomize=False, deadline=None, max_examples=100)
 settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels."""
+    """Make pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels."""
     if config.getoption("dist", "no") == "load":
         config.option.dist = "loadfile"
 
@@ -34,17 +35,23 @@ def pytest_unconfigure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line how many tests were skipped for want of a GPU."""
+    """Report in one line how many tests were skipped because there is no GPU."""
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
     if skipped and (reason := missing()):
-        terminalreporter.line(f"{len(skipped):,} tests for the GPU were skipped: {reason}")
+        terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The folder of real graphs and published values, where there is one."""
-    places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    for place in places:
-        if place and (Path(place) / "graphs").is_dir():
-            return Path(place)
-    pytest.skip("real graphs and published values are not here: set PRPLUGIN_DATA to their folder")
+    """Return the folder of real graphs and published values; skip the test if there is none."""
+    folders = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    for folder in folders:
+        if folder and (Path(folder) / "graphs").is_dir():
+            return Path(folder)
+    pytest.skip("there is no folder of real graphs and published values: set PRPLUGIN_DATA to it")
+
+
+@pytest.fixture
+def fixed_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the bandwidth that `explain` compares with to 10 GB/s; measuring it takes longer than the rest of a test."""
+    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda memory_space: 1e10)

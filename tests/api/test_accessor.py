@@ -1,4 +1,4 @@
-"""`pagerank` as an attribute of frames: the column where there is one, as without prplugin, else the method."""
+"""`pagerank` as an attribute of a frame: the column of that name if the frame has one, else the method."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ LIBRARIES = [
 
 
 def values(column):
-    """The values of a column of any library."""
+    """Return the values of a column of any library as a list."""
     column = column.compute() if hasattr(column, "compute") else column
     return (column.to_pandas() if hasattr(column, "to_pandas") else column).tolist()
 
 
 @pytest.mark.parametrize("make", LIBRARIES)
-class TestEveryLibrary:
-    def test_a_column_of_that_name_is_read(self, make):
+class TestAttributeOfEachLibrary:
+    def test_attribute_reads_the_column(self, make):
         frame = make(RANKED)
         assert values(frame.pagerank) == [0.4, 0.6]
         assert values(frame.pagerank == 0.4) == [True, False]
@@ -54,7 +54,7 @@ class TestEveryLibrary:
         assert "pagerank" in dir(frame)
         assert values(frame.pagerank) == values(frame["pagerank"])
 
-    def test_a_column_of_that_name_is_written(self, make):
+    def test_assignment_to_the_attribute_writes_the_column(self, make):
         frame = make(RANKED)
         frame.pagerank = frame.pagerank * 2
         assert values(frame["pagerank"]) == [0.8, 1.2]
@@ -63,7 +63,7 @@ class TestEveryLibrary:
         frame.pagerank = 3.0
         assert values(frame["pagerank"]) == [3.0, 3.0]
 
-    def test_another_frame_has_the_method(self, make):
+    def test_attribute_is_the_method_without_the_column(self, make):
         frame = make(EDGES)
         assert frame.pagerank.__func__ is prplugin.pagerank
         assert next(iter(inspect.signature(frame.pagerank).parameters)) == "source"
@@ -73,13 +73,13 @@ class TestEveryLibrary:
         assert inspect.signature(type(frame).pagerank) == inspect.signature(prplugin.pagerank)
         assert "Rank the vertices of a graph" in pydoc.render_doc(type(frame).pagerank)
 
-    def test_the_method_comes_back_with_the_column_gone(self, make):
+    def test_attribute_is_the_method_again_after_the_column_is_dropped(self, make):
         frame = make(EDGES)
         frame["pagerank"] = frame["src"]
         assert values(frame.pagerank) == [1, 2, 3]
         assert callable(frame.drop(columns="pagerank").pagerank)
 
-    def test_assigning_a_list_where_there_is_no_column_warns_and_adds_none(self, make):
+    def test_assigning_a_list_without_the_column_warns_and_adds_no_column(self, make):
         frame = make(EDGES)
         with pytest.warns(UserWarning, match="no column 'pagerank'") as warned:
             frame.pagerank = [1.0, 2.0, 3.0]
@@ -89,7 +89,7 @@ class TestEveryLibrary:
         del frame.pagerank
         assert callable(frame.pagerank)
 
-    def test_assigning_a_scalar_where_there_is_no_column_sets_an_attribute(self, make):
+    def test_assigning_a_scalar_without_the_column_sets_an_attribute(self, make):
         frame = make(EDGES)
         frame.pagerank = "x"
         assert frame.pagerank == "x"
@@ -98,26 +98,26 @@ class TestEveryLibrary:
             del frame.pagerank
 
 
-@pytest.mark.parametrize("data", [RANKED, EDGES], ids=["with the column", "without"])
-def test_copies_and_pickles(data):
+@pytest.mark.parametrize("data", [RANKED, EDGES], ids=["with the column", "without the column"])
+def test_copies_and_pickles_keep_the_attribute(data):
     frame = pd.DataFrame(data)
-    for again in (copy.copy(frame), copy.deepcopy(frame), pickle.loads(pickle.dumps(frame)), frame.iloc[:1]):
-        assert callable(again.pagerank) == ("pagerank" not in data)
+    for copied in (copy.copy(frame), copy.deepcopy(frame), pickle.loads(pickle.dumps(frame)), frame.iloc[:1]):
+        assert callable(copied.pagerank) == ("pagerank" not in data)
 
 
-def test_a_result_ranks_by_attribute():
+def test_result_gives_its_ranks_by_attribute():
     ranks = pd.DataFrame(EDGES).pagerank()
     assert ranks[ranks.pagerank > 0.4].vertex.tolist() == [1, 2]
     assert ranks.pagerank.sum() == pytest.approx(1)
 
 
-def test_an_absent_attribute_is_still_absent():
+def test_unknown_attributes_still_raise_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'pageranks'"):
         pd.DataFrame(RANKED).pageranks  # noqa: B018
     assert not hasattr(pd.Series([1]), "pagerank")
 
 
-def test_columns_of_several_levels():
+def test_columns_of_a_multi_index():
     frame = pd.DataFrame(
         np.eye(3), columns=pd.MultiIndex.from_tuples([("pagerank", "x"), ("pagerank", "y"), ("a", "x")])
     )
@@ -129,17 +129,17 @@ def test_columns_of_several_levels():
 
 
 @pytest.mark.parametrize("columns", [pd.RangeIndex(2), pd.DatetimeIndex(["2020-01-01", "2020-01-02"]), [1.5, "a"]])
-def test_columns_that_are_no_strings(columns):
+def test_column_labels_that_are_not_strings(columns):
     assert callable(pd.DataFrame(np.eye(2), columns=columns).pagerank)
 
 
-def test_subclasses():
+def test_subclasses_of_dataframe():
     class Frame(pd.DataFrame):
         @property
         def _constructor(self):
             return Frame
 
-    class Own(pd.DataFrame):
+    class FrameWithOwnMethod(pd.DataFrame):
         def pagerank(self):
             return "own"
 
@@ -148,7 +148,7 @@ def test_subclasses():
     frame.pagerank = [1, 2]
     assert frame["pagerank"].tolist() == [1, 2]
     assert Frame(EDGES).pagerank().vertex.tolist() == [1, 2, 3]
-    assert Own(EDGES).pagerank() == "own"
+    assert FrameWithOwnMethod(EDGES).pagerank() == "own"
 
 
 def test_help_lists_the_method():
@@ -157,7 +157,7 @@ def test_help_lists_the_method():
     assert "pagerank" in dir(pd.DataFrame)
 
 
-def test_relations_of_duckdb():
+def test_duckdb_relations():
     duckdb = pytest.importorskip("duckdb")
     edges = duckdb.sql("SELECT 1 AS src, 2 AS dst")
     assert edges.pagerank().num_rows == 2
@@ -166,36 +166,36 @@ def test_relations_of_duckdb():
     assert duckdb.sql("SELECT 1 AS a, 2 AS PageRank").pagerank.fetchall() == [(2,)]
 
 
-def test_frames_of_polars_have_no_attributes_for_columns():
+def test_polars_frames_always_have_the_method():
     polars = pytest.importorskip("polars")
     for frame in (polars.DataFrame(RANKED), polars.LazyFrame(RANKED)):
         assert frame.pagerank.__func__ is prplugin.pagerank
 
 
-class Wrapper:
-    """What a proxy of cudf.pandas does with attributes: those of its type first, then those of what it holds."""
+class Proxy:
+    """A stand-in for a cudf.pandas proxy: attributes of its own type come first, then those of the wrapped frame."""
 
-    def __init__(self, held):
-        object.__setattr__(self, "_held", held)
+    def __init__(self, wrapped):
+        object.__setattr__(self, "_wrapped", wrapped)
 
     def __contains__(self, name):
-        return name in self._held
+        return name in self._wrapped
 
     def __getattr__(self, name):
-        return getattr(object.__getattribute__(self, "_held"), name)
+        return getattr(object.__getattribute__(self, "_wrapped"), name)
 
     def __setattr__(self, name, value):
-        setattr(self._held, name, value)
+        setattr(self._wrapped, name, value)
 
 
-def test_proxies(monkeypatch):
+def test_cudf_pandas_proxies(monkeypatch):
     module = type(sys)("cudf.pandas._wrappers.pandas")
-    module.DataFrame = Wrapper
+    module.DataFrame = Proxy
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    prplugin.accessor.register(prplugin.pagerank)  # whose hooks run at once for what is loaded
-    proxy = Wrapper(pd.DataFrame(RANKED))
+    prplugin.accessor.register(prplugin.pagerank)  # runs its hooks at once for modules that are loaded
+    proxy = Proxy(pd.DataFrame(RANKED))
     assert proxy.pagerank.tolist() == [0.4, 0.6]
     proxy.pagerank = [1, 2]
     assert proxy.pagerank.tolist() == [1, 2]
-    assert Wrapper(pd.DataFrame(EDGES)).pagerank.__func__ is prplugin.pagerank
-    assert Wrapper.pagerank is prplugin.pagerank
+    assert Proxy(pd.DataFrame(EDGES)).pagerank.__func__ is prplugin.pagerank
+    assert Proxy.pagerank is prplugin.pagerank

@@ -1,4 +1,4 @@
-"""What is given by vertex: personalization and its like, seeds as arrays, vertices asked for."""
+"""Arguments by vertex: personalization, dangling, nstart, seeds and among."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def graph():
     return prplugin.Graph(EDGES)
 
 
-def test_vertices_are_in_the_order_of_the_ranks(graph):
+def test_vertices_have_the_order_of_the_ranks(graph):
     assert graph.vertices.tolist() == ["ann", "bob", "cat", "dan"]
     assert graph.vertices.name == "vertex"
     frame = graph.rank().frame
@@ -32,21 +32,22 @@ def test_vertices_of_several_columns_are_a_frame():
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_vertices_are_a_column_of_the_library(library):
+def test_vertices_are_a_column_of_the_frame_library(library):
     module = pytest.importorskip(library)
     edges = module.from_pandas(EDGES) if library == "polars" else module.Table.from_pandas(EDGES)
     found = prplugin.Graph(edges).vertices
     assert type(found).__module__.split(".")[0] == library
-    assert found.to_pylist() if library == "pyarrow" else found.to_list() == ["ann", "bob", "cat", "dan"]
+    ids = found.to_pylist() if library == "pyarrow" else found.to_list()
+    assert ids == ["ann", "bob", "cat", "dan"]
 
 
-def test_vertices_are_the_callers_own(graph):
+def test_changing_vertices_does_not_change_the_graph(graph):
     vertices = graph.vertices
     vertices.iloc[0] = "eve"
     assert graph.vertices.iloc[0] == "ann"
 
 
-@pytest.mark.parametrize("what", ["personalization", "dangling", "nstart"])
+@pytest.mark.parametrize("argument", ["personalization", "dangling", "nstart"])
 @pytest.mark.parametrize(
     "given",
     [
@@ -61,29 +62,29 @@ def test_vertices_are_the_callers_own(graph):
     ],
     ids=lambda given: type(given).__name__,
 )
-def test_vertices_and_arrays_are_one_distribution(graph, what, given):
-    by_dict = graph.rank(**{what: {"bob": 1, "dan": 1}}, tol=0, max_iter=3)
-    assert graph.rank(**{what: given}, tol=0, max_iter=3).ranks.tolist() == by_dict.ranks.tolist()
+def test_list_of_vertices_or_array_is_one_distribution(graph, argument, given):
+    by_dict = graph.rank(**{argument: {"bob": 1, "dan": 1}}, tol=0, max_iter=3)
+    assert graph.rank(**{argument: given}, tol=0, max_iter=3).ranks.tolist() == by_dict.ranks.tolist()
 
 
-def test_tuples_are_vertices_of_several_columns():
+def test_personalization_by_tuples_of_several_columns():
     graph = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
     ranks = graph.rank(alpha=0, personalization=[(1, "x"), (2, "x")]).ranks
     assert ranks.tolist() == [0.5, 0, 0.5] or sorted(ranks.tolist()) == [0, 0.5, 0.5]
 
 
-BAD = {
+BAD_DISTRIBUTIONS = {
     "array too short": (np.ones(3), "is an array of shape (3,), but the graph has 4 vertices"),
     "matrix": (np.ones((2, 4)), "is an array of shape (2, 4), but the graph has 4 vertices"),
     "array of ids": (np.array(["ann", "bob", "cat", "dan"]), "not real numbers"),
-    "array below 0": (np.array([1, -1, 0, 0]), "1 value below 0"),
-    "nan": (np.array([1, np.nan, 0, 0]), "missing or NaN"),
-    "zeros": (np.zeros(4), "sums to 0"),
-    "unknown": (["ann", "eve"], "names 1 vertex not in the graph: 'eve'"),
-    "repeated": (["ann", "ann"], "names 1 vertex more than once: 'ann'"),
+    "negative value": (np.array([1, -1, 0, 0]), "1 value below 0"),
+    "NaN": (np.array([1, np.nan, 0, 0]), "missing or NaN"),
+    "sum of zero": (np.zeros(4), "sums to 0"),
+    "unknown vertex": (["ann", "eve"], "names 1 vertex not in the graph: 'eve'"),
+    "repeated vertex": (["ann", "ann"], "names 1 vertex more than once: 'ann'"),
     "empty": ([], "is empty"),
-    "dicts": ([{"ann": 1}, {"bob": 1}], "For many rankings pass it as seeds=."),
-    "frame of seeds": (
+    "list of dicts": ([{"ann": 1}, {"bob": 1}], "For many rankings pass it as seeds=."),
+    "frame with a column seed": (
         pd.DataFrame({"seed": [0, 1], "vertex": ["ann", "bob"], "values": [1, 1]}),
         "For many rankings pass it as seeds=.",
     ),
@@ -91,17 +92,17 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("what", ["personalization", "dangling", "nstart"])
-@pytest.mark.parametrize("name", BAD)
-def test_bad_distributions_are_errors(graph, what, name):
-    given, message = BAD[name]
+@pytest.mark.parametrize("argument", ["personalization", "dangling", "nstart"])
+@pytest.mark.parametrize("name", BAD_DISTRIBUTIONS)
+def test_bad_distributions_are_refused(graph, argument, name):
+    given, message = BAD_DISTRIBUTIONS[name]
     with pytest.raises(InvalidOptionError) as caught:
-        graph.rank(**{what: given})
+        graph.rank(**{argument: given})
     assert message in str(caught.value)
-    assert what in str(caught.value)
+    assert argument in str(caught.value)
 
 
-def test_seeds_may_be_a_matrix(graph):
+def test_seeds_as_a_matrix(graph):
     matrix = np.array([[1, 0, 0, 0], [0, 3, 0, 1.0]])
     many = graph.rank(seeds=matrix)
     listed = graph.rank(seeds=[{"ann": 1}, {"bob": 3, "dan": 1}])
@@ -113,11 +114,11 @@ def test_seeds_may_be_a_matrix(graph):
 
 
 @pytest.mark.parametrize("given", [pd.Index(["dan", "bob"]), np.array(["dan", "bob"]), pd.array(["dan", "bob"])])
-def test_seeds_may_be_an_index_or_an_array_of_vertices(graph, given):
+def test_seeds_as_an_index_or_an_array_of_vertices(graph, given):
     assert graph.rank(seeds=given).frame.equals(graph.rank(seeds=["dan", "bob"]).frame)
 
 
-def test_seeds_may_be_lists_of_vertices(graph):
+def test_seeds_as_lists_of_vertices(graph):
     many = graph.rank(seeds=[["ann", "bob"], ["dan"]])
     assert many.ranks.tolist() == graph.rank(seeds=[{"ann": 1, "bob": 1}, {"dan": 1}]).ranks.tolist()
 
@@ -128,7 +129,7 @@ def test_seeds_exclude_personalization(graph):
 
 
 @pytest.mark.parametrize("given", ["ann", 3, {"ann": 1}, {"ann", "bob"}])
-def test_what_is_not_many_seeds_is_an_error(graph, given):
+def test_seeds_that_are_not_a_list_are_refused(graph, given):
     with pytest.raises(InvalidOptionError, match="seeds must be a list of vertices or of distributions"):
         graph.rank(seeds=given)
 
@@ -138,16 +139,16 @@ def test_what_is_not_many_seeds_is_an_error(graph, given):
     [list, tuple, pd.Series, pd.Index, np.array, lambda ids: pd.DataFrame({"any": ids})],
     ids=["list", "tuple", "Series", "Index", "array", "frame"],
 )
-def test_among_gives_the_vertices_asked_for_in_their_order(graph, wrap):
+def test_among_returns_the_requested_vertices_in_their_order(graph, wrap):
     full = graph.rank().frame.set_index("vertex")["pagerank"]
-    asked = ["dan", "ann", "cat"]
-    ranking = graph.rank(among=wrap(asked))
-    assert ranking.frame["vertex"].tolist() == asked
-    assert ranking.frame["pagerank"].tolist() == full[asked].tolist()
+    requested = ["dan", "ann", "cat"]
+    ranking = graph.rank(among=wrap(requested))
+    assert ranking.frame["vertex"].tolist() == requested
+    assert ranking.frame["pagerank"].tolist() == full[requested].tolist()
     assert ranking.ranks.size == 4
-    top = graph.rank(among=wrap(asked), top=2).frame
-    assert top["vertex"].tolist() == full[asked].sort_values(ascending=False).index[:2].tolist()
-    assert EDGES.pagerank(among=wrap(asked)).equals(ranking.frame)
+    top = graph.rank(among=wrap(requested), top=2).frame
+    assert top["vertex"].tolist() == full[requested].sort_values(ascending=False).index[:2].tolist()
+    assert EDGES.pagerank(among=wrap(requested)).equals(ranking.frame)
 
 
 def test_among_with_many_seeds(graph):
@@ -164,7 +165,7 @@ def test_among_with_many_seeds(graph):
     assert top["pagerank"].tolist() == among.groupby("seed", sort=False)["pagerank"].max().tolist()
 
 
-def test_among_of_a_matrix_and_of_several_columns():
+def test_among_with_positions_and_with_tuples():
     graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0])
     assert graph.rank(among=[2, 0]).frame["vertex"].tolist() == [2, 0]
     pairs = prplugin.Graph(PAIRS, ["a", "b"], ["c", "d"])
@@ -182,12 +183,12 @@ def test_among_of_a_matrix_and_of_several_columns():
         ([1], "among names vertices by ids of kind integer, but the graph's are of kind string"),
     ],
 )
-def test_bad_among_is_an_error(graph, given, message):
+def test_bad_among_is_refused(graph, given, message):
     with pytest.raises(InvalidOptionError) as caught:
         graph.rank(among=given)
     assert message in str(caught.value)
 
 
-def test_among_has_no_certified_order(graph):
+def test_among_excludes_certified(graph):
     with pytest.raises(InvalidOptionError, match="leave out among, or certified"):
         graph.rank(among=["ann"], top=1, certified=True)

@@ -1,6 +1,6 @@
-"""Each line of docs/semantics.md: what NetworkX, cuGraph and prplugin do with the same graph.
+"""Each line of docs/semantics.md: the results of NetworkX, cuGraph and prplugin for the same graph.
 
-The cuGraph sides carry the same name and `_cugraph`; they state what cuGraph 26.10 does, and need it and a GPU.
+Tests of cuGraph have the suffix `_cugraph`. They state the behaviour of cuGraph 26.10, and need cuGraph and a GPU.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import pytest
 import prplugin
 
 LOOP = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 2, 0, 0]})
-"""0 points at 1 and 2, which point back."""
+"""Edges 0 -> 1 and 0 -> 2, and back."""
 
 SINK = pd.DataFrame({"src": [0, 1], "dst": [1, 2]})
-"""0 -> 1 -> 2, which dangles."""
+"""0 -> 1 -> 2, where 2 is dangling."""
 
 EXACT = 1e-13
-"""The tolerance of prplugin's side, and what two computations in float64 may differ by on graphs of a few vertices."""
+"""Tolerance of float64 rankings of graphs of a few vertices."""
 
 
-def ours(frame: pd.DataFrame, **options: Any) -> dict[Any, float]:
+def prplugin_ranks(frame: pd.DataFrame, **options: Any) -> dict[Any, float]:
     ranks = frame.pagerank(**{"tol": EXACT, **options})
     return dict(zip(ranks["vertex"], ranks["pagerank"], strict=True))
 
@@ -37,22 +37,26 @@ def digraph(frame: pd.DataFrame, kind: Any = nx.DiGraph) -> Any:
     return nx.from_pandas_edgelist(frame, "src", "dst", edge_attr=weight, create_using=kind)
 
 
-def theirs(graph: Any, **options: Any) -> dict[Any, float]:
+def networkx_ranks(graph: Any, **options: Any) -> dict[Any, float]:
     return nx.pagerank(graph, **{"tol": EXACT / len(graph), "max_iter": 1_000, **options})
 
 
 def same(a: dict[Any, float], b: dict[Any, float], within: float = 1e-12) -> bool:
-    """Whether the L1 distance is small. Both sides stop at 1e-13, and alpha = 0.85 turns that into 6e-13 at most."""
+    """Return whether two rankings have the same vertices and an L1 distance of at most `within`.
+
+    With the tolerance `EXACT`, prplugin's error is at most 1e-13. NetworkX stops when a step changes less than 1e-13;
+    its error is at most alpha / (1 - alpha) times that, 6e-13 for alpha = 0.85.
+    """
     return a.keys() == b.keys() and sum(abs(a[vertex] - b[vertex]) for vertex in a) <= within
 
 
 def on_gpu(test: Any) -> Any:
-    """Mark a test of cuGraph, whose warnings are its own affair."""
+    """Mark a test of cuGraph, and ignore the warnings of cuGraph."""
     return pytest.mark.gpu(pytest.mark.filterwarnings("ignore")(test))
 
 
 def cugraph_modules() -> tuple[Any, Any]:
-    reason = "cuGraph is not here: its side of docs/semantics.md needs a GPU with RAPIDS"
+    reason = "cuGraph is not installed: tests of docs/semantics.md that use it need a GPU with RAPIDS"
     return pytest.importorskip("cudf", reason=reason), pytest.importorskip("cugraph", reason=reason)
 
 
@@ -79,67 +83,72 @@ def as_dict(frame: Any) -> dict[Any, float]:
 
 
 SINGLE = 1e-5
-"""What float32 and an L1 change of 1e-6 at alpha = 0.85 may make on graphs of a few vertices."""
+"""Tolerance for cuGraph's ranks of a few vertices: float32, stopped at an L1 change of 1e-6 with alpha = 0.85."""
 
 
 # --- the graph ----------------------------------------------------------------------------------------------------
 
 REPEATED = pd.DataFrame({"src": [0, 0, 0, 1, 2], "dst": [1, 1, 2, 0, 0], "weight": [1.0, 3.0, 1.0, 1.0, 1.0]})
-"""0 -> 1 twice, of weights 1 and 3."""
+"""0 -> 1 twice, with weights 1 and 3."""
 
 
 def test_duplicates() -> None:
-    summed, last = ours(REPEATED, weight="weight"), ours(REPEATED, weight="weight", duplicates="last")
-    assert same(theirs(digraph(REPEATED, nx.MultiDiGraph)), summed)
-    assert same(theirs(digraph(REPEATED)), last)
+    summed, last = (
+        prplugin_ranks(REPEATED, weight="weight"),
+        prplugin_ranks(REPEATED, weight="weight", duplicates="last"),
+    )
+    assert same(networkx_ranks(digraph(REPEATED, nx.MultiDiGraph)), summed)
+    assert same(networkx_ranks(digraph(REPEATED)), last)
     assert not same(summed, last, within=0.01)
     with pytest.raises(prplugin.InvalidEdgesError, match="repeats a pair"):
-        ours(REPEATED, duplicates="error")
+        prplugin_ranks(REPEATED, duplicates="error")
 
 
 @on_gpu
 def test_duplicates_cugraph() -> None:
     ranks = cugraph_ranks(cugraph_graph(REPEATED, weight="weight"))
-    kept = [ours(REPEATED, weight="weight", duplicates=which) for which in ("first", "last")]
+    kept = [prplugin_ranks(REPEATED, weight="weight", duplicates=which) for which in ("first", "last")]
     assert any(same(ranks, one, SINGLE) for one in kept)
-    summed = ours(REPEATED, weight="weight")
+    summed = prplugin_ranks(REPEATED, weight="weight")
     assert not same(ranks, summed, 0.01)
     assert same(cugraph_ranks(cugraph_graph(REPEATED, weight="weight", multi=True)), summed, SINGLE)
 
 
 def test_undirected_pair_given_both_ways() -> None:
     both = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 0, 2]})
-    assert same(theirs(digraph(both, nx.Graph)), ours(both, directed=False, duplicates="last"))
-    assert same(theirs(digraph(both, nx.MultiGraph)), ours(both, directed=False))
-    assert not same(ours(both, directed=False), ours(both, directed=False, duplicates="last"), within=0.01)
+    assert same(networkx_ranks(digraph(both, nx.Graph)), prplugin_ranks(both, directed=False, duplicates="last"))
+    assert same(networkx_ranks(digraph(both, nx.MultiGraph)), prplugin_ranks(both, directed=False))
+    assert not same(
+        prplugin_ranks(both, directed=False), prplugin_ranks(both, directed=False, duplicates="last"), within=0.01
+    )
 
 
 @on_gpu
 def test_undirected_pair_given_both_ways_cugraph() -> None:
     both = pd.DataFrame({"src": [0, 1, 1], "dst": [1, 0, 2]})
     ranks = cugraph_ranks(cugraph_graph(both, directed=False))
-    assert same(ranks, ours(both, directed=False, duplicates="last"), SINGLE)
+    assert same(ranks, prplugin_ranks(both, directed=False, duplicates="last"), SINGLE)
 
 
 def test_self_loop_in_undirected_graph() -> None:
     looped = pd.DataFrame({"src": [0, 0], "dst": [0, 1]})
-    once = ours(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
-    assert same(ours(looped, directed=False), once)
-    assert same(theirs(digraph(looped, nx.Graph)), once)
+    once = prplugin_ranks(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
+    assert same(prplugin_ranks(looped, directed=False), once)
+    assert same(networkx_ranks(digraph(looped, nx.Graph)), once)
 
 
 @on_gpu
 def test_self_loop_in_undirected_graph_cugraph() -> None:
     looped = pd.DataFrame({"src": [0, 0], "dst": [0, 1]})
-    assert same(cugraph_ranks(cugraph_graph(looped, directed=False)), ours(looped, directed=False), SINGLE)
+    assert same(cugraph_ranks(cugraph_graph(looped, directed=False)), prplugin_ranks(looped, directed=False), SINGLE)
 
 
 def test_nulls() -> None:
     holes = pd.DataFrame({"src": pd.array([0, None, 2], "Int64"), "dst": [1, 2, 0]})
     with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' has 1 null, in row 1"):
-        ours(holes)
-    as_pandas_would_read_it = digraph(pd.DataFrame({"src": [0, math.nan, math.nan], "dst": [1, 2, 0]}))
-    assert len(as_pandas_would_read_it) == 5
+        prplugin_ranks(holes)
+    nan_for_null = digraph(pd.DataFrame({"src": [0, math.nan, math.nan], "dst": [1, 2, 0]}))
+    assert len(nan_for_null) == 5
     with pytest.raises(nx.NetworkXError):
         nx.DiGraph([(0, 1), (None, 2)])
 
@@ -158,31 +167,33 @@ def test_nulls_cugraph() -> None:
 
 def test_weights_by_default() -> None:
     graph = digraph(REPEATED)
-    unweighted = ours(REPEATED, duplicates="last")
-    assert same(theirs(graph), ours(REPEATED, weight="weight", duplicates="last"))
-    assert same(theirs(graph, weight=None), unweighted)
-    assert not same(theirs(graph), unweighted, within=0.01)
+    unweighted = prplugin_ranks(REPEATED, duplicates="last")
+    assert same(networkx_ranks(graph), prplugin_ranks(REPEATED, weight="weight", duplicates="last"))
+    assert same(networkx_ranks(graph, weight=None), unweighted)
+    assert not same(networkx_ranks(graph), unweighted, within=0.01)
 
 
 @on_gpu
 def test_weights_by_default_cugraph() -> None:
-    assert same(cugraph_ranks(cugraph_graph(REPEATED)), ours(REPEATED, duplicates="last"), SINGLE)
+    assert same(cugraph_ranks(cugraph_graph(REPEATED)), prplugin_ranks(REPEATED, duplicates="last"), SINGLE)
 
 
-@pytest.mark.parametrize(("weight", "what"), [(-0.25, "below 0"), (math.nan, "missing or NaN"), (math.inf, "infinite")])
-def test_negative_and_nan_weights(weight: float, what: str) -> None:
-    with pytest.raises(prplugin.InvalidEdgesError, match=what):
-        ours(LOOP.assign(weight=[1.0, weight, 1.0, 1.0]), weight="weight")
+@pytest.mark.parametrize(
+    ("weight", "message"), [(-0.25, "below 0"), (math.nan, "missing or NaN"), (math.inf, "infinite")]
+)
+def test_negative_and_nan_weights(weight: float, message: str) -> None:
+    with pytest.raises(prplugin.InvalidEdgesError, match=message):
+        prplugin_ranks(LOOP.assign(weight=[1.0, weight, 1.0, 1.0]), weight="weight")
 
 
 def test_negative_and_nan_weights_networkx() -> None:
-    negative = theirs(digraph(LOOP.assign(weight=[1.0, -0.25, 1.0, 1.0])))
+    negative = networkx_ranks(digraph(LOOP.assign(weight=[1.0, -0.25, 1.0, 1.0])))
     assert negative[2] < 0
     assert sum(negative.values()) == pytest.approx(1)
     with pytest.raises(nx.PowerIterationFailedConvergence):
-        theirs(digraph(LOOP.assign(weight=[1.0, math.nan, 1.0, 1.0])))
-    infinite = theirs(digraph(LOOP.assign(weight=[1.0, math.inf, 1.0, 1.0])))
-    without_edges = ours(pd.DataFrame({"src": [1, 2], "dst": [0, 0]}))
+        networkx_ranks(digraph(LOOP.assign(weight=[1.0, math.nan, 1.0, 1.0])))
+    infinite = networkx_ranks(digraph(LOOP.assign(weight=[1.0, math.inf, 1.0, 1.0])))
+    without_edges = prplugin_ranks(pd.DataFrame({"src": [1, 2], "dst": [0, 0]}))
     assert same(infinite, without_edges) or sum(infinite.values()) < 0.5  # NetworkX 3.6; 3.7
 
 
@@ -195,33 +206,36 @@ def test_negative_and_nan_weights_cugraph(weight: float) -> None:
 
 
 ZEROS = LOOP.assign(weight=[0.0, 0.0, 1.0, 2.0])
-"""All that leaves 0 weighs 0."""
+"""The weights of all out-edges of vertex 0 are 0."""
 
 
 def test_zero_weights() -> None:
-    dangles = ours(pd.DataFrame({"src": [1, 2], "dst": [0, 0]}))
-    assert same(ours(ZEROS, weight="weight"), dangles)
-    assert same(theirs(digraph(ZEROS)), dangles)
+    dangling = prplugin_ranks(pd.DataFrame({"src": [1, 2], "dst": [0, 0]}))
+    assert same(prplugin_ranks(ZEROS, weight="weight"), dangling)
+    assert same(networkx_ranks(digraph(ZEROS)), dangling)
 
 
 @on_gpu
 def test_zero_weights_cugraph() -> None:
-    assert same(cugraph_ranks(cugraph_graph(ZEROS, weight="weight")), ours(ZEROS, weight="weight"), SINGLE)
+    assert same(cugraph_ranks(cugraph_graph(ZEROS, weight="weight")), prplugin_ranks(ZEROS, weight="weight"), SINGLE)
 
 
 DENORMAL = LOOP.assign(weight=[1e-310, 3e-310, 1.0, 1.0])
 
 
 def test_denormal_weights() -> None:
-    assert same(ours(DENORMAL, weight="weight"), ours(LOOP.assign(weight=[1.0, 3.0, 1.0, 1.0]), weight="weight"))
+    assert same(
+        prplugin_ranks(DENORMAL, weight="weight"),
+        prplugin_ranks(LOOP.assign(weight=[1.0, 3.0, 1.0, 1.0]), weight="weight"),
+    )
     with np.errstate(all="ignore"), pytest.raises(nx.PowerIterationFailedConvergence):
-        theirs(digraph(DENORMAL))
+        networkx_ranks(digraph(DENORMAL))
 
 
 @on_gpu
 def test_denormal_weights_cugraph() -> None:
     ranks, _ = cugraph_call(cugraph_graph(DENORMAL, weight="weight"), fail_on_nonconvergence=False)
-    assert not same(as_dict(ranks), ours(DENORMAL, weight="weight"), 0.01)
+    assert not same(as_dict(ranks), prplugin_ranks(DENORMAL, weight="weight"), 0.01)
 
 
 # --- vectors ------------------------------------------------------------------------------------------------------
@@ -234,34 +248,36 @@ def cugraph_vector(values: dict[int, float], dtype: str = "float32") -> Any:
 
 
 def test_dangling() -> None:
-    elsewhere = ours(SINK, dangling={0: 2, 1: 1})
-    assert same(theirs(digraph(SINK), dangling={0: 2, 1: 1}), elsewhere)
-    assert not same(ours(SINK), elsewhere, within=0.01)
+    elsewhere = prplugin_ranks(SINK, dangling={0: 2, 1: 1})
+    assert same(networkx_ranks(digraph(SINK), dangling={0: 2, 1: 1}), elsewhere)
+    assert not same(prplugin_ranks(SINK), elsewhere, within=0.01)
 
 
 @on_gpu
 def test_dangling_cugraph() -> None:
-    assert same(cugraph_ranks(cugraph_graph(SINK), dangling={0: 2, 1: 1}), ours(SINK), SINGLE)
+    assert same(cugraph_ranks(cugraph_graph(SINK), dangling={0: 2, 1: 1}), prplugin_ranks(SINK), SINGLE)
 
 
-def test_dangling_of_a_personalised_graph() -> None:
-    ranks = ours(SINK, personalization={0: 1})
-    assert same(theirs(digraph(SINK), personalization={0: 1}), ranks)
-    assert same(ours(SINK, personalization={0: 1}, dangling={0: 1}), ranks)
+def test_dangling_of_a_personalized_graph() -> None:
+    ranks = prplugin_ranks(SINK, personalization={0: 1})
+    assert same(networkx_ranks(digraph(SINK), personalization={0: 1}), ranks)
+    assert same(prplugin_ranks(SINK, personalization={0: 1}, dangling={0: 1}), ranks)
 
 
 @on_gpu
-def test_dangling_of_a_personalised_graph_cugraph() -> None:
+def test_dangling_of_a_personalized_graph_cugraph() -> None:
     ranks = cugraph_ranks(cugraph_graph(SINK), personalization=cugraph_vector({0: 1}))
-    assert same(ranks, ours(SINK, personalization={0: 1}), SINGLE)
+    assert same(ranks, prplugin_ranks(SINK, personalization={0: 1}), SINGLE)
 
 
 def test_unknown_vertex_in_personalization() -> None:
     with pytest.raises(prplugin.InvalidOptionError, match="1 vertex not in the graph: 9"):
-        ours(SINK, personalization={0: 1, 9: 3})
-    assert same(theirs(digraph(SINK), personalization={0: 1, 9: 3}), ours(SINK, personalization={0: 1}))
+        prplugin_ranks(SINK, personalization={0: 1, 9: 3})
+    assert same(
+        networkx_ranks(digraph(SINK), personalization={0: 1, 9: 3}), prplugin_ranks(SINK, personalization={0: 1})
+    )
     with pytest.raises(ZeroDivisionError):
-        theirs(digraph(SINK), personalization={9: 3})
+        networkx_ranks(digraph(SINK), personalization={9: 3})
 
 
 @on_gpu
@@ -271,40 +287,42 @@ def test_unknown_vertex_in_personalization_cugraph() -> None:
 
 
 def test_vertices_left_out_of_personalization() -> None:
-    ranks = ours(LOOP, personalization={0: 1, 1: 2})
-    assert same(ours(LOOP, personalization={0: 1, 1: 2, 2: 0}), ranks)
-    assert same(theirs(digraph(LOOP), personalization={0: 1, 1: 2}), ranks)
+    ranks = prplugin_ranks(LOOP, personalization={0: 1, 1: 2})
+    assert same(prplugin_ranks(LOOP, personalization={0: 1, 1: 2, 2: 0}), ranks)
+    assert same(networkx_ranks(digraph(LOOP), personalization={0: 1, 1: 2}), ranks)
 
 
 @on_gpu
 def test_vertices_left_out_of_personalization_cugraph() -> None:
     ranks = cugraph_ranks(cugraph_graph(LOOP), personalization=cugraph_vector({0: 1, 1: 2}))
-    assert same(ranks, ours(LOOP, personalization={0: 1, 1: 2}), SINGLE)
+    assert same(ranks, prplugin_ranks(LOOP, personalization={0: 1, 1: 2}), SINGLE)
 
 
 def test_nstart_by_default() -> None:
-    """A tolerance that anything meets shows the first iterate: personalised or not, from uniform ranks."""
+    """With an infinite tolerance NetworkX returns the first iterate, from uniform ranks with any personalization."""
     for personalization in (None, {0: 1}):
-        first = ours(SINK, personalization=personalization, tol=0, max_iter=1)
-        uniform = ours(SINK, personalization=personalization, nstart=dict.fromkeys(range(3), 1), tol=0, max_iter=1)
+        first = prplugin_ranks(SINK, personalization=personalization, tol=0, max_iter=1)
+        uniform = prplugin_ranks(
+            SINK, personalization=personalization, nstart=dict.fromkeys(range(3), 1), tol=0, max_iter=1
+        )
         assert same(first, uniform, within=1e-15)
-        assert same(theirs(digraph(SINK), personalization=personalization, tol=math.inf), first, within=1e-15)
+        assert same(networkx_ranks(digraph(SINK), personalization=personalization, tol=math.inf), first, within=1e-15)
 
 
 @on_gpu
 def test_nstart_by_default_cugraph() -> None:
     vector = cugraph_vector({0: 1})
     first, _ = cugraph_call(cugraph_graph(SINK), personalization=vector, max_iter=1, fail_on_nonconvergence=False)
-    assert same(as_dict(first), ours(SINK, personalization={0: 1}, tol=0, max_iter=1), 1e-6)
+    assert same(as_dict(first), prplugin_ranks(SINK, personalization={0: 1}, tol=0, max_iter=1), 1e-6)
 
 
-# --- when it stops ------------------------------------------------------------------------------------------------
+# --- stopping -----------------------------------------------------------------------------------------------------
 
 
 def slow_path() -> pd.DataFrame:
-    """300 vertices in a row with edges both ways: rank spreads slowly, and alpha = 0.99 hardly hurries it."""
-    here = np.arange(299)
-    return pd.DataFrame({"src": np.append(here, here + 1), "dst": np.append(here + 1, here), "weight": 1.0})
+    """Return an undirected path of 300 vertices, on which the power method converges slowly."""
+    ids = np.arange(299)
+    return pd.DataFrame({"src": np.append(ids, ids + 1), "dst": np.append(ids + 1, ids), "weight": 1.0})
 
 
 SLOW: dict[str, Any] = {"alpha": 0.99, "personalization": {0: 1}}
@@ -312,10 +330,10 @@ SLOW: dict[str, Any] = {"alpha": 0.99, "personalization": {0: 1}}
 
 def test_tolerance() -> None:
     path = slow_path()
-    exact = ours(path, tol=1e-11, **SLOW)
-    assert same(ours(path, tol=1e-6, **SLOW), exact, within=1e-6 + 1e-11)
+    exact = prplugin_ranks(path, tol=1e-11, **SLOW)
+    assert same(prplugin_ranks(path, tol=1e-6, **SLOW), exact, within=1e-6 + 1e-11)
     assert not same(nx.pagerank(digraph(path), tol=1e-6, max_iter=1_000, **SLOW), exact, within=1e-3)
-    assert not same(ours(path, tol=1e-6, stop="delta", **SLOW), exact, within=1e-5)
+    assert not same(prplugin_ranks(path, tol=1e-6, stop="delta", **SLOW), exact, within=1e-5)
 
 
 @on_gpu
@@ -323,14 +341,14 @@ def test_tolerance_cugraph() -> None:
     path = slow_path()
     vector = cugraph_vector({0: 1}, "float64")
     ranks = cugraph_ranks(cugraph_graph(path, weight="weight"), alpha=0.99, personalization=vector, max_iter=5_000)
-    assert not same(ranks, ours(path, tol=1e-11, **SLOW), 1e-5)
+    assert not same(ranks, prplugin_ranks(path, tol=1e-11, **SLOW), 1e-5)
 
 
 def test_stop_as_networkx() -> None:
     path = slow_path()
     for tol in (1e-5, 1e-7, 1e-9):
         ranks = nx.pagerank(digraph(path), tol=tol, max_iter=5_000, **SLOW)
-        assert same(ours(path, tol=tol, stop="networkx", **SLOW), ranks, within=1e-12)
+        assert same(prplugin_ranks(path, tol=tol, stop="networkx", **SLOW), ranks, within=1e-12)
 
 
 @on_gpu
@@ -339,19 +357,19 @@ def test_stop_as_cugraph_cugraph() -> None:
     graph = cugraph_graph(path, weight="weight")
     for tol in (1e-5, 1e-7, 1e-9):
         ranks = cugraph_ranks(graph, alpha=0.99, personalization=vector, tol=tol, max_iter=5_000)
-        assert same(ranks, ours(path, tol=tol, stop="delta", **SLOW), 1e-12)
+        assert same(ranks, prplugin_ranks(path, tol=tol, stop="delta", **SLOW), 1e-12)
 
 
 def test_not_converged() -> None:
     with pytest.raises(prplugin.NotConvergedError) as caught:
-        ours(SINK, max_iter=2)
+        prplugin_ranks(SINK, max_iter=2)
     ranking = caught.value.ranking
     reached = dict(zip(ranking.frame["vertex"], ranking.frame["pagerank"], strict=True))
     assert not ranking.converged
     assert ranking.iterations == 2
-    assert same(reached, ours(SINK), within=ranking.error_bound)
+    assert same(reached, prplugin_ranks(SINK), within=ranking.error_bound)
     with pytest.raises(nx.PowerIterationFailedConvergence):
-        theirs(digraph(SINK), max_iter=2)
+        networkx_ranks(digraph(SINK), max_iter=2)
 
 
 @on_gpu
@@ -362,18 +380,18 @@ def test_not_converged_cugraph() -> None:
         cugraph_call(graph, tol=1e-6, max_iter=2)
     ranks, converged = cugraph_call(graph, tol=1e-6, max_iter=2, fail_on_nonconvergence=False)
     assert not converged
-    assert same(as_dict(ranks), ours(SINK, tol=0, max_iter=2), 1e-6)
+    assert same(as_dict(ranks), prplugin_ranks(SINK, tol=0, max_iter=2), 1e-6)
 
 
 def test_tol_0() -> None:
     with pytest.raises(prplugin.InvalidOptionError, match="give max_iter=k"):
-        ours(SINK, tol=0)
-    assert ours(SINK, tol=0, max_iter=0) == pytest.approx(dict.fromkeys(range(3), 1 / 3))
-    second = theirs(digraph(SINK), nstart=theirs(digraph(SINK), tol=math.inf), tol=math.inf)
-    assert same(ours(SINK, tol=0, max_iter=2), second, within=1e-15)
+        prplugin_ranks(SINK, tol=0)
+    assert prplugin_ranks(SINK, tol=0, max_iter=0) == pytest.approx(dict.fromkeys(range(3), 1 / 3))
+    second = networkx_ranks(digraph(SINK), nstart=networkx_ranks(digraph(SINK), tol=math.inf), tol=math.inf)
+    assert same(prplugin_ranks(SINK, tol=0, max_iter=2), second, within=1e-15)
     for options in ({"tol": 0}, {"max_iter": 0}):
         with pytest.raises(nx.PowerIterationFailedConvergence):
-            theirs(digraph(SINK), **options)
+            networkx_ranks(digraph(SINK), **options)
 
 
 @on_gpu
@@ -386,8 +404,8 @@ def test_tol_0_cugraph(options: dict[str, Any]) -> None:
 
 def test_alpha_1() -> None:
     with pytest.raises(prplugin.InvalidOptionError, match="less than 1"):
-        ours(SINK, alpha=1)
-    assert sum(theirs(digraph(SINK), alpha=1).values()) == pytest.approx(1)
+        prplugin_ranks(SINK, alpha=1)
+    assert sum(networkx_ranks(digraph(SINK), alpha=1).values()) == pytest.approx(1)
     assert nx.pagerank(nx.DiGraph([(0, 1)]), alpha=1.5)
 
 
@@ -402,9 +420,9 @@ STAR = pd.DataFrame({"src": [5, 9, 1, 7], "dst": [8, 8, 8, 8]})
 
 
 def test_order_of_the_result() -> None:
-    assert list(ours(STAR)) == [1, 5, 7, 8, 9]
-    assert list(ours(STAR.astype(str))) == ["5", "8", "9", "1", "7"]
-    assert list(theirs(digraph(STAR))) == [5, 8, 9, 1, 7]
+    assert list(prplugin_ranks(STAR)) == [1, 5, 7, 8, 9]
+    assert list(prplugin_ranks(STAR.astype(str))) == ["5", "8", "9", "1", "7"]
+    assert list(networkx_ranks(digraph(STAR))) == [5, 8, 9, 1, 7]
 
 
 @on_gpu
@@ -417,7 +435,7 @@ def test_order_of_the_result_cugraph() -> None:
 def test_type_of_the_result() -> None:
     assert str(LOOP.pagerank()["pagerank"].dtype) == "float64"
     assert str(LOOP.pagerank(dtype="float32")["pagerank"].dtype) == "float32"
-    assert {type(rank) for rank in theirs(digraph(LOOP)).values()} == {float}
+    assert {type(rank) for rank in networkx_ranks(digraph(LOOP)).values()} == {float}
 
 
 @on_gpu
@@ -431,7 +449,7 @@ def test_iterations_and_error() -> None:
     ranking = prplugin.Graph(SINK).rank(tol=1e-8)
     assert ranking.iterations > 1
     assert 0 < ranking.error_bound <= 1e-8
-    assert set(theirs(digraph(SINK))) == {0, 1, 2}
+    assert set(networkx_ranks(digraph(SINK))) == {0, 1, 2}
 
 
 @on_gpu
@@ -442,12 +460,12 @@ def test_iterations_and_error_cugraph() -> None:
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-def test_every_line_of_the_page_has_its_tests_and_every_test_its_line() -> None:
+def test_page_and_tests_correspond() -> None:
     page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| ---")][1:]
     assert len(rows) >= 15
     for row in rows:
         assert re.search(r"`test_\w+`", row), row
     named = set(re.findall(r"`(test_\w+)`", page))
-    there = {name for name in globals() if name.startswith("test_")}
-    assert named == there - {"test_every_line_of_the_page_has_its_tests_and_every_test_its_line"}
+    defined = {name for name in globals() if name.startswith("test_")}
+    assert named == defined - {"test_page_and_tests_correspond"}

@@ -1,4 +1,4 @@
-"""What objects show of themselves: `repr`, and HTML for notebooks."""
+"""Representations of objects: `repr`, and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ GRAPH = prplugin.Graph(EDGES)
 
 
 def cells(shown):
-    """The rows of the table in HTML, without its head."""
+    """Return the rows of the HTML table without its header, as lists of text."""
     rows = re.findall("<tr>(.*?)</tr>", shown._repr_html_())
     found = [[html.unescape(cell) for cell in re.findall("<td[^>]*>(.*?)</td>", row)] for row in rows]
     return [row for row in found if row]
 
 
-def test_a_ranking_shows_its_ten_highest():
+def test_ranking_shows_its_ten_highest():
     ranking = GRAPH.rank()
     title, head, *rows = repr(ranking).splitlines()
     assert title == str(ranking)
@@ -46,13 +46,13 @@ def test_a_ranking_shows_its_ten_highest():
         ({"tol": 0, "max_iter": 0}, lambda frame: frame.head(10)),
     ],
 )
-def test_it_shows_what_the_frame_has(options, expected):
+def test_ranking_shows_only_vertices_of_its_frame(options, expected):
     ranking = GRAPH.rank(**options)
     assert [row[0] for row in cells(ranking)] == expected(ranking.frame)["vertex"].astype(str).tolist()
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_frames_of_other_libraries(library):
+def test_rankings_of_other_libraries_show_the_same(library):
     edges = EDGES.astype(str)
     table = pytest.importorskip("pyarrow").Table.from_pandas(edges)
     if library == "polars":
@@ -60,7 +60,7 @@ def test_frames_of_other_libraries(library):
     assert cells(prplugin.Graph(table).rank()) == cells(prplugin.Graph(edges).rank())
 
 
-def test_vertices_of_several_columns_and_names_that_are_markup():
+def test_vertices_of_several_columns_and_escaped_names():
     edges = pd.DataFrame({"a": ["<b>", "x"], "n": [1, 2], "c": ["x", "<b>"], "m": [2, 1]})
     ranking = prplugin.Graph(edges, ["a", "n"], ["c", "m"]).rank()
     assert [row[0] for row in cells(ranking)] == ["<b>, 1", "x, 2"]
@@ -68,13 +68,13 @@ def test_vertices_of_several_columns_and_names_that_are_markup():
     assert "[red]" in repr(prplugin.Graph(pd.DataFrame({"src": ["[red]"], "dst": ["b"]})).rank())
 
 
-def test_of_no_vertices():
+def test_empty_graph():
     empty = EDGES.head(0)
     assert cells(prplugin.Graph(empty).rank()) == []
     assert repr(prplugin.Graph(empty)).startswith("Graph of 0 vertices and 0 directed edges")
 
 
-def test_one_shot_errors_show_their_ranking():
+def test_rankings_of_errors_can_be_shown():
     with pytest.raises(prplugin.NotConvergedError) as caught:
         EDGES.pagerank(max_iter=1)
     assert len(cells(caught.value.ranking)) == 10
@@ -95,14 +95,14 @@ def test_rankings_show_the_highest_of_each_seed(options):
     assert repr(rankings).splitlines()[-1] == "and 10 more seeds"
 
 
-def test_seeds_have_the_names_that_the_frame_has():
+def test_rankings_show_the_names_of_seeds():
     frame = pd.DataFrame({"seed": ["x", "x", "y"], "vertex": [1, 2, 3]})
     assert [row[0] for row in cells(GRAPH.rank(seeds=frame))] == ["x", "y"]
     assert [row[0] for row in cells(GRAPH.rank(seeds=[{1: 1.0}, {2: 1.0}]))] == ["0", "1"]
     assert [row[0] for row in cells(prplugin.Graph.from_csr([0, 1, 2], [1, 0]).rank(seeds=np.eye(2)))] == ["0", "1"]
 
 
-def test_a_graph_shows_its_counts():
+def test_graph_shows_its_counts():
     assert repr(GRAPH).splitlines()[0] == "Graph of 300 vertices and 2,000 directed edges"
     assert ["weights", "every edge counts 1"] in cells(GRAPH)
     assert ["auto takes", GRAPH.rank().method] in cells(GRAPH)
@@ -111,7 +111,7 @@ def test_a_graph_shows_its_counts():
     assert [line.split()[0] for line in repr(weighted).splitlines()[1:]] == ["weights", "edges", "auto"]
 
 
-def test_an_estimate_shows_a_row_per_method():
+def test_estimate_shows_a_row_per_method():
     estimate = GRAPH.estimate()
     assert repr(estimate) == str(estimate)
     assert [row[0] for row in cells(estimate)] == [one.method for one in estimate.methods]

@@ -1,4 +1,4 @@
-"""What a ranking tells of how it came about: the record, its text, its figure."""
+"""`explain` and `plot`: the history of a ranking as text and as a figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from running import METHODS
+from method_params import METHODS
+from shown_text import explanation
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency
@@ -23,34 +24,25 @@ RANDOM = np.random.default_rng(1)
 EDGES = pd.DataFrame({"src": RANDOM.integers(0, 300, 2000), "dst": RANDOM.integers(0, 300, 2000)})
 
 
-def explained(ranking):
-    file = io.StringIO()
-    ranking.explain(file)
-    return file.getvalue()
-
-
-@pytest.fixture(autouse=True)
-def no_copying(monkeypatch):
-    """A copy of 128 MiB takes longer than all the rest."""
-    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda memory_space: 1e10)
+pytestmark = pytest.mark.usefixtures("fixed_bandwidth")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bounds_are_those_of_the_steps(method):
+def test_history_has_the_bounds_that_progress_reported(method):
     seen = []
     ranking = prplugin.Graph(EDGES).rank(method=method, tol=1e-8, progress=seen.append)
     history = ranking._history
-    told = [(state.iterations, state.error_bound) for state in seen if state.stage == "iterations"]
-    assert list(history.bounds) == told
+    reported = [(state.iterations, state.error_bound) for state in seen if state.stage == "iterations"]
+    assert list(history.bounds) == reported
     assert history.bounds[-1] == (ranking.iterations, ranking.error_bound)
     assert (history.n, history.m, history.weighted) == (300, 2000, False)
     assert [one.method for one in history.considered] == [method]
     assert all(seconds >= 0 for _, seconds in history.stages)
 
 
-def test_the_text_has_all_of_it():
+def test_explanation_has_counts_bytes_stages_methods_and_bound():
     ranking = prplugin.Graph(EDGES).rank()
-    text = explained(ranking)
+    text = explanation(ranking)
     assert str(ranking) in text
     assert "300 vertices, 2,000 edges" in text
     assert f"{2000 * 4 + 300 * 48:,}" in text
@@ -58,30 +50,30 @@ def test_the_text_has_all_of_it():
     assert "frame read" in text
     assert "frame of ranks written" not in text
     _ = ranking.frame
-    assert "frame of ranks written" in explained(ranking)
+    assert "frame of ranks written" in explanation(ranking)
     for name in methods():
         assert name in text
     assert "the least estimate" in text
     assert f"{ranking.error_bound:.2e}" in text
 
 
-def test_it_goes_to_standard_output(capsys):
+def test_explanation_goes_to_standard_output_by_default(capsys):
     prplugin.Graph(EDGES).rank().explain()
     assert "300 vertices" in capsys.readouterr().out
 
 
-def test_a_certified_order_is_told():
-    text = explained(prplugin.Graph(EDGES).rank(top=5, certified=True))
+def test_explanation_of_a_certified_order():
+    text = explanation(prplugin.Graph(EDGES).rank(top=5, certified=True))
     assert "order of the 5 highest: proved" in text
     assert "no rank is off by more than" in text
 
 
-def test_weights_count():
+def test_bytes_per_iteration_include_weights():
     edges = EDGES.assign(w=1.5)
-    assert f"{2000 * 12 + 300 * 48:,}" in explained(prplugin.Graph(edges, weight="w").rank())
+    assert f"{2000 * 12 + 300 * 48:,}" in explanation(prplugin.Graph(edges, weight="w").rank())
 
 
-def test_measured_seconds_are_told(monkeypatch):
+def test_history_of_measured_methods(monkeypatch):
     monkeypatch.setattr("prplugin.methods.measured.SKIP_RATIO", math.inf)
     graph = prplugin.Graph(EDGES)
     for _ in range(2):
@@ -90,42 +82,43 @@ def test_measured_seconds_are_told(monkeypatch):
         assert any(one.reason == "measured: slower here" for one in considered[1:])
 
 
-def test_reasons_against_others():
+def test_reasons_against_the_other_methods():
     adjacency = Adjacency(Edges(np.array([0, 1]), np.array([1, 0]), None, 2))
-    told = {
+    considered = {
         one.method: one for one in reasons(methods()["numba"], "auto", adjacency, this_machine(), {"threads": 1}, {})
     }
-    assert told["numpy"].reason == "takes no option threads"
-    assert told["numpy"].seconds is None
-    assert "runs on the GPU" in told["warp"].reason
+    assert considered["numpy"].reason == "takes no option threads"
+    assert considered["numpy"].seconds is None
+    assert "runs on the GPU" in considered["warp"].reason
 
 
-def test_empty_graphs_and_no_steps():
+def test_explanation_of_an_empty_graph_and_of_no_iterations():
     empty = pd.DataFrame({"src": pd.Series([], dtype="int64"), "dst": pd.Series([], dtype="int64")})
-    assert "0 vertices" in explained(prplugin.Graph(empty).rank())
-    assert "error bound" not in explained(prplugin.Graph(EDGES).rank(tol=0, max_iter=0))
+    assert "0 vertices" in explanation(prplugin.Graph(empty).rank())
+    assert "error bound" not in explanation(prplugin.Graph(EDGES).rank(tol=0, max_iter=0))
 
 
-def test_from_arrays():
-    assert "2 vertices" in explained(prplugin.Graph.from_csr([0, 1, 2], [1, 0]).rank())
+def test_explanation_of_a_graph_of_arrays():
+    assert "2 vertices" in explanation(prplugin.Graph.from_csr([0, 1, 2], [1, 0]).rank())
 
 
-def test_the_record_is_pickled():
+def test_history_is_pickled():
     ranking = prplugin.Graph(EDGES).rank(top=3)
-    again = pickle.loads(pickle.dumps(ranking))
-    assert again._history == ranking._history
-    assert explained(again) == explained(ranking)
+    copied = pickle.loads(pickle.dumps(ranking))
+    assert copied._history == ranking._history
+    assert explanation(copied) == explanation(ranking)
 
 
-def test_the_figure():
+def test_figure_of_a_ranking():
     ranking = prplugin.Graph(EDGES).rank(tol=1e-9)
     figure = ranking.plot()
     convergence, distribution, bars = figure.axes
     line, tol = convergence.lines
     assert [tuple(point) for point in line.get_xydata()] == list(ranking._history.bounds)
     assert tol.get_ydata()[0] == 1e-9
-    ranks, shares = distribution.lines[0].get_data()
-    assert all(math.isclose(share, (ranking.ranks >= rank).mean()) for rank, share in zip(ranks, shares, strict=True))
+    ranks, fractions = distribution.lines[0].get_data()
+    for rank, fraction in zip(ranks, fractions, strict=True):
+        assert math.isclose(fraction, (ranking.ranks >= rank).mean())
     frame = ranking.frame.nlargest(10, "pagerank")
     assert [label.get_text() for label in bars.get_yticklabels()] == frame["vertex"].astype(str).tolist()
     assert [bar.get_width() for bar in bars.patches] == frame["pagerank"].tolist()
@@ -133,14 +126,14 @@ def test_the_figure():
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
-def test_figures_of_what_has_no_curve():
+def test_figures_without_a_convergence_curve():
     for options in ({"tol": 0, "max_iter": 0}, {"stop": "delta"}, {"personalization": {0: 1}, "top": 2}):
         prplugin.Graph(EDGES).rank(**options).plot().savefig(io.BytesIO(), format="png")
-    alone = prplugin.Graph(EDGES.head(0), vertices=[1]).rank()
-    alone.plot().savefig(io.BytesIO(), format="png")
+    single_vertex = prplugin.Graph(EDGES.head(0), vertices=[1]).rank()
+    single_vertex.plot().savefig(io.BytesIO(), format="png")
 
 
-def test_without_matplotlib(monkeypatch):
+def test_plot_without_matplotlib_is_an_error(monkeypatch):
     monkeypatch.delitem(sys.modules, "prplugin.result.plot", raising=False)
     monkeypatch.delattr("prplugin.result.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -148,8 +141,8 @@ def test_without_matplotlib(monkeypatch):
         prplugin.Graph(EDGES).rank().plot()
 
 
-def drawn_labels(figure):
-    """The tick labels of each axis of each panel that are inside it, as (text, box on the canvas)."""
+def visible_tick_labels(figure):
+    """Yield the tick labels within the limits of each axis, as pairs of text and bounding box."""
     figure.canvas.draw()
     for axes in figure.axes:
         for axis, (low, high) in ((axes.xaxis, sorted(axes.get_xlim())), (axes.yaxis, sorted(axes.get_ylim()))):
@@ -165,16 +158,16 @@ def drawn_labels(figure):
         (EDGES, {"tol": 1e-12}),
         (EDGES, {"tol": 1.5, "alpha": 0.1}),
         (EDGES, {"scale": "n"}),
-        (EDGES.assign(dst=EDGES.dst // 60), {}),  # ranks of several decades
+        (EDGES.assign(dst=EDGES.dst // 60), {}),  # ranks over several orders of magnitude
         (EDGES.astype(str).map("a vertex with a very long name, number {}".format), {}),
         (pd.DataFrame({"src": ["$a", "b", "c$"], "dst": ["b", "c$", "$a"]}), {}),  # all ranks equal
         (EDGES, {"seeds": list(range(40))}),
         (EDGES, {"seeds": [1, 2], "top": 3}),
     ],
 )
-def test_labels_of_figures_do_not_collide_and_counts_are_whole(edges, options):
+def test_tick_labels_do_not_overlap_and_counts_are_integers(edges, options):
     figure = prplugin.Graph(edges).rank(**options).plot()
-    for labels in drawn_labels(figure):
+    for labels in visible_tick_labels(figure):
         for nth, (text, box) in enumerate(labels):
             for other, other_box in labels[nth + 1 :]:
                 assert not box.overlaps(other_box), (text, other)
@@ -183,7 +176,7 @@ def test_labels_of_figures_do_not_collide_and_counts_are_whole(edges, options):
             assert all(tick == int(tick) for tick in axes.get_xticks())
 
 
-def test_a_figure_of_seeds():
+def test_figure_of_seeds():
     ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
     passes, errors, bars = ranking.plot().axes
     assert sum(bar.get_height() for bar in passes.patches) == 3
@@ -193,18 +186,18 @@ def test_a_figure_of_seeds():
     assert [bar.get_width() for bar in bars.patches] == pytest.approx(means.tolist(), rel=1e-12)
 
 
-def test_the_highest_of_the_highest_of_seeds():
+def test_highest_vertices_of_seeds_with_top():
     graph = prplugin.Graph(EDGES)
-    few = graph.rank(seeds=[1, 2], top=4)
-    known = few.frame.groupby("vertex")["pagerank"].sum().div(2).nlargest(10)
-    assert few._highest() == [(str(vertex), pytest.approx(mean)) for vertex, mean in known.items()]
+    ranking = graph.rank(seeds=[1, 2], top=4)
+    means = ranking.frame.groupby("vertex")["pagerank"].sum().div(2).nlargest(10)
+    assert ranking._highest() == [(str(vertex), pytest.approx(mean)) for vertex, mean in means.items()]
 
 
-def test_seeds_are_explained():
+def test_explanation_of_seeds():
     ranking = prplugin.Graph(EDGES).rank(seeds=[1, 2, 3])
-    text = explained(ranking)
+    text = explanation(ranking)
     assert str(ranking) in text
     counts = ranking.each_iterations
     assert f"passes over the edges: {counts.min()} to {counts.max()} per seed" in text
     assert "the least estimate for 3 seeds" in text
-    assert "asked for by name" in explained(prplugin.Graph(EDGES).rank(seeds=[1], method="numpy"))
+    assert "asked for by name" in explanation(prplugin.Graph(EDGES).rank(seeds=[1], method="numpy"))

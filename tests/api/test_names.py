@@ -1,4 +1,4 @@
-"""Names that people bring from elsewhere: of columns, of arguments, of methods; and values in place of names."""
+"""Suggestions for names of columns, arguments and methods that other libraries use, and for values in place of names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import get_type_hints
 import numpy as np
 import pandas as pd
 import pytest
+from shown_text import error_message
 
 import prplugin
 from prplugin.methods.registry import methods, options_of
@@ -18,14 +19,8 @@ EDGES = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
 RANKS = EDGES.pagerank()
 
 
-def named(*names):
+def edges_with_columns(*names):
     return EDGES.set_axis(names, axis="columns")
-
-
-def message(call):
-    with pytest.raises(prplugin.PageRankError) as caught:
-        call()
-    return str(caught.value)
 
 
 # --- columns ------------------------------------------------------------------------------------------------------
@@ -43,10 +38,10 @@ def message(call):
     ],
 )
 def test_known_pairs_are_found_in_any_case(names):
-    pd.testing.assert_frame_equal(named(*names).pagerank(), RANKS)
+    pd.testing.assert_frame_equal(edges_with_columns(*names).pagerank(), RANKS)
 
 
-def test_spelled_exactly_comes_first():
+def test_exact_spelling_is_preferred():
     both = pd.DataFrame({"Src": [1, 1], "Dst": [2, 2], "from": [1, 2], "to": [2, 1]})
     assert both.pagerank()["pagerank"].tolist() == [0.5, 0.5]
 
@@ -54,9 +49,9 @@ def test_spelled_exactly_comes_first():
 @pytest.mark.parametrize(
     "names", [("Source", "SOURCE", "Target"), ("Source", "Target", "Destination"), ("Src", "Dst", "TO", "FROM")]
 )
-def test_several_columns_in_other_case_are_ambiguous(names):
+def test_several_columns_that_match_in_another_case_are_ambiguous(names):
     frame = pd.DataFrame({name: [1, 2] for name in names})
-    text = message(frame.pagerank)
+    text = error_message(frame.pagerank)
     assert "several columns may be the ends" in text
     assert all(repr(name) in text for name in names)
 
@@ -73,19 +68,19 @@ def test_several_columns_in_other_case_are_ambiguous(names):
     ],
 )
 def test_other_pairs_are_proposed(names, source, destination):
-    frame = named(*names)
-    assert f"Did you mean source={source!r}, destination={destination!r}?" in message(frame.pagerank)
+    frame = edges_with_columns(*names)
+    assert f"Did you mean source={source!r}, destination={destination!r}?" in error_message(frame.pagerank)
     pd.testing.assert_frame_equal(frame.pagerank(source, destination), RANKS)
 
 
-def test_two_columns_are_proposed_whatever_their_names():
-    assert "source='x', destination='y'" in message(pd.DataFrame({"x": [1], "y": [2]}).pagerank)
-    assert "mean" not in message(pd.DataFrame({"x": [1], "y": [2], "z": [3]}).pagerank)
-    assert "mean" not in message(pd.DataFrame({0: [1], "y": [2], "z": [3]}).pagerank)
+def test_the_only_two_columns_are_proposed_whatever_their_names():
+    assert "source='x', destination='y'" in error_message(pd.DataFrame({"x": [1], "y": [2]}).pagerank)
+    assert "mean" not in error_message(pd.DataFrame({"x": [1], "y": [2], "z": [3]}).pagerank)
+    assert "mean" not in error_message(pd.DataFrame({0: [1], "y": [2], "z": [3]}).pagerank)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "meant"),
+    ("arguments", "suggestion"),
     [
         ({"source": "Src", "destination": "dst"}, "source='src'"),
         ({"source": "src", "destination": "dest"}, "destination='dst'"),
@@ -93,24 +88,24 @@ def test_two_columns_are_proposed_whatever_their_names():
         ({"source": ("src", "w"), "destination": ("dst", "w")}, "the list source=['src', 'w']"),
     ],
 )
-def test_a_column_like_the_absent_one_is_proposed(arguments, meant):
-    assert f"Did you mean {meant}?" in message(lambda: EDGES.pagerank(**arguments))
+def test_a_similar_column_is_proposed(arguments, suggestion):
+    assert f"Did you mean {suggestion}?" in error_message(lambda: EDGES.pagerank(**arguments))
 
 
-def test_no_column_is_proposed_where_none_is_alike():
-    assert "mean" not in message(lambda: EDGES.pagerank(weight="clicks"))
+def test_no_column_is_proposed_if_none_is_similar():
+    assert "mean" not in error_message(lambda: EDGES.pagerank(weight="clicks"))
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, lambda frame: pytest.importorskip("polars").from_pandas(frame)])
-def test_a_column_in_place_of_its_name(make):
+def test_a_column_in_place_of_its_name_is_refused(make):
     frame = make(EDGES)
-    assert "weight must be a column name, not" in message(lambda: frame.pagerank(weight=frame["w"]))
-    assert "Did you mean weight='w'?" in message(lambda: frame.pagerank(weight=frame["w"]))
-    assert "Did you mean source='src'?" in message(lambda: frame.pagerank(frame["src"], frame["dst"]))
-    assert "pass its name" in message(lambda: frame.pagerank(weight=np.ones(3)))
+    assert "weight must be a column name, not" in error_message(lambda: frame.pagerank(weight=frame["w"]))
+    assert "Did you mean weight='w'?" in error_message(lambda: frame.pagerank(weight=frame["w"]))
+    assert "Did you mean source='src'?" in error_message(lambda: frame.pagerank(frame["src"], frame["dst"]))
+    assert "pass its name" in error_message(lambda: frame.pagerank(weight=np.ones(3)))
 
 
-def test_expressions_of_polars_in_place_of_names():
+def test_polars_expressions_in_place_of_names_are_refused():
     polars = pytest.importorskip("polars")
     frame = polars.from_pandas(EDGES)
     for call in (
@@ -118,12 +113,12 @@ def test_expressions_of_polars_in_place_of_names():
         lambda: frame.lazy().pagerank(weight=polars.col("w") * 2),
         lambda: prplugin.Graph(frame, weight=polars.col("w")),
     ):
-        assert "polars.Expr. Did you mean weight='w'?" in message(call)
+        assert "polars.Expr. Did you mean weight='w'?" in error_message(call)
 
 
-def test_a_series_of_dask_in_place_of_its_name():
+def test_a_dask_series_in_place_of_its_name_is_refused():
     frame = pytest.importorskip("dask.dataframe").from_pandas(EDGES, npartitions=1)
-    assert "Did you mean weight='w'?" in message(lambda: frame.pagerank(weight=frame["w"]))
+    assert "Did you mean weight='w'?" in error_message(lambda: frame.pagerank(weight=frame["w"]))
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
@@ -148,65 +143,65 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "meant"), ARGUMENTS)
+@pytest.mark.parametrize(("name", "suggestion"), ARGUMENTS)
 @pytest.mark.parametrize("function", ["pagerank", "Graph", "rank"])
-def test_the_argument_that_is_meant_is_named(function, name, meant):
+def test_an_argument_is_suggested_for_a_synonym_or_misspelling(function, name, suggestion):
     call = {"pagerank": EDGES.pagerank, "Graph": lambda **a: prplugin.Graph(EDGES, **a), "rank": GRAPH.rank}[function]
-    text = message(lambda: call(**{name: 1}))
+    text = error_message(lambda: call(**{name: 1}))
     assert repr(name) in text
-    assert f"Did you mean {meant}=" in text
-    if function == "Graph" and meant not in GRAPH_ARGUMENTS:
+    assert f"Did you mean {suggestion}=" in text
+    if function == "Graph" and suggestion not in GRAPH_ARGUMENTS:
         assert "an argument of Graph.rank and pagerank" in text
-    if function == "rank" and meant in GRAPH_ARGUMENTS:
+    if function == "rank" and suggestion in GRAPH_ARGUMENTS:
         assert "an argument of Graph and pagerank" in text
 
 
 GRAPH = prplugin.Graph(EDGES)
 
 
-def test_arguments_of_the_other_function():
-    assert "alpha=, an argument of Graph.rank and pagerank" in message(lambda: prplugin.Graph(EDGES, alpha=0.9))
-    assert "weight=, an argument of Graph and pagerank" in message(lambda: GRAPH.rank(weight="w"))
-    assert "mean" not in message(lambda: GRAPH.rank(bogus="w"))
-    assert "mean" not in message(lambda: prplugin.Graph(EDGES, bogus="w"))
+def test_an_argument_of_the_other_function_is_named():
+    assert "alpha=, an argument of Graph.rank and pagerank" in error_message(lambda: prplugin.Graph(EDGES, alpha=0.9))
+    assert "weight=, an argument of Graph and pagerank" in error_message(lambda: GRAPH.rank(weight="w"))
+    assert "mean" not in error_message(lambda: GRAPH.rank(bogus="w"))
+    assert "mean" not in error_message(lambda: prplugin.Graph(EDGES, bogus="w"))
 
 
-def test_alpha_by_position():
-    assert "Did you mean alpha=0.9?" in message(lambda: EDGES.pagerank(0.9))
-    assert "by name: alpha=0.9." in message(lambda: EDGES.pagerank("src", "dst", "w", 0.9))
-    assert "by name: alpha=0.9." in message(lambda: GRAPH.rank(0.9))
-    assert "by name: alpha=0.85." in message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
+def test_alpha_by_position_is_refused():
+    assert "Did you mean alpha=0.9?" in error_message(lambda: EDGES.pagerank(0.9))
+    assert "by name: alpha=0.9." in error_message(lambda: EDGES.pagerank("src", "dst", "w", 0.9))
+    assert "by name: alpha=0.9." in error_message(lambda: GRAPH.rank(0.9))
+    assert "by name: alpha=0.85." in error_message(lambda: prplugin.Graph(EDGES, "src", "dst", "w", True))
     floats = pd.DataFrame({0.25: [1, 2], 0.5: [2, 1]})
     assert floats.pagerank(0.25, 0.5)["pagerank"].tolist() == [0.5, 0.5]
 
 
-def test_an_error_inside_is_not_taken_for_one_of_the_call():
+def test_type_errors_of_a_callback_are_passed_on():
     def fail(state):
-        raise TypeError("of the user")
+        raise TypeError("from the callback")
 
-    with pytest.raises(TypeError, match="of the user"):
+    with pytest.raises(TypeError, match="from the callback"):
         EDGES.pagerank(progress=fail)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         prplugin.pagerank()
 
 
 def test_an_option_of_another_method_is_refused():
-    text = message(lambda: EDGES.pagerank(method="numpy", threads=2))
+    text = error_message(lambda: EDGES.pagerank(method="numpy", threads=2))
     assert text == "'threads' is an option of other methods: method 'numpy' takes no options of its own."
 
 
-def test_a_choice_that_is_alike_is_named():
-    assert "Did you mean 'numba'?" in message(lambda: EDGES.pagerank(method="nubma"))
-    assert "Did you mean 'error'?" in message(lambda: EDGES.pagerank(stop="Error"))
+def test_a_similar_choice_is_suggested():
+    assert "Did you mean 'numba'?" in error_message(lambda: EDGES.pagerank(method="nubma"))
+    assert "Did you mean 'error'?" in error_message(lambda: EDGES.pagerank(stop="Error"))
 
 
-def test_synonyms_lead_to_arguments():
+def test_synonyms_map_to_existing_arguments():
     known = {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS, *MethodOptions.__annotations__}
     assert {argument for argument, _ in MEANT.values()} <= known
     assert not set(MEANT) & (known - {"source"})
 
 
-def test_arguments_are_those_of_the_signatures():
+def test_argument_lists_match_the_signatures():
     def names(function):
         return {name for name in inspect.signature(function).parameters if name not in ("self", "edges")}
 
@@ -215,6 +210,6 @@ def test_arguments_are_those_of_the_signatures():
     assert names(prplugin.pagerank) == {*GRAPH_ARGUMENTS, *RANK_ARGUMENTS}
 
 
-def test_the_options_for_type_checkers_are_those_of_the_methods():
+def test_method_options_for_type_checkers_match_the_methods():
     options = {option for method in methods().values() for option in options_of(method)}
     assert set(get_type_hints(MethodOptions)) == options

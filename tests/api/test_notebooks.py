@@ -1,4 +1,4 @@
-"""In a real kernel: what a cell shows."""
+"""Output of notebook cells, executed by a Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SETUP = """
 import numpy as np, pandas as pd, prplugin
 import prplugin.progress, prplugin.result.explain
 prplugin.progress.QUIET_SECONDS = prplugin.progress.REDRAWN_SECONDS = 0.01
-prplugin.result.explain._bandwidth = lambda place: 1e10
+prplugin.result.explain._bandwidth = lambda memory_space: 1e10
 random = np.random.default_rng(1)
 edges = pd.DataFrame({"src": random.integers(0, 300, 2000), "dst": random.integers(0, 300, 2000)})
 graph = prplugin.Graph(edges)
@@ -42,14 +42,14 @@ CELLS = {
 
 @pytest.fixture(scope="module")
 def outputs():
-    """The outputs of each cell, executed one after another."""
+    """Execute the cells in order and return the outputs of each."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS.values()])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     return {name: cell["outputs"] for name, cell in zip(CELLS, notebook.cells, strict=True)}
 
 
 @pytest.mark.parametrize("name", ["graph", "ranking", "rankings", "estimate"])
-def test_objects_show_a_table(outputs, name):
+def test_repr_is_a_table(outputs, name):
     (shown,) = outputs[name]
     assert "<table>" in shown["data"]["text/html"]
     assert "object at 0x" not in shown["data"]["text/plain"]
@@ -57,29 +57,29 @@ def test_objects_show_a_table(outputs, name):
 
 
 @pytest.mark.parametrize("name", ["plot", "plot of seeds", "inline"])
-def test_a_plot_shows_itself_once(outputs, name):
-    pictures = [shown for shown in outputs[name] if "image/png" in shown.get("data", {})]
-    assert len(pictures) == 1
-    assert pictures[0]["data"]["image/png"].startswith("iVBOR")  # the first bytes of every PNG
+def test_plot_is_displayed_once(outputs, name):
+    images = [shown for shown in outputs[name] if "image/png" in shown.get("data", {})]
+    assert len(images) == 1
+    assert images[0]["data"]["image/png"].startswith("iVBOR")  # the first bytes of every PNG
 
 
 @pytest.mark.parametrize("name", ["explain", "explain seeds"])
-def test_an_explanation_is_one_block(outputs, name):
-    (block,) = outputs[name]
-    assert "300 vertices" in block["data"]["text/html"]
-    assert "iterations" in block["data"]["text/plain"]
+def test_explanation_is_one_output(outputs, name):
+    (output,) = outputs[name]
+    assert "300 vertices" in output["data"]["text/html"]
+    assert "iterations" in output["data"]["text/plain"]
 
 
-def test_an_explanation_to_a_file_shows_nothing(outputs):
+def test_explanation_to_a_file_has_no_output(outputs):
     assert outputs["explain to a file"] == []
 
 
-def test_progress_is_a_bar_in_the_cell(outputs):
+def test_progress_is_a_bar(outputs):
     bar, result = outputs["progress"]
     assert result["data"]["text/plain"] == "20000"
     assert "iteration 20000, error at most" in bar["data"]["text/plain"]
     assert "iteration 20000" in bar["data"]["text/html"]
 
 
-def test_fast_work_shows_no_bar(outputs):
+def test_fast_rankings_show_no_bar(outputs):
     assert outputs["no progress"] == []

@@ -1,4 +1,4 @@
-"""What each argument does."""
+"""The effect of each argument of `pagerank`, `Graph` and `Graph.rank`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from running import METHODS, same_ranks
+from method_params import METHODS, same_ranks
 
 import prplugin
 from prplugin.cpu.pull_kernels import BLOCK
@@ -33,11 +33,11 @@ def ranks_of(edges, **arguments):
     return prplugin.pagerank(edges, **arguments)["pagerank"].to_numpy()
 
 
-def close(one, other):
+def assert_close(one, other):
     np.testing.assert_allclose(one, other, rtol=0, atol=3e-12)
 
 
-def test_the_method_of_a_frame_is_the_function():
+def test_the_method_of_frames_is_the_function():
     assert pd.DataFrame.pagerank is prplugin.pagerank
     assert inspect.signature(EDGES.pagerank).parameters["alpha"].default == 0.85
     assert "personalization" in EDGES.pagerank.__doc__
@@ -54,34 +54,34 @@ def test_graph_and_rank_share_the_defaults_of_pagerank():
     assert {name: p.default for name, p in full.items()} == {name: p.default for name, p in parts.items()}
 
 
-def test_a_subclass_of_frame_is_a_frame():
+def test_subclasses_of_dataframe_have_the_method():
     class Edges(pd.DataFrame):
         pass
 
     pd.testing.assert_frame_equal(Edges(EDGES).pagerank(), EDGES.pagerank())
 
 
-def test_by_hand():
+def test_two_vertices_by_hand():
     # 1 -> 2, and 2 is dangling: x1 = alpha * x2 / 2 + (1 - alpha) / 2, x1 + x2 = 1.
     ranks = ranks_of(pd.DataFrame({"src": [1], "dst": [2]}), alpha=0.5)
-    close(ranks, [0.4, 0.6])
+    assert_close(ranks, [0.4, 0.6])
 
 
 @pytest.mark.parametrize("method", METHODS)
 class TestDuplicates:
-    def test_every_row_counts(self, method):
-        thrice = pd.DataFrame({"src": [1, 1, 1, 1], "dst": [2, 2, 2, 3]})
+    def test_rows_count_as_parallel_edges(self, method):
+        repeated = pd.DataFrame({"src": [1, 1, 1, 1], "dst": [2, 2, 2, 3]})
         weighted = pd.DataFrame({"src": [1, 1], "dst": [2, 3], "w": [3, 1]})
-        close(ranks_of(thrice, method=method), ranks_of(weighted, weight="w", method=method))
+        assert_close(ranks_of(repeated, method=method), ranks_of(weighted, weight="w", method=method))
 
-    def test_weights_add(self, method):
-        apart = pd.DataFrame({"src": [1, 1, 1], "dst": [2, 3, 2], "w": [1, 2, 5]})
+    def test_weights_of_parallel_edges_add(self, method):
+        parallel = pd.DataFrame({"src": [1, 1, 1], "dst": [2, 3, 2], "w": [1, 2, 5]})
         added = pd.DataFrame({"src": [1, 1], "dst": [2, 3], "w": [6, 2]})
-        close(ranks_of(apart, weight="w", method=method), ranks_of(added, weight="w", method=method))
+        assert_close(ranks_of(parallel, weight="w", method=method), ranks_of(added, weight="w", method=method))
 
     @pytest.mark.parametrize("keep", ["first", "last"])
     @pytest.mark.parametrize("directed", [True, False])
-    def test_one_row_a_pair(self, method, keep, directed):
+    def test_first_or_last_row_per_pair(self, method, keep, directed):
         edges = random_edges(40, 900)
         kept = edges.copy()
         if not directed:
@@ -92,12 +92,12 @@ class TestDuplicates:
         one = ranks_of(edges, duplicates=keep, **arguments)
         assert same_ranks(method, one, ranks_of(kept, **arguments))
 
-    def test_none_is_no_error(self, method):
+    def test_error_accepts_rows_without_duplicates(self, method):
         edges = EDGES.drop_duplicates(["src", "dst"])
         assert ranks_of(edges, duplicates="error").tolist() == ranks_of(edges).tolist()
 
 
-def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
+def test_duplicates_of_pairs_that_fit_no_packed_key(monkeypatch):
     edges = random_edges(40, 900)
     packed = ranks_of(edges, duplicates="last", weight="w")
     monkeypatch.setattr("prplugin.graph.dedup.packs", lambda largest, count: False)
@@ -106,24 +106,24 @@ def test_pairs_of_more_vertices_than_a_packed_key_holds(monkeypatch):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_undirected_is_both_ways_with_self_loops_once(method):
+def test_undirected_edges_count_both_ways_and_self_loops_once(method):
     both = pd.concat([EDGES, EDGES[EDGES.src != EDGES.dst].rename(columns={"src": "dst", "dst": "src"})])
-    close(ranks_of(EDGES, directed=False, method=method), ranks_of(both, method=method))
-    close(
+    assert_close(ranks_of(EDGES, directed=False, method=method), ranks_of(both, method=method))
+    assert_close(
         ranks_of(EDGES, directed=False, weight="w", method=method),
         ranks_of(both, weight="w", method=method),
     )
 
 
-class TestCompressed:
-    def test_rows_by_source(self):
+class TestCompressedRows:
+    def test_csr(self):
         offsets, indices, weights = prplugin.Graph(EDGES, weight="w").csr()
         assert offsets.tolist() == [0, 2, 3, 6, 6, 7]
         assert indices.tolist() == [1, 2, 2, 0, 3, 0, 4]
         assert weights.tolist() == [1, 2, 0.5, 4, 1, 2, 1]
         assert (offsets.dtype, indices.dtype, weights.dtype) == (np.int64, np.int32, np.float64)
 
-    def test_columns_by_target(self):
+    def test_csc(self):
         offsets, indices, weights = prplugin.Graph(EDGES).csc()
         assert offsets.tolist() == [0, 2, 3, 5, 6, 7]
         assert indices.tolist() == [2, 2, 0, 0, 1, 2, 4]
@@ -138,62 +138,60 @@ class TestCompressed:
 @pytest.mark.parametrize("method", METHODS)
 class TestStopping:
     def change(self, edges, k, method):
-        """The k-th iterate and the one before, by plain steps."""
+        """Return the change of each vertex in the k-th plain iteration."""
         one, other = (ranks_of(edges, tol=0, max_iter=i, method=method) for i in (k, k - 1))
         return np.abs(one - other)
 
     @pytest.mark.parametrize(
-        ("stop", "measure"),
+        ("stop", "norm"),
         [
-            ("delta", lambda moves: moves.sum()),
-            ("vertex", lambda moves: moves.max()),
-            ("networkx", lambda moves: moves.sum() / moves.size),
+            ("delta", lambda change: change.sum()),
+            ("vertex", lambda change: change.max()),
+            ("networkx", lambda change: change.sum() / change.size),
         ],
     )
-    def test_the_first_step_under_the_tolerance_is_the_last(self, method, stop, measure):
+    def test_iterations_end_at_the_first_change_within_the_tolerance(self, method, stop, norm):
         edges = random_edges()
         for tol in (1e-3, 1e-7):
             ranking = prplugin.Graph(edges).rank(stop=stop, tol=tol, method=method)
             assert ranking.converged
-            assert measure(self.change(edges, ranking.iterations, method)) <= tol
-            assert measure(self.change(edges, ranking.iterations - 1, method)) > tol
+            assert norm(self.change(edges, ranking.iterations, method)) <= tol
+            assert norm(self.change(edges, ranking.iterations - 1, method)) > tol
 
     @pytest.mark.parametrize("dtype", ["float64", "float32"])
     @pytest.mark.parametrize(("stop", "iterations"), [("delta", 1), ("networkx", 2)])
-    def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(
-        self, method, stop, iterations, dtype
-    ):
+    def test_change_equal_to_the_tolerance_meets_all_rules_except_networkx(self, method, stop, iterations, dtype):
         graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
-        tol = 0.25 if stop == "delta" else 0.125  # the first step changes 1/4, exactly
+        tol = 0.25 if stop == "delta" else 0.125  # the L1 change of the first iteration is exactly 1/4
         assert graph.rank(alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype).iterations == iterations
 
-    def test_error_stops_as_soon_as_it_is_proved(self, method):
+    def test_iterations_end_when_the_error_is_proved(self, method):
         ranking = prplugin.Graph(random_edges()).rank(tol=1e-8, method=method)
         assert ranking.error_bound <= 1e-8
         with pytest.raises(prplugin.NotConvergedError):
             prplugin.Graph(random_edges()).rank(tol=1e-8, max_iter=ranking.iterations - 1, method=method)
 
-    def test_a_start_at_the_solution_takes_one_step(self, method):
+    def test_start_at_the_solution_takes_one_iteration(self, method):
         graph = prplugin.Graph(random_edges())
         first = graph.rank(tol=1e-12, method=method).frame
         nstart = pd.DataFrame({"vertex": first["vertex"], "values": 7 * first["pagerank"]})
         assert graph.rank(nstart=nstart, method=method).iterations == 1
 
-    def test_no_steps_at_all(self, method):
+    def test_no_iterations(self, method):
         graph = prplugin.Graph(EDGES)
         ranking = graph.rank(tol=0, max_iter=0, nstart={1: 1, 3: 3}, method=method)
         assert ranking.ranks.tolist() == [0.25, 0, 0.75, 0, 0]
         exact = graph.rank(tol=1e-12).ranks
         assert np.abs(ranking.ranks - exact).sum() <= ranking.error_bound
-        close = graph.rank(tol=0.5, max_iter=0, method=method, alpha=0)
-        assert (close.iterations, close.converged) == (0, True)
+        converged = graph.rank(tol=0.5, max_iter=0, method=method, alpha=0)
+        assert (converged.iterations, converged.converged) == (0, True)
 
-    def test_slow_graphs_get_the_steps_they_need(self, method):
+    def test_slowly_converging_graphs_are_accelerated(self, method):
         cycle = pd.DataFrame({"src": range(50), "dst": np.roll(range(50), -1)})
-        graph, how = prplugin.Graph(cycle), {"alpha": 0.99, "nstart": {0: 1}, "method": method}
-        ranking = graph.rank(tol=1e-8, **how)
+        graph, options = prplugin.Graph(cycle), {"alpha": 0.99, "nstart": {0: 1}, "method": method}
+        ranking = graph.rank(tol=1e-8, **options)
         assert ranking.converged
-        plain = graph.rank(tol=1e-10, stop="delta", **how)  # a change that proves 1e-8
+        plain = graph.rank(tol=1e-10, stop="delta", **options)  # alpha / (1 - alpha) * 1e-10 is about 1e-8
         assert plain.converged
         assert ranking.iterations < plain.iterations / 2
         assert 1000 < plain.iterations < 3000
@@ -201,23 +199,25 @@ class TestStopping:
 
 @pytest.mark.parametrize("method", METHODS)
 class TestVectors:
-    def test_personalization_also_takes_the_dangling_rank(self, method):
+    def test_dangling_mass_follows_personalization(self, method):
         edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
-        personalised = ranks_of(edges, personalization={1: 2, 3: 6}, method=method)
-        close(personalised, ranks_of(edges, personalization={1: 1, 3: 3}, dangling={1: 10, 3: 30}, method=method))
+        personalized = ranks_of(edges, personalization={1: 2, 3: 6}, method=method)
+        assert_close(
+            personalized, ranks_of(edges, personalization={1: 1, 3: 3}, dangling={1: 10, 3: 30}, method=method)
+        )
         looped = pd.DataFrame({"src": [1, 2, 3, 3], "dst": [2, 3, 1, 3], "w": [1, 1, 1, 3]})
-        close(personalised, ranks_of(looped, weight="w", personalization={1: 2, 3: 6}, method=method))
+        assert_close(personalized, ranks_of(looped, weight="w", personalization={1: 2, 3: 6}, method=method))
 
-    def test_dangling_alone(self, method):
+    def test_dangling_without_personalization(self, method):
         edges = pd.DataFrame({"src": [1, 2], "dst": [2, 3]})
         looped = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 2]})
-        close(ranks_of(edges, dangling={2: 5}, method=method), ranks_of(looped, method=method))
+        assert_close(ranks_of(edges, dangling={2: 5}, method=method), ranks_of(looped, method=method))
 
-    def test_the_start_does_not_move_the_end(self, method):
+    def test_nstart_does_not_change_the_result(self, method):
         edges = random_edges()
-        close(ranks_of(edges, nstart={0: 1}, method=method), ranks_of(edges, method=method))
+        assert_close(ranks_of(edges, nstart={0: 1}, method=method), ranks_of(edges, method=method))
 
-    def test_rank_stays_where_it_is_sent(self, method):
+    def test_vertices_not_reachable_from_personalization_have_rank_zero(self, method):
         edges = pd.DataFrame({"src": [1, 2, 8], "dst": [2, 1, 1]})
         assert ranks_of(edges, personalization={1: 1}, method=method)[2] == 0
 
@@ -246,7 +246,7 @@ class TestTop:
         assert top["vertex"].tolist() == full.sort_values("pagerank", ascending=False)["vertex"].tolist()[:3]
         assert top.index.tolist() == [0, 1, 2]
 
-    def test_more_than_there_are(self):
+    def test_top_of_more_than_all_vertices(self):
         assert len(EDGES.pagerank(top=99)) == 5
 
     def test_ties_keep_the_order_of_the_result(self):
@@ -258,7 +258,7 @@ class TestTop:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_the_same_bits_for_any_number_of_threads(threads):
+def test_bits_do_not_depend_on_the_number_of_threads(threads):
     graph = prplugin.Graph(random_edges(20_000, 60_000), weight="w")
     one = graph.rank(method="numba", threads=1, tol=1e-10)
     several = graph.rank(method="numba", threads=threads, tol=1e-10)
@@ -267,7 +267,7 @@ def test_the_same_bits_for_any_number_of_threads(threads):
 
 
 class TestAuto:
-    def test_small_graphs_get_numpy_and_large_ones_numba(self):
+    def test_auto_chooses_numpy_for_small_graphs_and_numba_for_large(self):
         assert prplugin.Graph(EDGES).rank().method == "numpy"
         random = np.random.default_rng(0)
         edges = pd.DataFrame(random.integers(0, 100_000, (COMPILED_FROM, 2)), columns=["src", "dst"])
@@ -275,12 +275,14 @@ class TestAuto:
 
     @pytest.mark.parametrize("weight", [None, "w"])
     @pytest.mark.parametrize("ids", ["dense", "scattered"])
-    def test_the_bits_do_not_depend_on_what_the_process_did_before(self, weight, ids, monkeypatch):
-        """Below a million edges the kernels are used once the process has worked on so many that they pay."""
+    def test_bits_do_not_depend_on_earlier_work_of_the_process(self, weight, ids, monkeypatch):
+        """Below a million edges, compiled kernels are used once the process has worked on enough edges to pay for them."""
         random = np.random.default_rng(7)
-        names = np.arange(3000) if ids == "dense" else random.integers(-(2**62), 2**62, 3000)
-        popular = (3000 * random.random(40_000) ** 4).astype(int)  # of some targets the sum has three levels
-        edges = pd.DataFrame({"src": random.choice(names, 40_000), "dst": names[popular], "w": random.random(40_000)})
+        vertices = np.arange(3000) if ids == "dense" else random.integers(-(2**62), 2**62, 3000)
+        targets = (3000 * random.random(40_000) ** 4).astype(int)  # skewed, so that some sums have three levels
+        edges = pd.DataFrame(
+            {"src": random.choice(vertices, 40_000), "dst": vertices[targets], "w": random.random(40_000)}
+        )
         rankings = []
         for before in (0, 2**30):
             monkeypatch.setattr("prplugin.machine._processed_edges", before)
@@ -292,7 +294,7 @@ class TestAuto:
             assert first.ranks.tobytes() == later.ranks.tobytes()
             assert (first.method, first.iterations, first.error_bound) == ("numpy", later.iterations, later.error_bound)
 
-    def test_it_says_why(self, caplog):
+    def test_the_reason_of_the_choice_is_logged(self, caplog):
         with caplog.at_level(logging.INFO, logger="prplugin"):
             EDGES.pagerank()
         assert "numpy for 5 vertices and 7 edges: " in caplog.text
@@ -300,23 +302,23 @@ class TestAuto:
 
 
 class TestProgress:
-    def test_a_function_sees_every_stage_and_step(self):
+    def test_function_is_called_at_every_stage_and_iteration(self):
         states = []
         ranking = prplugin.Graph(EDGES).rank(progress=states.append)
         EDGES.pagerank(progress=states.append)
-        first = next(place for place, state in enumerate(states) if state.stage == "vertices")
+        first = next(index for index, state in enumerate(states) if state.stage == "vertices")
         assert [state.stage for state in states[first:][:3]] == ["vertices", "edges", "iterations"]
-        steps = [state for state in states[:first] if state.stage == "iterations"]
-        assert steps[0].iterations == 1
-        assert all(one.iterations < other.iterations for one, other in pairwise(steps))
-        assert steps[-1].iterations == ranking.iterations
-        assert steps[-1].error_bound == ranking.error_bound
-        assert steps[-1].expected == ranking.iterations
-        # Acceleration ends sooner than the pace of the first steps lets expect.
-        assert ranking.iterations / 3 < steps[len(steps) // 2].expected < 3 * ranking.iterations
-        assert all(0 <= one.seconds <= other.seconds for one, other in pairwise(steps))
+        iterations = [state for state in states[:first] if state.stage == "iterations"]
+        assert iterations[0].iterations == 1
+        assert all(one.iterations < other.iterations for one, other in pairwise(iterations))
+        assert iterations[-1].iterations == ranking.iterations
+        assert iterations[-1].error_bound == ranking.error_bound
+        assert iterations[-1].expected == ranking.iterations
+        # Acceleration takes fewer iterations than the rate of the first ones predicts.
+        assert ranking.iterations / 3 < iterations[len(iterations) // 2].expected < 3 * ranking.iterations
+        assert all(0 <= one.seconds <= other.seconds for one, other in pairwise(iterations))
 
-    def test_an_error_of_the_function_comes_through(self):
+    def test_errors_of_the_function_are_passed_on(self):
         def interrupt(state):
             raise KeyboardInterrupt
 
@@ -324,12 +326,12 @@ class TestProgress:
             EDGES.pagerank(progress=interrupt)
         assert len(EDGES.pagerank()) == 5
 
-    def test_no_bar_where_there_is_no_terminal(self, capfd):
+    def test_no_bar_without_a_terminal(self, capfd):
         EDGES.pagerank(progress=True)
         assert capfd.readouterr() == ("", "")
 
 
-def test_a_ranking_tells_of_itself():
+def test_str_of_a_ranking():
     ranking = prplugin.Graph(EDGES).rank()
     text = str(ranking)
     assert text.startswith(f"PageRank of 5 vertices: converged after {ranking.iterations} iterations of numpy")
@@ -341,7 +343,7 @@ def test_a_ranking_tells_of_itself():
     "lengths", [[0], [5], [3] * 1025, [0] * 5000, [10**6] * 3000, [0] * 4000 + [10**7] + [1] * 4000], ids=len
 )
 @pytest.mark.parametrize("count", [1, 2, 16, 1000])
-def test_the_pieces_that_threads_take_cover_every_row_once(lengths, count):
+def test_pieces_of_equal_work_cover_every_row_once(lengths, count):
     offsets = np.cumsum([0, *lengths])
     pieces = equal_work(offsets, BLOCK, count)
     assert len(pieces) <= count
@@ -349,12 +351,12 @@ def test_the_pieces_that_threads_take_cover_every_row_once(lengths, count):
     assert covered == list(range(-(-len(lengths) // BLOCK)))
 
 
-def test_auto_takes_a_method_that_has_the_options():
+def test_auto_chooses_a_method_that_has_the_options():
     assert prplugin.Graph(EDGES).rank(threads=2).method == "numba"
     assert prplugin.Graph(EDGES).rank().method == "numpy"
 
 
-def test_rankings_and_errors_can_be_sent_to_another_process():
+def test_rankings_and_errors_can_be_pickled():
     graph = prplugin.Graph(EDGES)
     ranking = pickle.loads(pickle.dumps(graph.rank(top=2)))
     pd.testing.assert_frame_equal(ranking.frame, EDGES.pagerank(top=2))

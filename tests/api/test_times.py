@@ -1,3 +1,5 @@
+"""Edges with timestamps: `time`, `half_life`, `window` and `now`."""
+
 from __future__ import annotations
 
 import datetime as dt
@@ -20,13 +22,14 @@ def edges(rows: int = 400, n: int = 40) -> pd.DataFrame:
     return frame
 
 
-def by_hand(frame: pd.DataFrame, weight: str | None = "w", window: str | None = None) -> pd.DataFrame:
+def decayed_edges(frame: pd.DataFrame, weight: str | None = "w", window: str | None = None) -> pd.DataFrame:
+    """Return the edges within the window, with their weights times 2**(-age / week) in column 'decayed'."""
     age = frame["at"].max() - frame["at"]
     frame = frame.assign(decayed=2.0 ** -(age / WEEK) * (1 if weight is None else frame[weight]))
     return frame if window is None else frame[age < pd.Timedelta(window)]
 
 
-def apart(one, other) -> float:
+def l1_distance(one, other) -> float:
     assert list(one["vertex"]) == list(other["vertex"])
     return float(np.abs(np.asarray(one["pagerank"]) - np.asarray(other["pagerank"])).sum())
 
@@ -35,18 +38,20 @@ def apart(one, other) -> float:
 @pytest.mark.parametrize("window", [None, "20D"])
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("duplicates", ["sum", "first", "last"])
-def test_edges_weigh_less_with_age(weight, window, directed, duplicates):
-    frame, how = edges(), {"directed": directed, "duplicates": duplicates, "tol": 1e-9}
-    found = prplugin.pagerank(frame, weight=weight, time="at", half_life="7D", window=window, **how)
-    assert apart(found, prplugin.pagerank(by_hand(frame, weight, window), weight="decayed", **how)) < 2e-9
+def test_weights_decay_with_age(weight, window, directed, duplicates):
+    frame, options = edges(), {"directed": directed, "duplicates": duplicates, "tol": 1e-9}
+    found = prplugin.pagerank(frame, weight=weight, time="at", half_life="7D", window=window, **options)
+    assert (
+        l1_distance(found, prplugin.pagerank(decayed_edges(frame, weight, window), weight="decayed", **options)) < 2e-9
+    )
 
 
 @pytest.mark.parametrize(
     "half_life", ["7D", "168h", WEEK, dt.timedelta(days=7), np.timedelta64(7, "D"), np.timedelta64(168 * 3600, "s")]
 )
-def test_half_lives_of_any_type_are_the_same(half_life):
+def test_half_life_of_any_type(half_life):
     expected = prplugin.pagerank(edges(), time="at", half_life="7D")
-    assert apart(prplugin.pagerank(edges(), time="at", half_life=half_life), expected) == 0
+    assert l1_distance(prplugin.pagerank(edges(), time="at", half_life=half_life), expected) == 0
 
 
 @pytest.mark.parametrize(
@@ -63,29 +68,29 @@ def test_half_lives_of_any_type_are_the_same(half_life):
         lambda frame: pl.from_pandas(frame).lazy(),
         lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
     ],
-    ids=["seconds", "zone", "objects", "arrow", "arrow zone", "polars", "lazy", "pyarrow"],
+    ids=["seconds", "time zone", "objects", "arrow", "arrow with a time zone", "polars", "lazy", "pyarrow"],
 )
-def test_timestamps_of_any_type_are_the_same(convert):
+def test_timestamps_of_any_type(convert):
     frame = edges()
     frame["at"] = frame["at"].dt.floor("D") + pd.Timedelta("12h")
     found = prplugin.pagerank(convert(frame), time="at", half_life="7D", window="30D")
     found = found.to_pandas() if not isinstance(found, pd.DataFrame) else found
-    # The zone has an hour less in summer, so that ages differ by so much.
-    assert apart(found, prplugin.pagerank(frame, time="at", half_life="7D", window="30D")) < 1e-3
+    # Daylight saving time changes ages in the zone by an hour.
+    assert l1_distance(found, prplugin.pagerank(frame, time="at", half_life="7D", window="30D")) < 1e-3
 
 
-def test_dates_and_numbers_are_times_too():
+def test_times_of_type_date_and_number():
     frame = edges()
     frame["at"] = frame["at"].dt.floor("D")
     expected = prplugin.pagerank(frame, time="at", half_life="7D", window="30D")
     days = (frame["at"] - frame["at"].min()).dt.days
     for numbers in (days, days.astype("float32"), days.astype("Int64"), days + (1 << 61)):
         found = prplugin.pagerank(frame.assign(at=numbers), time="at", half_life=7, window=30)
-        assert apart(found, expected) < 1e-12
+        assert l1_distance(found, expected) < 1e-12
     dates = pl.from_pandas(frame).with_columns(pl.col("at").cast(pl.Date))
-    assert apart(prplugin.pagerank(dates, time="at", half_life="7D", window="30D"), expected) < 1e-12
+    assert l1_distance(prplugin.pagerank(dates, time="at", half_life="7D", window="30D"), expected) < 1e-12
     assert (
-        apart(
+        l1_distance(
             prplugin.pagerank(frame.assign(at=frame["at"].dt.date), time="at", half_life="7D", window="30D"), expected
         )
         < 1e-12
@@ -93,46 +98,46 @@ def test_dates_and_numbers_are_times_too():
 
 
 def test_weights_of_parquet_files_with_times_are_not_cast(tmp_path):
-    """Those of later files once were cast to the type of the first file's, without a word."""
+    """Regression test: weights of later files were silently cast to the type of the first file."""
     for name, dtype in (("a", "float32"), ("b", "float64")):
         edges().astype({"w": dtype}).to_parquet(tmp_path / f"{name}.parquet")
     with pytest.raises(prplugin.InvalidEdgesError, match=r"b\.parquet.* cast the files to one type"):
         prplugin.pagerank(tmp_path, time="at", half_life="7D", weight="w")
 
 
-def test_a_path_of_parquet_has_times(tmp_path):
+def test_times_of_a_parquet_file(tmp_path):
     edges().to_parquet(tmp_path / "edges.parquet")
     found = prplugin.pagerank(tmp_path / "edges.parquet", time="at", half_life="7D", weight="w")
-    assert apart(found.to_pandas(), prplugin.pagerank(edges(), time="at", half_life="7D", weight="w")) == 0
+    assert l1_distance(found.to_pandas(), prplugin.pagerank(edges(), time="at", half_life="7D", weight="w")) == 0
 
 
-def test_ageing_alone_changes_no_rank():
+def test_a_later_now_changes_no_rank():
     frame = edges()
-    then = prplugin.pagerank(frame, time="at", half_life="7D")
+    expected = prplugin.pagerank(frame, time="at", half_life="7D")
     for now in ("2024-04-01", pd.Timestamp("2100-01-01"), dt.date(2090, 1, 1), np.datetime64("2200-01-01")):
-        assert apart(prplugin.pagerank(frame, time="at", half_life="7D", now=now), then) == 0
+        assert l1_distance(prplugin.pagerank(frame, time="at", half_life="7D", now=now), expected) == 0
 
 
-def test_edges_of_thousands_of_half_lives_still_carry_rank():
-    """Vertex 3 was last heard of 10,000 half-lives ago: its weights vanish in float64, but not its ranks' way."""
+def test_weights_older_than_thousands_of_half_lives_keep_their_ratios():
+    """Vertex 3 has only edges 10,000 half-lives old: 2**-10000 underflows in float64, but normalized weights do not."""
     frame = pd.DataFrame(
         {"src": [1, 2, 3, 3], "dst": [2, 1, 1, 2], "at": [1e4, 1e4, 0.0, 1.0], "w": [1, 1, 1e-300, 1e-300]}
     )
     found = prplugin.pagerank(frame, time="at", half_life=1, weight="w", tol=1e-9)
     expected = prplugin.pagerank(frame.assign(w=[1, 1, 1, 2]), weight="w", tol=1e-9)
-    assert apart(found, expected) < 2e-9
+    assert l1_distance(found, expected) < 2e-9
 
 
-def test_the_arrays_of_a_graph_have_the_weights_of_now():
+def test_arrays_of_a_graph_have_decayed_weights():
     frame = edges()
     graph = prplugin.Graph(frame, weight="w", time="at", half_life="7D")
-    expected = prplugin.Graph(by_hand(frame), weight="decayed")
+    expected = prplugin.Graph(decayed_edges(frame), weight="decayed")
     for found, other in ((graph.csr(), expected.csr()), (graph.csc(), expected.csc())):
         np.testing.assert_array_equal(found.indices, other.indices)
         np.testing.assert_allclose(found.weights, other.weights, rtol=1e-13)
 
 
-def test_errors_of_a_windowed_frame_name_its_rows():
+def test_errors_name_rows_of_the_frame_not_of_the_window():
     frame = edges()
     frame["at"] = frame["at"].sort_values().to_numpy()
     frame.loc[399, "w"] = -1.0
@@ -140,7 +145,7 @@ def test_errors_of_a_windowed_frame_name_its_rows():
         prplugin.pagerank(frame, weight="w", time="at", window="10D")
 
 
-def late(frame):
+def with_now_before_the_latest(frame):
     return {"half_life": "7D", "now": frame["at"].sort_values().iloc[-2]}
 
 
@@ -154,7 +159,7 @@ def late(frame):
         (None, {}, prplugin.InvalidOptionError, "time names a column that nothing uses"),
         (None, {"half_life": "7D", "now": 3}, prplugin.InvalidOptionError, "now must be a timestamp without a time zone"),
         (None, {"half_life": "7D", "now": pd.Timestamp("2030", tz="UTC")}, prplugin.InvalidOptionError, "without a time zone"),
-        (None, late, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
+        (None, with_now_before_the_latest, prplugin.InvalidEdgesError, "column 'at' has 1 time after now=2024-03"),
         ("numbers", {"half_life": "7D"}, prplugin.InvalidOptionError, "half_life must be a number, as column 'at' holds numbers"),
         ("numbers", {"half_life": 0}, prplugin.InvalidOptionError, "half_life must be positive and finite"),
         ("numbers", {"half_life": 7, "now": 3}, prplugin.InvalidEdgesError, "times after now=3: 4 in row 4"),
@@ -163,7 +168,7 @@ def late(frame):
         ("infinite", {"half_life": 7}, prplugin.InvalidEdgesError, "column 'at' has 1 infinite time, in row 2"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said(change, options, error, message):
+def test_invalid_times_and_options_are_refused(change, options, error, message):
     frame = edges()
     if change == "numbers":
         frame["at"] = np.arange(len(frame))
@@ -178,17 +183,17 @@ def test_what_is_wrong_is_said(change, options, error, message):
 
 
 @pytest.mark.parametrize("name", ["half_life", "window", "now"])
-def test_a_time_option_needs_a_column(name):
+def test_time_options_without_a_time_column_are_refused(name):
     with pytest.raises(prplugin.InvalidOptionError, match=f"{name} is given without a column of times"):
         prplugin.Graph(edges(), **{name: "7D"})
 
 
-def test_an_absent_column_is_named():
+def test_missing_time_column_is_named():
     with pytest.raises(prplugin.ColumnNotFoundError, match="no column 'when'"):
         prplugin.Graph(edges(), time="when", half_life="7D")
 
 
-def test_a_frame_without_rows_has_no_times():
+def test_times_of_an_empty_frame():
     frame = pd.DataFrame({"src": [], "dst": [], "at": []})
     assert prplugin.Graph(frame, time="at", half_life=7).number_of_vertices == 0
     assert len(frame.astype({"at": object}).pagerank(time="at", half_life="7D")) == 0

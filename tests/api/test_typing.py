@@ -1,4 +1,4 @@
-"""What type checkers and editors see: the type of the result, misspelled arguments, signatures, names."""
+"""Types, signatures and names as type checkers and editors see them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from documents import ROOT
+from code_blocks import ROOT
 
 import prplugin
 
@@ -37,7 +37,7 @@ prplugin.Graph(frame, alpha=0.9)  # error: alpha
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory):
-    """What mypy says of each line of the code."""
+    """Return the messages of mypy by line of the code."""
     pytest.importorskip("mypy")
     pytest.importorskip("polars")
     folder = tmp_path_factory.mktemp("typed")
@@ -45,13 +45,13 @@ def checked(tmp_path_factory):
     path.write_text(CODE)
     flags = ["--strict", "--config-file=", f"--cache-dir={folder / 'cache'}", "--hide-error-context"]
     command = [sys.executable, "-m", "mypy", *flags, "--ignore-missing-imports", str(path)]
-    # A process of its own: its trees would stay in the heap of this one.
+    # mypy runs in a process of its own, because its syntax trees would stay in the heap of this one.
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert not done.stderr
-    said = {}
+    messages = {}
     for number, text in re.findall(r"code\.py:(\d+): (?:note|error): (.*)", done.stdout):
-        said.setdefault(int(number), []).append(text)
-    return said
+        messages.setdefault(int(number), []).append(text)
+    return messages
 
 
 LINES = [(number, line) for number, line in enumerate(CODE.splitlines(), 1) if "#" in line]
@@ -68,7 +68,7 @@ def test_types(checked, number, line):
 
 
 @pytest.mark.slow
-def test_other_lines_are_right(checked):
+def test_other_lines_have_no_errors(checked):
     assert not set(checked) - {number for number, _ in LINES}
 
 
@@ -82,5 +82,5 @@ def test_help_lists_each_parameter(function):
             assert re.search(rf"^ *[\w, *]*\b{parameter.name}\b.*$", parameters, re.MULTILINE), parameter
 
 
-def test_dir_has_the_public_names():
+def test_dir_lists_the_public_names():
     assert dir(prplugin) == sorted(prplugin.__all__)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ranks_in_threads import run
-from running import examples
+from method_params import examples
+from threaded_communicator import run_workers
 
 import prplugin
 from prplugin.distributed.ranks import rank
@@ -51,7 +51,7 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
             communicator, shard, columns.vertex_names, chosen, given_here, threads, lambda iterations, bound: None
         )
 
-    outcomes = run(size, program)
+    outcomes = run_workers(size, program)
     return pd.concat([frame for frame, _ in outcomes]), outcomes[0][1]
 
 

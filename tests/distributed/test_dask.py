@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from one_killed import killed
+from worker_kill import worker_killed
 
 import prplugin
 
@@ -386,7 +386,7 @@ def test_a_worker_killed_in_the_middle(client):
     same(kept, edges.pagerank())
     victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[0]
     began = time.monotonic()
-    with killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
+    with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
         spread.pagerank(tol=0, max_iter=10_000_000)
     assert time.monotonic() - began < 30
     same(spread.pagerank(), edges.pagerank())

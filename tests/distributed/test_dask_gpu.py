@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from one_killed import killed
+from worker_kill import worker_killed
 
 import prplugin
 from prplugin.gpu.runtime import missing
@@ -171,7 +171,7 @@ def test_a_worker_killed_in_the_middle(client):
     same(spread.pagerank(), expected)
     victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[-1]
     began = time.monotonic()
-    with killed(client, victim, 3), pytest.raises(prplugin.WorkerLostError, match=victim):
+    with worker_killed(client, victim, 3), pytest.raises(prplugin.WorkerLostError, match=victim):
         spread.pagerank(tol=0, max_iter=100_000_000)
     assert time.monotonic() - began < 60
     client.wait_for_workers(1, timeout=60)

@@ -1,4 +1,4 @@
-"""Errors are part of the API: each says what is wrong, where, how often, and what to do."""
+"""Errors are part of the API: each names what is wrong, where, how often, and what to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EDGE_CASES = {
         "column 'src' has 2 nulls, in rows 1, 3 (counted from 0): a vertex needs an id. Drop or fill them.",
     ),
     "null in Int64": (frame([1, 2], pd.array([None, 1], dtype="Int64")), {}, "column 'dst' has 1 null, in row 0 "),
-    "null in a category": (frame(pd.Categorical(["a", None])), {}, "column 'src' has 1 null, in row 1 "),
+    "null in a categorical": (frame(pd.Categorical(["a", None])), {}, "column 'src' has 1 null, in row 1 "),
     "null in Arrow strings": (
         frame(pd.array(["a", None], dtype=pd.ArrowDtype(pa.string()))), {}, "column 'src' has 1 null, in row 1 ",
     ),
@@ -35,34 +35,34 @@ EDGE_CASES = {
     "many nulls": (frame([None] * 1200 + ["a"]), {}, "has 1,200 nulls, in rows 0, 1, 2, 3, 4 and 1,195 more"),
     "null in vertices": (EDGES, {"vertices": [7, None]}, "vertices has 1 null, in row 1 "),
     "floats": (frame([1.0, 2.0]), {}, "column 'src' holds float64 ids, which do not compare reliably. Cast it with"),
-    "floats for want of values": (
+    "floats because of a missing value": (
         frame([1, 2, 3], [1.0, np.nan, 2.0]), {}, "column 'dst' holds float64 ids, which do not compare reliably. 1 row has no",
     ),
     "Arrow floats": (frame(pd.array([1.5], dtype=pd.ArrowDtype(pa.float32()))), {}, "column 'src' holds float[pyarrow] ids"),
     "floats in objects": (frame(pd.Series([1.5, 2.0], dtype=object)), {}, "column 'src' holds float ids"),
     "complex": (frame([1j, 2j]), {}, "column 'src' holds complex128 ids"),
-    "mixed kinds in a column": (
+    "mixed types in a column": (
         frame(["1", "2", 3], [1, 2, 3]),
         {},
         "column 'src' mixes kinds of ids: str in row 0, int in row 2 (counted from 0). Cast it to one type",
     ),
-    "strings beside integers": (
+    "strings and integers": (
         frame(["1", "2"], [1, 2]),
         {},
         "column 'src' holds ids of kind string, but column 'dst' of kind integer: cast one to the type of the other",
     ),
-    "bools beside integers": (frame([True], [1]), {}, "column 'src' holds ids of kind boolean, but column 'dst' of kind integer"),
-    "zone beside none": (
+    "booleans and integers": (frame([True], [1]), {}, "column 'src' holds ids of kind boolean, but column 'dst' of kind integer"),
+    "with and without time zone": (
         frame(pd.to_datetime(["2026-01-01"]), pd.to_datetime(["2026-01-01"]).tz_localize("UTC")),
         {},
         "column 'src' holds ids of kind datetime, but column 'dst' of kind datetime with a time zone",
     ),
-    "vertices of another kind": (
+    "vertices of another type": (
         EDGES, {"vertices": ["a"]}, "column 'src' holds ids of kind integer, but vertices of kind string",
     ),
-    "lists for ids": (frame(pd.Series([[1], [2]])), {}, "column 'src' holds ids of type list, which have no hash"),
+    "lists as ids": (frame(pd.Series([[1], [2]])), {}, "column 'src' holds ids of type list, which have no hash"),
     "integers past 64 bits": (frame(pd.Series([2**64, 1], dtype=object)), {}, "column 'src' holds integers that no 64-bit type holds"),
-    "no one integer type": (
+    "no common integer type": (
         frame(np.array([-1]), np.array([2**63], dtype="uint64")),
         {},
         "column 'src' and column 'dst' hold negative ids and ids past 2**63",
@@ -76,21 +76,21 @@ EDGE_CASES = {
     "null weight": (
         EDGES.assign(w=pd.array([1, None, 3], dtype="Int64")), {"weight": "w"}, "column 'w' has 1 value missing or NaN: <NA> in row 1 ",
     ),
-    "NaN that is no null": (
+    "NaN that is not null": (
         EDGES.assign(w=pd.array([0.0, 1.0, 1.0], dtype="Float64") / pd.array([0.0, 1.0, 1.0], dtype="Float64")),
         {"weight": "w"},
         "column 'w' has 1 value missing or NaN",
     ),
     "infinite weight": (EDGES.assign(w=[1.0, np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range"),
     "minus infinite weight": (EDGES.assign(w=[1.0, -np.inf, 1]), {"weight": "w"}, "column 'w' has 1 value below 0: -inf in row 1"),
-    "text for weights": (EDGES.assign(w=pd.array(["1", "2", "3"], dtype="string")), {"weight": "w"}, "column 'w' holds string, not real numbers. Cast it"),
-    "text among objects": (
+    "strings as weights": (EDGES.assign(w=pd.array(["1", "2", "3"], dtype="string")), {"weight": "w"}, "column 'w' holds string, not real numbers. Cast it"),
+    "string among objects": (
         EDGES.assign(w=pd.Series([1, "x", 2], dtype=object)),
         {"weight": "w"},
         "column 'w' has 1 value that is not a number: 'x' in row 1 (counted from 0). Cast or drop them.",
     ),
     "complex weights": (EDGES.assign(w=[1j, 2, 3]), {"weight": "w"}, "column 'w' holds complex128, not real numbers"),
-    "dates for weights": (EDGES.assign(w=pd.Timestamp(0)), {"weight": "w"}, "column 'w' holds datetime64["),
+    "datetimes as weights": (EDGES.assign(w=pd.Timestamp(0)), {"weight": "w"}, "column 'w' holds datetime64["),
     "decimal NaN": (
         EDGES.assign(w=pd.Series([Decimal(1), Decimal("NaN"), Decimal(2)], dtype=object)),
         {"weight": "w"},
@@ -101,17 +101,17 @@ EDGE_CASES = {
         {"weight": "w"},
         "column 'w' has 1 value infinite, or past the range of float64",
     ),
-    "weights that overflow when summed": (
+    "overflowing sum of weights": (
         pd.DataFrame({"src": [7, 7, 8], "dst": [8, 9, 7], "w": [BIG, BIG, 1.0]}),
         {"weight": "w"},
         "column 'w': the weights that leave 1 vertex (7) sum to more than float64 holds. Divide column 'w' by its",
     ),
-    "a pair twice": (
+    "repeated pair": (
         pd.DataFrame({"src": [1, 2, 1, 1], "dst": [2, 1, 2, 2]}),
         {"duplicates": "error"},
         "2 rows of the edge frame repeat a pair of vertices that an earlier row has: 2, 3 (counted from 0). Drop them",
     ),
-    "a pair and its reverse": (
+    "pair and its reverse": (
         pd.DataFrame({"src": [1, 2], "dst": [2, 1]}),
         {"duplicates": "error", "directed": False},
         "1 row of the edge frame repeats a pair of vertices that an earlier row has: 1 ",
@@ -119,29 +119,29 @@ EDGE_CASES = {
     "integers past float64": (
         EDGES.assign(w=pd.Series([1, 10**400, 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value infinite, or past the range of float64",
     ),
-    "minus an integer past float64": (EDGES.assign(w=pd.Series([1, -(10**400), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value below 0"),
-    "a signalling NaN": (EDGES.assign(w=pd.Series([1, Decimal("sNaN"), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value missing or NaN"),
+    "negative integer past float64": (EDGES.assign(w=pd.Series([1, -(10**400), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value below 0"),
+    "signalling NaN": (EDGES.assign(w=pd.Series([1, Decimal("sNaN"), 2], dtype=object)), {"weight": "w"}, "column 'w' has 1 value missing or NaN"),
     "decimals that underflow": (
         EDGES.assign(w=pd.Series([Decimal("1e-400"), Decimal("-1e-400"), Decimal(0)], dtype=object)),
         {"weight": "w"},
         "column 'w' has 2 values too near to 0 for float64: Decimal('1E-400') in row 0, Decimal('-1E-400') in row 1 ",
     ),
-    "long doubles that lose what they are": (
+    "long doubles that underflow": (
         EDGES.assign(w=np.array([np.longdouble(5e-324) * 1.5, 5e-324, 1], np.longdouble)), {"weight": "w"}, "column 'w' has 1 value too near to 0 for float64",
     ),
-    "tuples with lists in them": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
+    "tuples of lists": (frame(pd.Series([([1],), (2,)], dtype=object)), {}, "column 'src' holds ids that have no hash"),
     "Arrow lists": (frame(pd.array([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64())))), {}, "which have no hash. Cast it to strings, for instance with .astype(str)."),
-    "dates of no common type": (
+    "datetimes without a common type": (
         frame(pd.Series(["9999-01-01"], dtype="datetime64[s]"), pd.Series(["2026-01-01"], dtype="datetime64[ns]")), {}, "have no common type",
     ),
-    "a repeated column": (
+    "repeated column": (
         pd.DataFrame([[1, 2, 3]], columns=["src", "dst", "src"]), {}, "column 'src' is in the frame 2 times, at positions 0, 2.",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", EDGE_CASES)
-def test_edges_that_cannot_be_ranked(name):
+def test_bad_edges_are_refused(name):
     edges, arguments, message = EDGE_CASES[name]
     with pytest.raises(prplugin.InvalidEdgesError) as caught:
         edges.pagerank(**arguments)
@@ -149,37 +149,37 @@ def test_edges_that_cannot_be_ranked(name):
     assert isinstance(caught.value, ValueError)
 
 
-def test_an_overflowing_sum_is_found_on_large_graphs_too(monkeypatch):
+def test_overflowing_sum_of_weights_on_large_graphs(monkeypatch):
     monkeypatch.setattr("prplugin.graph.adjacency.COMPILED_FROM", 1)
-    test_edges_that_cannot_be_ranked("weights that overflow when summed")
+    test_bad_edges_are_refused("overflowing sum of weights")
 
 
-def test_labels_that_are_missing_values_are_names():
+def test_missing_values_as_column_labels():
     named = EDGES.set_axis(pd.Index([float("nan"), "dst", pd.NA], dtype=object), axis="columns")
     expected = EDGES.pagerank(weight="w")
     pd.testing.assert_frame_equal(named.pagerank(float("nan"), "dst", weight=pd.NA), expected)
-    ends = EDGES[["w", "src", "dst"]].set_axis(pd.Index([pd.NA, "src", "dst"], dtype=object), axis="columns")
-    pd.testing.assert_frame_equal(ends.pagerank(), EDGES.pagerank())
+    edges = EDGES[["w", "src", "dst"]].set_axis(pd.Index([pd.NA, "src", "dst"], dtype=object), axis="columns")
+    pd.testing.assert_frame_equal(edges.pagerank(), EDGES.pagerank())
     with pytest.raises(prplugin.InvalidEdgesError, match="column nan is in the frame 2 times"):
         EDGES.set_axis([float("nan"), "dst", float("nan")], axis="columns").pagerank(float("nan"), "dst")
 
 
-MISSING = {
+MISSING_COLUMNS = {
     "no known pair": (
         pd.DataFrame({"a": [1], "b": [2]}),
         {},
         "src/dst, source/destination, source/target, from/to is in the frame. Its columns are 'a', 'b'. Name the two",
     ),
     "no columns": (pd.DataFrame(), {}, "It has no columns."),
-    "an absent source": (EDGES, {"source": "x", "destination": "dst"}, "there is no column 'x' in the frame. Its columns are 'src', 'dst', 'w'."),
-    "an absent weight": (EDGES, {"weight": "x"}, "there is no column 'x' in the frame"),
-    "an absent part": (EDGES, {"source": ["src", "x"], "destination": ["dst", "w"]}, "there is no column 'x'"),
+    "missing source": (EDGES, {"source": "x", "destination": "dst"}, "there is no column 'x' in the frame. Its columns are 'src', 'dst', 'w'."),
+    "missing weight": (EDGES, {"weight": "x"}, "there is no column 'x' in the frame"),
+    "missing column of several": (EDGES, {"source": ["src", "x"], "destination": ["dst", "w"]}, "there is no column 'x'"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MISSING)
-def test_columns_that_are_not_there(name):
-    edges, arguments, message = MISSING[name]
+@pytest.mark.parametrize("name", MISSING_COLUMNS)
+def test_missing_columns_are_refused(name):
+    edges, arguments, message = MISSING_COLUMNS[name]
     with pytest.raises(prplugin.ColumnNotFoundError) as caught:
         edges.pagerank(**arguments)
     assert str(caught.value).startswith(message) or message in str(caught.value)
@@ -190,7 +190,7 @@ NOT_A_FRAME = [[(1, 2)], {"src": [1], "dst": [2]}, np.zeros((2, 2)), EDGES["src"
 
 
 @pytest.mark.parametrize("edges", NOT_A_FRAME, ids=lambda edges: type(edges).__name__)
-def test_things_that_are_no_frame(edges):
+def test_edges_that_are_not_a_frame_are_refused(edges):
     with pytest.raises(
         prplugin.InvalidEdgesError, match=r"edges must be a DataFrame of cuDF, pandas, polars or Dask, .*, not \w+"
     ):
@@ -198,90 +198,90 @@ def test_things_that_are_no_frame(edges):
 
 
 OPTION_CASES = {
-    "one end": ({"source": "src"}, "destination is not given: name both ends of the edges, or neither."),
-    "the other end": ({"destination": "src"}, "source is not given"),
-    "one column for both ends": (
+    "source without destination": ({"source": "src"}, "destination is not given: name both ends of the edges, or neither."),
+    "destination without source": ({"destination": "src"}, "source is not given"),
+    "same column for both endpoints": (
         {"source": "src", "destination": "src"}, "source and destination are both 'src': an edge needs two ends.",
     ),
-    "one list for both ends": ({"source": ["src", "dst"], "destination": ["src", "dst"]}, "are both 'src', 'dst'"),
-    "unequal lists": ({"source": ["src", "w"], "destination": ["dst"]}, "source names 2 columns and destination 1"),
-    "an empty list": ({"source": [], "destination": []}, "source is an empty list"),
-    "a column twice": ({"source": ["src", "src"], "destination": ["dst", "w"]}, "source names a column twice: 'src', 'src'."),
-    "a name with no hash": ({"source": {"src"}, "destination": "dst"}, "source must be a column name or a list of them"),
+    "same list for both endpoints": ({"source": ["src", "dst"], "destination": ["src", "dst"]}, "are both 'src', 'dst'"),
+    "lists of unequal length": ({"source": ["src", "w"], "destination": ["dst"]}, "source names 2 columns and destination 1"),
+    "empty list": ({"source": [], "destination": []}, "source is an empty list"),
+    "repeated column": ({"source": ["src", "src"], "destination": ["dst", "w"]}, "source names a column twice: 'src', 'src'."),
+    "unhashable name": ({"source": {"src"}, "destination": "dst"}, "source must be a column name or a list of them"),
     "alpha 1": ({"alpha": 1}, "alpha must be at least 0 and less than 1, not 1.0"),
     "alpha below 0": ({"alpha": -0.1}, "alpha must be at least 0 and less than 1, not -0.1"),
     "alpha NaN": ({"alpha": math.nan}, "alpha must be at least 0 and less than 1, not nan"),
-    "alpha text": ({"alpha": "0.85"}, "alpha must be a number, not '0.85'."),
+    "alpha string": ({"alpha": "0.85"}, "alpha must be a number, not '0.85'."),
     "alpha bool": ({"alpha": True}, "alpha must be a number, not True."),
     "tol below 0": ({"tol": -1e-6}, "tol must be a finite number of at least 0, not -1e-06."),
     "tol NaN": ({"tol": math.nan}, "tol must be a finite number of at least 0, not nan."),
     "tol infinite": ({"tol": math.inf}, "tol must be a finite number of at least 0, not inf."),
     "tol 0": ({"tol": 0}, "tol=0 never stops by itself: give max_iter=k as well"),
-    "tol that nobody can prove": ({"tol": 1e-18}, "tol=1e-18 cannot be proved for this graph in float64 at alpha=0.85, because of rounding: the smallest provable tol is"),
-    "tol below float32": ({"tol": 1e-9, "dtype": "float32"}, "or for dtype='float64'."),
+    "tol below the provable in float64": ({"tol": 1e-18}, "tol=1e-18 cannot be proved for this graph in float64 at alpha=0.85, because of rounding: the smallest provable tol is"),
+    "tol below the provable in float32": ({"tol": 1e-9, "dtype": "float32"}, "or for dtype='float64'."),
     "alpha next to 1": ({"alpha": 1 - 2**-53}, "cannot be proved for this graph in float64 at alpha=1, because of rounding: the smallest provable tol is inf"),
-    "max_iter": ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1."),
+    "max_iter -1": ({"max_iter": -1}, "max_iter must be a whole number of at least 0, not -1."),
     "max_iter 2.5": ({"max_iter": 2.5}, "max_iter must be a whole number of at least 0, not 2.5."),
     "alpha past float64": ({"alpha": 10**400}, "alpha must be at least 0 and less than 1, not inf"),
     "tol past float64": ({"tol": 10**400}, "tol must be a finite number of at least 0, not inf."),
-    "scale of two": ({"scale": np.array([1, 2])}, "scale must be 1 (ranks sum to 1) or 'n'"),
+    "scale array": ({"scale": np.array([1, 2])}, "scale must be 1 (ranks sum to 1) or 'n'"),
     "vertices of two dimensions": ({"vertices": np.array([[5, 6]])}, "vertices is an array of 2 dimensions"),
-    "values twice": (
+    "repeated column values": (
         {"personalization": pd.DataFrame([[1, 2, 3]], columns=["vertex", "values", "values"])}, "personalization has column 'values' more than once",
     ),
-    "an option of no method": ({"thread": 2}, "'thread' is neither an argument of pagerank nor an option of any method."),
-    "stop": ({"stop": "never"}, "stop must be one of 'error', 'delta', 'vertex', 'networkx', not 'never'."),
-    "scale": ({"scale": 2}, "scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not 2."),
-    "dtype": ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', not 'float16'."),
-    "no dtype": ({"dtype": None}, "dtype must be 'float64' or 'float32', not None."),
-    "dtype nonsense": ({"dtype": "nonsense"}, "dtype must be 'float64' or 'float32', not 'nonsense'."),
-    "top": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
-    "duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
-    "directed": ({"directed": "no"}, "directed must be True or False, not 'no'."),
-    "method": ({"method": "magic"}, "method must be one of 'auto', 'measured', 'binned', 'block', "),
-    "method of no name": ({"method": None}, "method must be a name such as 'auto', not None."),
-    "progress": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
-    "an unknown argument": (
+    "unknown option": ({"thread": 2}, "'thread' is neither an argument of pagerank nor an option of any method."),
+    "unknown stop": ({"stop": "never"}, "stop must be one of 'error', 'delta', 'vertex', 'networkx', not 'never'."),
+    "scale 2": ({"scale": 2}, "scale must be 1 (ranks sum to 1) or 'n' (they sum to the number of vertices), not 2."),
+    "dtype float16": ({"dtype": "float16"}, "dtype must be 'float64' or 'float32', not 'float16'."),
+    "dtype None": ({"dtype": None}, "dtype must be 'float64' or 'float32', not None."),
+    "unknown dtype": ({"dtype": "nonsense"}, "dtype must be 'float64' or 'float32', not 'nonsense'."),
+    "top 0": ({"top": 0}, "top must be a whole number of at least 1, not 0."),
+    "unknown duplicates": ({"duplicates": "drop"}, "duplicates must be one of 'sum', 'first', 'last', 'error', not 'drop'."),
+    "directed string": ({"directed": "no"}, "directed must be True or False, not 'no'."),
+    "unknown method": ({"method": "magic"}, "method must be one of 'auto', 'measured', 'binned', 'block', "),
+    "method None": ({"method": None}, "method must be a name such as 'auto', not None."),
+    "progress number": ({"progress": 1.5}, "progress must be True, False or a function of the state, not 1.5."),
+    "unknown argument": (
         {"alhpa": 0.9, "method": "numpy"}, "'alhpa' is neither an argument of pagerank nor an option of any method. Did you mean alpha=?",
     ),
-    "an unknown argument of numba": ({"thread": 2, "method": "numba"}, "Did you mean threads=?"),
-    "threads": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
+    "unknown option of numba": ({"thread": 2, "method": "numba"}, "Did you mean threads=?"),
+    "threads 0": ({"threads": 0, "method": "numba"}, "threads must be a whole number of at least 1, not 0."),
     "unknown vertices": (
         {"personalization": {1: 1, 8: 1, 9: 2}},
         "personalization names 2 vertices not in the graph: 8, 9. Remove them, or add them",
     ),
-    "an unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling names 1 vertex not in the graph: 9."),
-    "vertices of another kind": (
+    "unknown vertex": ({"dangling": pd.Series({9: 1.0})}, "dangling names 1 vertex not in the graph: 9."),
+    "vertices of another type": (
         {"personalization": {"1": 1}}, "personalization names vertices by ids of kind string, but the graph's are of kind integer",
     ),
-    "a vertex twice": (
+    "repeated vertex": (
         {"nstart": pd.Series([1, 2], index=[3, 3])}, "nstart names 1 vertex more than once: 3. Drop all but one, or add up",
     ),
-    "NaN": ({"personalization": {1: math.nan}}, "personalization has 1 value missing or NaN: nan in entry 0 "),
-    "a null value": ({"personalization": {1: None}}, "personalization has 1 value missing or NaN: None in entry 0 "),
-    "a null vertex": ({"personalization": {None: 1, 2: 1}}, "personalization has 1 null, in row 0 "),
-    "negative": ({"personalization": {1: -1, 2: 3}}, "personalization has 1 value below 0: -1 in entry 0 "),
-    "infinite": ({"personalization": {1: math.inf}}, "personalization has 1 value infinite"),
-    "text": ({"personalization": {1: "x"}}, "personalization has 1 value that is not a number: 'x' in entry 0"),
+    "NaN value": ({"personalization": {1: math.nan}}, "personalization has 1 value missing or NaN: nan in entry 0 "),
+    "null value": ({"personalization": {1: None}}, "personalization has 1 value missing or NaN: None in entry 0 "),
+    "null vertex": ({"personalization": {None: 1, 2: 1}}, "personalization has 1 null, in row 0 "),
+    "negative value": ({"personalization": {1: -1, 2: 3}}, "personalization has 1 value below 0: -1 in entry 0 "),
+    "infinite value": ({"personalization": {1: math.inf}}, "personalization has 1 value infinite"),
+    "string value": ({"personalization": {1: "x"}}, "personalization has 1 value that is not a number: 'x' in entry 0"),
     "sum 0": ({"personalization": {1: 0, 2: 0.0}}, "personalization sums to 0: at least one vertex needs a positive value."),
-    "sum past float64": ({"dangling": {1: BIG, 2: BIG}}, "dangling sums to more than float64 holds."),
-    "empty": ({"personalization": {}}, "personalization is empty: it must give a positive value to at least one vertex."),
-    "a list of dicts": ({"dangling": [{1: 2}]}, "dangling is a list with 1 dict: a list names vertices."),
-    "an array": ({"nstart": np.ones(7)}, "nstart is an array of shape (7,), but the graph has"),
-    "a frame without values": (
+    "overflowing sum": ({"dangling": {1: BIG, 2: BIG}}, "dangling sums to more than float64 holds."),
+    "empty dict": ({"personalization": {}}, "personalization is empty: it must give a positive value to at least one vertex."),
+    "list of dicts": ({"dangling": [{1: 2}]}, "dangling is a list with 1 dict: a list names vertices."),
+    "array of wrong size": ({"nstart": np.ones(7)}, "nstart is an array of shape (7,), but the graph has"),
+    "frame without values": (
         {"personalization": pd.DataFrame({"vertex": [1]})}, "personalization has no column 'values': it needs the columns 'vertex', 'values'.",
     ),
-    "an index of levels": (
+    "MultiIndex for one column": (
         {"personalization": pd.Series([1], index=pd.MultiIndex.from_tuples([(1, 2)]))}, "personalization has an index of 2 levels",
     ),
-    "vertices as text": ({"vertices": "abc"}, "vertices must be a list, an array, a Series or a frame of ids, not 'abc'."),
+    "vertices as a string": ({"vertices": "abc"}, "vertices must be a list, an array, a Series or a frame of ids, not 'abc'."),
     "vertices as a set": ({"vertices": {4, 5}}, "vertices is a set, which has no order: pass a list"),
     "vertices of two columns": ({"vertices": EDGES[["src", "dst"]]}, "vertices is a frame of 2 columns, but the vertices of this graph have one."),
-    "tuples that do not fit": (
+    "tuples of wrong length": (
         {"source": ["src", "w"], "destination": ["dst", "w"], "vertices": [(1, 1), 2]},
         "vertices must hold tuples of 2 ids, one for each of 'src', 'w'; 1 entry is not: 2.",
     ),
-    "a frame without a part": (
+    "frame without a column of several": (
         {"source": ["src", "w"], "destination": ["dst", "w"], "vertices": pd.DataFrame({"src": [1]})},
         "vertices has no column 'w': it needs the columns 'src', 'w'.",
     ),
@@ -289,7 +289,7 @@ OPTION_CASES = {
 
 
 @pytest.mark.parametrize("name", OPTION_CASES)
-def test_options_that_mean_nothing(name):
+def test_bad_options_are_refused(name):
     arguments, message = OPTION_CASES[name]
     edges = EDGES.astype({"w": "int64"}) if isinstance(arguments.get("source"), list) else EDGES
     with pytest.raises(prplugin.InvalidOptionError) as caught:
@@ -298,13 +298,13 @@ def test_options_that_mean_nothing(name):
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_source_column_named_pagerank():
+def test_source_column_named_pagerank_is_refused():
     edges = pd.DataFrame([[1, 2, 3, 4]], columns=["pagerank", "a", "b", "c"])
     with pytest.raises(prplugin.InvalidOptionError, match="a source column is named 'pagerank'"):
         prplugin.pagerank(edges, ["pagerank", "a"], ["b", "c"])
 
 
-def test_a_named_method_that_cannot_run_says_why(monkeypatch):
+def test_unavailable_method_is_refused_with_the_reason(monkeypatch):
     from prplugin.methods.registry import methods
 
     monkeypatch.setattr(methods()["numba"], "unavailable_reason", lambda adjacency, machine: "there is no Numba")
@@ -313,7 +313,7 @@ def test_a_named_method_that_cannot_run_says_why(monkeypatch):
     assert prplugin.Graph(EDGES).rank().method == "numpy"
 
 
-def test_too_few_steps_carry_what_was_reached():
+def test_not_converged_error_carries_the_ranking():
     with pytest.raises(
         prplugin.NotConvergedError, match="3 iterations did not reach a proved error of 1e-09"
     ) as caught:
@@ -325,7 +325,7 @@ def test_too_few_steps_carry_what_was_reached():
     assert ranking.frame["pagerank"].sum() == pytest.approx(1)
 
 
-def test_every_error_is_a_page_rank_error():
+def test_all_errors_are_page_rank_errors():
     for name in prplugin.__all__:
         if name.endswith("Error"):
             assert issubclass(getattr(prplugin, name), prplugin.PageRankError)

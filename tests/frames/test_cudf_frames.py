@@ -1,12 +1,10 @@
-"""cuDF frames: the same ids, ranks and errors as from pandas, and nothing but scalars on the way through the host."""
+"""cuDF frames: the same ids, ranks and errors as with pandas, and only scalars are copied to the host."""
 
 from __future__ import annotations
 
 import gc
 import json
 import os
-import subprocess
-import sys
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from subprocesses import run_python
 
 import prplugin
 from tests.frames.test_bad_input import EDGE_CASES, EDGES, OPTION_CASES
@@ -26,16 +25,16 @@ try:
         import cupy
     cupy.cuda.runtime.getDeviceCount()
     missing = None
-except Exception as error:  # without a GPU cuDF raises whatever its libraries do
+except Exception as error:  # without a GPU cuDF raises errors of many types
     missing = f"cuDF cannot be used here: {type(error).__name__}: {error}"
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(missing is not None, reason=str(missing)),
-    pytest.mark.filterwarnings("default"),  # cuDF warns of itself
+    pytest.mark.filterwarnings("default"),  # cuDF raises warnings of its own
 ]
 
-# Row by row: d-b, a-d, d-a, c-b. First seen: d, b, a, c.
+# Edges d-b, a-d, d-a, c-b. Order of first appearance: d, b, a, c.
 SOURCES, TARGETS = [3, 0, 3, 2], [1, 3, 0, 1]
 FIRST_SEEN = [3, 1, 0, 2]
 TOL = 1e-12
@@ -49,7 +48,7 @@ def as_list(column):
     return column.to_pandas().tolist()
 
 
-def expected():
+def expected_ranks():
     return pd.DataFrame({"src": SOURCES, "dst": TARGETS}).pagerank(tol=TOL)["pagerank"].to_numpy()
 
 
@@ -59,14 +58,14 @@ def edges_of(ids):
     )
 
 
-def assert_same(ours, theirs, tol=1e-6):
-    """Both have the same vertices in the same order, and ranks within the two error bounds."""
-    assert type(ours) is cudf.DataFrame
-    ours = ours.to_pandas()
-    assert list(ours.columns) == list(theirs.columns)
-    for name in theirs.columns[:-1]:
-        assert ours[name].tolist() == theirs[name].tolist(), name
-    assert np.abs(ours["pagerank"].to_numpy() - theirs["pagerank"].to_numpy()).sum() <= 2 * tol
+def assert_same(found, expected, tol=1e-6):
+    """Assert that a cuDF and a pandas result have the same vertices in the same order, and ranks within 2 * `tol`."""
+    assert type(found) is cudf.DataFrame
+    found = found.to_pandas()
+    assert list(found.columns) == list(expected.columns)
+    for name in expected.columns[:-1]:
+        assert found[name].tolist() == expected[name].tolist(), name
+    assert np.abs(found["pagerank"].to_numpy() - expected["pagerank"].to_numpy()).sum() <= 2 * tol
 
 
 # --- ids ----------------------------------------------------------------------------------------------------------
@@ -79,7 +78,9 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("ids", [[0, 1, 2, 3], [-100, 0, 5, 101], [90, 100, 110, 126]], ids=["dense", "signed", "gaps"])
+@pytest.mark.parametrize(
+    "ids", [[0, 1, 2, 3], [-100, 0, 5, 101], [90, 100, 110, 126]], ids=["dense", "signed", "sparse"]
+)
 def test_integer_ids_ascend_and_keep_their_type(dtype, ids):
     if min(ids) < 0 and "u" in str(dtype).lower():
         ids = [i + 101 for i in ids]
@@ -87,7 +88,7 @@ def test_integer_ids_ascend_and_keep_their_type(dtype, ids):
     ranks = edges.pagerank(tol=TOL)
     assert as_list(ranks["vertex"]) == ids
     assert ranks["vertex"].dtype == edges["src"].dtype
-    assert np.abs(ranks["pagerank"].to_numpy() - expected()).sum() <= 2 * TOL
+    assert np.abs(ranks["pagerank"].to_numpy() - expected_ranks()).sum() <= 2 * TOL
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3000), (-(2**62), 2**62), (2**62, 2**63 - 1)])
@@ -100,7 +101,7 @@ def test_many_integer_ids(low, high):
     assert_same(on_gpu(edges).pagerank(), edges.pagerank())
 
 
-def test_ids_at_the_ends_of_64_bits():
+def test_extreme_64_bit_ids():
     low, high = -(2**63), 2**63 - 1
     edges = on_gpu(pd.DataFrame({"src": [low, high, 0], "dst": [high, 0, low]}))
     assert as_list(edges.pagerank()["vertex"]) == [low, 0, high]
@@ -109,14 +110,14 @@ def test_ids_at_the_ends_of_64_bits():
 
 
 @pytest.mark.parametrize("ids", [[0, 5], [2**63 + 5, 2**64 - 1]])
-def test_signed_beside_unsigned_ids(ids):
+def test_signed_and_unsigned_ids(ids):
     edges = pd.DataFrame({"src": pd.Series([1, 7], dtype="int32"), "dst": pd.Series(ids, dtype="uint64")})
     assert as_list(on_gpu(edges).pagerank()["vertex"]) == sorted({1, 7, *ids})
 
 
 @pytest.mark.parametrize("other", ["int64", "uint64", "Int64", "UInt64"])
 @pytest.mark.parametrize("one", ["int64", "uint64", "Int64", "UInt64"])
-def test_integers_of_all_types_are_told_apart_exactly(one, other):
+def test_integers_past_2_to_53_are_compared_exactly(one, other):
     big = 2**53
     source, target = pd.array([big, 1], dtype=one), pd.array([big + 1, big], dtype=other)
     edges = on_gpu(pd.DataFrame({"src": source, "dst": target}))
@@ -127,14 +128,14 @@ def test_integers_of_all_types_are_told_apart_exactly(one, other):
     assert as_list(edges.pagerank(alpha=0, personalization=seeds)["pagerank"]) == [0, 0.75, 0.25]
 
 
-def test_widths_need_not_agree():
+def test_integers_of_different_widths():
     edges = cudf.DataFrame({"src": cudf.Series([1, 2], dtype="int8"), "dst": cudf.Series([300, 1], dtype="int64")})
     ranks = edges.pagerank(vertices=np.array([70000], dtype="uint32"))
     assert as_list(ranks["vertex"]) == [1, 2, 300, 70000]
     assert ranks["vertex"].dtype == "int64"
 
 
-def test_a_list_of_integers_widens_the_ids_only_if_it_must():
+def test_vertices_widen_the_dtype_of_ids_only_if_needed():
     edges = cudf.DataFrame({"src": [1, 2], "dst": [2, 1]}, dtype="uint8")
     for vertices, dtype in (
         ([], "uint8"),
@@ -150,7 +151,7 @@ def test_a_list_of_integers_widens_the_ids_only_if_it_must():
 
 DAYS = pd.to_datetime(["2026-01-01", "2024-02-29", "2025-03-01", "1969-07-20"])
 DECIMALS = [Decimal("1.50"), Decimal("-2.25"), Decimal("0.00"), Decimal("12345.67")]
-OTHERS = {
+OTHER_IDS = {
     "str": pd.Series(["x", "ä", "", "long " * 50], dtype="str"),
     "object": pd.Series(["x", "ä", "", "long"], dtype=object),
     "string": pd.Series(["x", "ä", "", "long"], dtype="string"),
@@ -159,7 +160,7 @@ OTHERS = {
     "ordered category": pd.Series(pd.Categorical(["x", "y", "z", "u"], categories=list("zyxwvu"), ordered=True)),
     "category of dates": pd.Series(pd.Categorical(DAYS)),
     **{f"datetime64[{unit}]": pd.Series(DAYS).astype(f"datetime64[{unit}]") for unit in ("s", "ms", "us", "ns")},
-    "datetime with a zone": pd.Series(DAYS.tz_localize("Europe/Berlin")),
+    "datetime with a time zone": pd.Series(DAYS.tz_localize("Europe/Berlin")),
     "arrow timestamp": pd.Series(DAYS).astype(pd.ArrowDtype(pa.timestamp("us"))),
     **{f"timedelta64[{unit}]": pd.Series(DAYS - DAYS[0]).astype(f"timedelta64[{unit}]") for unit in ("s", "ns")},
     "decimal objects": pd.Series(DECIMALS, dtype=object),
@@ -168,17 +169,17 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_ids_come_in_the_order_of_first_appearance_and_keep_their_type(name):
-    ids = on_gpu(OTHERS[name])
+@pytest.mark.parametrize("name", OTHER_IDS)
+def test_other_ids_keep_their_order_of_first_appearance_and_type(name):
+    ids = on_gpu(OTHER_IDS[name])
     edges = edges_of(ids)
     ranks = edges.pagerank(tol=TOL)
     assert as_list(ranks["vertex"]) == as_list(ids.take(FIRST_SEEN))
     assert ranks["vertex"].dtype == ids.dtype
-    assert np.abs(ranks["pagerank"].to_numpy() - expected()[FIRST_SEEN]).sum() <= 2 * TOL
+    assert np.abs(ranks["pagerank"].to_numpy() - expected_ranks()[FIRST_SEEN]).sum() <= 2 * TOL
     seeds = cudf.DataFrame({"vertex": ids.take([2, 3]).reset_index(drop=True), "values": [1.0, 3.0]})
-    seen = edges.pagerank(alpha=0, personalization=seeds)
-    assert as_list(seen["pagerank"]) == [0.75, 0, 0, 0.25]
+    by_frame = edges.pagerank(alpha=0, personalization=seeds)
+    assert as_list(by_frame["pagerank"]) == [0.75, 0, 0, 0.25]
     host = ids.to_pandas()
     by_dict = edges.pagerank(alpha=0, personalization={host[2]: 1.0, host[3]: 3.0})
     assert as_list(by_dict["pagerank"]) == [0.75, 0, 0, 0.25]
@@ -192,13 +193,13 @@ def test_decimals_of_every_width(cls):
     assert ranks["vertex"].dtype == ids.dtype
 
 
-def test_bool_ids_come_in_the_order_of_first_appearance():
+def test_bool_ids_keep_their_order_of_first_appearance():
     edges = cudf.DataFrame({"src": [True, False], "dst": [False, False]})
     assert as_list(edges.pagerank()["vertex"]) == [True, False]
     assert edges.pagerank()["vertex"].dtype == "bool"
 
 
-def test_categories_of_integers_ascend():
+def test_integers_in_categorical_columns_ascend():
     category = pd.CategoricalDtype([30, 20, 10, 5])
     edges = on_gpu(pd.DataFrame({"src": [30, 10], "dst": [20, 30]}).astype(category))
     ranks = edges.pagerank()
@@ -208,8 +209,8 @@ def test_categories_of_integers_ascend():
     assert as_list(mixed.pagerank()["vertex"]) == [10, 20, 30]
 
 
-def test_categories_in_two_orders_are_told_apart():
-    """cuDF calls two unordered categorical types equal that list the same categories in another order."""
+def test_codes_of_categories_in_another_order_are_not_mixed_up():
+    """Unordered categorical dtypes with the same categories in another order compare equal in cuDF."""
     edges = pd.DataFrame(
         {
             "src": pd.Categorical(["a", "b", "c", "a"], categories=["a", "b", "c"]),
@@ -223,12 +224,12 @@ def test_categories_in_two_orders_are_told_apart():
 
 @pytest.mark.parametrize("other", ["str", "string", "category", object])
 @pytest.mark.parametrize("one", ["str", "string", "category", object])
-def test_strings_agree_however_they_are_held(one, other):
+def test_strings_of_different_dtypes_compare_equal(one, other):
     edges = pd.DataFrame({"src": pd.Series(["b", "a"], dtype=one), "dst": pd.Series(["a", "c"], dtype=other)})
     assert as_list(on_gpu(edges).pagerank(vertices=["d", "a"])["vertex"]) == ["b", "a", "c", "d"]
 
 
-def test_dates_of_two_resolutions():
+def test_datetimes_of_different_units():
     edges = pd.DataFrame(
         {"src": pd.to_datetime(["2026-01-01 00:00:00.5"]), "dst": pd.to_datetime(["2026-01-02"]).as_unit("s")}
     )
@@ -239,7 +240,7 @@ def test_dates_of_two_resolutions():
     )
 
 
-def test_decimals_of_two_types():
+def test_decimals_of_different_dtypes():
     edges = cudf.DataFrame(
         {
             "src": cudf.Series([Decimal("1.5")]).astype(cudf.Decimal32Dtype(4, 1)),
@@ -249,13 +250,13 @@ def test_decimals_of_two_types():
     assert as_list(edges.pagerank()["vertex"]) == [Decimal("1.50")]
 
 
-def test_zones_are_compared_by_the_instant():
+def test_datetimes_of_different_time_zones_are_compared_by_instant():
     instant = pd.to_datetime(["2026-01-01"]).tz_localize("UTC")
     edges = pd.DataFrame({"src": instant, "dst": instant.tz_convert("Europe/Berlin")})
     assert len(on_gpu(edges).pagerank()) == 1
 
 
-IDS = {
+MANY_IDS = {
     "strings": lambda i: pd.Series(i).astype("str") + "-vertex",
     "categories": lambda i: pd.Series(pd.Categorical.from_codes(i, [f"{c:05}" for c in range(9000, 0, -1)])),
     "datetimes": lambda i: pd.Series(pd.Timestamp("2020-01-01") + pd.to_timedelta(i, unit="s")),
@@ -263,11 +264,11 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("name", IDS)
-def test_many_ids_come_in_the_order_of_first_appearance(name):
+@pytest.mark.parametrize("name", MANY_IDS)
+def test_many_ids_keep_their_order_of_first_appearance(name):
     random = np.random.default_rng(2)
     m, n = 60_000, 8000
-    ids = IDS[name]
+    ids = MANY_IDS[name]
     edges = pd.DataFrame(
         {
             "src": ids(random.integers(0, n, m)),
@@ -283,30 +284,30 @@ STRINGS = {
     "names": lambda i: f"vertex {i}",
     "hexadecimal": lambda i: f"{i * 2**40:x}",
     "of many lengths": lambda i: "ä" * (i % 300) + str(i),
-    "with none of no bytes and one of many": lambda i: {2: "", 100: "x" * 100_000}.get(i, str(i)),
+    "empty and long": lambda i: {2: "", 100: "x" * 100_000}.get(i, str(i)),
 }
 
 
 @pytest.mark.parametrize("duplicates", ["sum", "first", "last"])
 @pytest.mark.parametrize("name", STRINGS)
-def test_many_strings_come_in_the_order_of_first_appearance(name, duplicates):
+def test_many_strings_keep_their_order_of_first_appearance(name, duplicates):
     random = np.random.default_rng(4)
     m, n = 30_000, 4000
     ids = pd.Series([STRINGS[name](i) for i in range(n)], dtype="str")
     drawn = [ids.iloc[random.zipf(1.5, size) % n].reset_index(drop=True) for size in (m, m, 500)]
     edges, more = pd.DataFrame({"src": drawn[0], "dst": drawn[1], "w": random.random(m)}), drawn[2]
-    there, others = on_gpu(edges), on_gpu(more)
+    device_edges, device_more = on_gpu(edges), on_gpu(more)
     arguments = {"weight": "w", "duplicates": duplicates}
-    assert_same(there.pagerank(**arguments, vertices=others), edges.pagerank(**arguments, vertices=more))
-    assert_same(there.pagerank(**arguments, vertices=more.tolist()), edges.pagerank(**arguments, vertices=more))
+    assert_same(device_edges.pagerank(**arguments, vertices=device_more), edges.pagerank(**arguments, vertices=more))
+    assert_same(device_edges.pagerank(**arguments, vertices=more.tolist()), edges.pagerank(**arguments, vertices=more))
     assert_same(
-        there[77:-5].pagerank(**arguments, vertices=others[3:9]),
+        device_edges[77:-5].pagerank(**arguments, vertices=device_more[3:9]),
         edges[77:-5].pagerank(**arguments, vertices=more[3:9]),
     )
-    assert there.to_pandas().equals(edges)
+    assert device_edges.to_pandas().equals(edges)
 
 
-def test_strings_of_one_hash_are_told_apart(monkeypatch):
+def test_strings_with_colliding_hashes(monkeypatch):
     from prplugin.gpu import strings
 
     random = np.random.default_rng(5)
@@ -317,13 +318,13 @@ def test_strings_of_one_hash_are_told_apart(monkeypatch):
 
 
 @pytest.mark.parametrize("offset_type", [np.int32, np.int64])
-def test_strings_go_to_arrays_and_back(offset_type):
+def test_strings_round_trip_through_arrays(offset_type):
     from prplugin.frames._cudf_arrays import as_string_series, as_strings
     from prplugin.gpu.strings import Strings
 
     texts = ["b", "", "ä", "a" * 300]
-    held = as_strings(on_gpu(pd.Series(texts, dtype="str")))
-    column = as_string_series(Strings(held.chars, held.offsets.astype(offset_type)), np.dtype("object"))
+    strings = as_strings(on_gpu(pd.Series(texts, dtype="str")))
+    column = as_string_series(Strings(strings.chars, strings.offsets.astype(offset_type)), np.dtype("object"))
     assert column.dtype == np.dtype("object")
     assert as_list(column) == texts
     sliced = as_strings(column[1:3])
@@ -336,18 +337,18 @@ def test_strings_go_to_arrays_and_back(offset_type):
     assert as_strings(cudf.Series([], dtype="float64")).rows == 0
 
 
-def test_all_strings_are_without_bytes():
+def test_empty_strings():
     assert as_list(cudf.DataFrame({"src": ["", ""], "dst": ["", ""]}).pagerank()["vertex"]) == [""]
 
 
 def test_many_vertices_of_several_columns():
     random = np.random.default_rng(3)
     m = 40_000
-    parts = {name: random.integers(0, 60, m) for name in "abcd"}
-    edges = pd.DataFrame(parts).assign(a=lambda f: f["a"].astype("str"), c=lambda f: f["c"].astype("str"))
+    columns = {name: random.integers(0, 60, m) for name in "abcd"}
+    edges = pd.DataFrame(columns).assign(a=lambda f: f["a"].astype("str"), c=lambda f: f["c"].astype("str"))
     edges = edges.astype({"b": "int32"})
-    names = ["a", "b"], ["c", "d"]
-    assert_same(on_gpu(edges).pagerank(*names), edges.pagerank(*names))
+    endpoints = ["a", "b"], ["c", "d"]
+    assert_same(on_gpu(edges).pagerank(*endpoints), edges.pagerank(*endpoints))
 
 
 def test_vertices_of_several_columns():
@@ -355,14 +356,14 @@ def test_vertices_of_several_columns():
         {"ns": ["x", "x", "y"], "from": [1, 2, 1], "to_ns": ["y", "x", "x"], "to": [1, 1, 2], "w": [1.0, 2.0, 3.0]}
     )
     arguments = (["ns", "from"], ["to_ns", "to"], "w")
-    ours = prplugin.Graph(on_gpu(edges), *arguments, vertices=[("z", 9), ("x", 1)])
-    theirs = prplugin.Graph(edges, *arguments, vertices=[("z", 9), ("x", 1)])
-    assert_same(ours.rank(tol=TOL).frame, theirs.rank(tol=TOL).frame, TOL)
+    on_device = prplugin.Graph(on_gpu(edges), *arguments, vertices=[("z", 9), ("x", 1)])
+    on_host = prplugin.Graph(edges, *arguments, vertices=[("z", 9), ("x", 1)])
+    assert_same(on_device.rank(tol=TOL).frame, on_host.rank(tol=TOL).frame, TOL)
     series = pd.Series([1, 2], index=pd.MultiIndex.from_tuples([("x", 2), ("z", 9)]))
     frame = pd.DataFrame({"from": [2, 9], "ns": ["x", "z"], "values": [1, 2]})
-    reference = theirs.rank(personalization=series).frame
+    reference = on_host.rank(personalization=series).frame
     for given in ({("x", 2): 1, ("z", 9): 2}, series, frame, on_gpu(series), on_gpu(frame)):
-        assert_same(ours.rank(personalization=given).frame, reference)
+        assert_same(on_device.rank(personalization=given).frame, reference)
     more = pd.DataFrame({"from": [9], "ns": ["z"]})
     for given in (more, on_gpu(more), [("z", 9)], cudf.MultiIndex.from_tuples([("z", 9)])):
         assert len(prplugin.pagerank(on_gpu(edges), *arguments[:2], vertices=given)) == 4
@@ -385,7 +386,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_weights_of_any_numeric_type(name):
+def test_weights_of_any_numeric_dtype(name):
     edges = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 2, 2, 0], "w": WEIGHTS[name]})
     floats = edges.assign(w=[float(w) for w in WEIGHTS[name]])
     graph = prplugin.Graph(on_gpu(edges), weight="w")
@@ -399,13 +400,13 @@ def test_weights_of_many_edges(kind):
     edges = pd.DataFrame(
         {"src": random.integers(0, 900, 9000), "dst": random.integers(0, 900, 9000), "w": random.integers(0, 3, 9000)}
     ).astype({"w": kind})
-    ours, theirs = prplugin.Graph(on_gpu(edges), weight="w"), prplugin.Graph(edges, weight="w")
-    assert_same(ours.rank(tol=TOL).frame, theirs.rank(tol=TOL).frame, TOL)
-    for one, other in zip(ours.csc(), theirs.csc(), strict=True):
+    on_device, on_host = prplugin.Graph(on_gpu(edges), weight="w"), prplugin.Graph(edges, weight="w")
+    assert_same(on_device.rank(tol=TOL).frame, on_host.rank(tol=TOL).frame, TOL)
+    for one, other in zip(on_device.csc(), on_host.csc(), strict=True):
         assert cupy.asnumpy(one).tolist() == other.tolist()
-    # A row of the CSR comes by target, where that of pandas is in the order of the frame.
+    # On the device a row of the CSR is ordered by target; on the host it has the order of the frame.
     by_target = edges.iloc[np.lexsort([edges["dst"], edges["src"]])]
-    assert cupy.asnumpy(ours.csr().weights).tolist() == by_target["w"].tolist()
+    assert cupy.asnumpy(on_device.csr().weights).tolist() == by_target["w"].tolist()
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.inf, -np.inf])
@@ -463,14 +464,14 @@ VALUES = {
 def test_values_by_vertex_in_any_form(name, argument):
     edges = pd.DataFrame({"src": ["c", "a", "c"], "dst": ["a", "b", "b"]})
     arguments = {argument: VALUES[name](), "alpha": 0.5}
-    theirs = {argument: VALUES["dict"](), "alpha": 0.5}
-    if argument == "nstart":  # of which the converged ranks show nothing
+    by_dict = {argument: VALUES["dict"](), "alpha": 0.5}
+    if argument == "nstart":  # converged ranks do not depend on it
         arguments |= {"tol": 0, "max_iter": 1}
-        theirs |= {"tol": 0, "max_iter": 1}
-    assert_same(on_gpu(edges).pagerank(**arguments), edges.pagerank(**theirs))
+        by_dict |= {"tol": 0, "max_iter": 1}
+    assert_same(on_gpu(edges).pagerank(**arguments), edges.pagerank(**by_dict))
 
 
-def test_options_of_the_graph_and_the_result():
+def test_options_of_graph_and_rank():
     random = np.random.default_rng(4)
     edges = pd.DataFrame(
         {"src": random.integers(0, 500, 5000), "dst": random.integers(0, 500, 5000), "w": random.random(5000)}
@@ -479,16 +480,16 @@ def test_options_of_the_graph_and_the_result():
         {"directed": False}, {"duplicates": "first"}, {"duplicates": "last", "directed": False}, {"scale": "n"},
         {"dtype": "float32"}, {"alpha": 0.99}, {"stop": "delta"}, {"tol": 0, "max_iter": 3},
     ):  # fmt: skip
-        ours, theirs = on_gpu(edges).pagerank(weight="w", **arguments), edges.pagerank(weight="w", **arguments)
-        assert_same(ours, theirs, 1e-3 if arguments.get("scale") == "n" else 1e-6)
-        assert ours["pagerank"].dtype == theirs["pagerank"].dtype
-    ours, theirs = on_gpu(edges).pagerank(weight="w", top=7, tol=TOL), edges.pagerank(weight="w", top=7, tol=TOL)
-    assert_same(ours, theirs, TOL)
+        found, expected = on_gpu(edges).pagerank(weight="w", **arguments), edges.pagerank(weight="w", **arguments)
+        assert_same(found, expected, 1e-3 if arguments.get("scale") == "n" else 1e-6)
+        assert found["pagerank"].dtype == expected["pagerank"].dtype
+    found, expected = on_gpu(edges).pagerank(weight="w", top=7, tol=TOL), edges.pagerank(weight="w", top=7, tol=TOL)
+    assert_same(found, expected, TOL)
     strings = edges.astype({"src": "str", "dst": "str"})
     assert_same(on_gpu(strings).pagerank(top=7, tol=TOL), strings.pagerank(top=7, tol=TOL), TOL)
 
 
-def test_labels_and_index_of_the_frame():
+def test_column_labels_and_index():
     plain = pd.DataFrame({"src": [3, 1, 2], "dst": [1, 2, 2], "w": [1, 2, 3]})
     for index in ([5, 5, 5], list("abc"), pd.MultiIndex.from_tuples([(0, 1), (0, 2), (1, 1)])):
         assert_same(on_gpu(plain.set_axis(index)).pagerank(weight="w"), plain.pagerank(weight="w"))
@@ -502,7 +503,7 @@ def test_labels_and_index_of_the_frame():
     assert_same(on_gpu(strings)[1:].pagerank(weight="w"), strings[1:].pagerank(weight="w"))
 
 
-class TestShapes:
+class TestSmallGraphs:
     @pytest.mark.parametrize("dtype", ["int32", "str", "object", "float64", "category", "datetime64[ns]", "bool"])
     def test_no_rows(self, dtype):
         edges = pd.DataFrame({"src": [], "dst": []}, dtype=dtype)
@@ -533,42 +534,42 @@ class TestShapes:
 
 # --- errors -------------------------------------------------------------------------------------------------------
 
-# Where cuDF has another type, or another word for no value, than the pandas column that it was made from.
-OTHER_WORDS = {
+# Messages that differ from those of pandas, because cuDF has another type or another notation of a missing value.
+MESSAGES_OF_CUDF = {
     "null weight": "column 'w' has 1 value missing or NaN: <NA> in row 1 ",
     "NaN weight": "column 'w' has 1 value missing or NaN: ",
-    "text for weights": "not real numbers. Cast it",
-    "lists for ids": "which have no hash",
-    "tuples with lists in them": "have no hash",
+    "strings as weights": "not real numbers. Cast it",
+    "lists as ids": "which have no hash",
+    "tuples of lists": "have no hash",
 }
 
 
 @pytest.mark.parametrize("name", EDGE_CASES)
-def test_edges_that_cannot_be_ranked(name):
+def test_bad_edges_are_refused(name):
     edges, arguments, message = EDGE_CASES[name]
     try:
         edges = on_gpu(edges)
-    except Exception as error:  # of many types
+    except Exception as error:  # cuDF raises errors of many types
         pytest.skip(f"cuDF cannot hold it: {type(error).__name__}: {error}")
     with pytest.raises(prplugin.InvalidEdgesError) as caught:
         edges.pagerank(**arguments)
-    assert OTHER_WORDS.get(name, message) in str(caught.value)
+    assert MESSAGES_OF_CUDF.get(name, message) in str(caught.value)
 
 
-def test_lists_and_structs_are_no_ids():
+def test_lists_and_structs_as_ids_are_refused():
     for ids in ([[1], [2]], [{"a": 1}, {"a": 2}]):
         edges = cudf.DataFrame({"src": cudf.Series(ids), "dst": cudf.Series(ids)})
         with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' holds ids of type .*, which have no hash"):
             edges.pagerank()
 
 
-def test_nan_that_is_no_null():
+def test_nan_weight_that_is_not_null_is_refused():
     weights = cudf.Series([1.0, np.nan, -1.0], nan_as_null=False)
     with pytest.raises(prplugin.InvalidEdgesError, match="column 'w' has 1 value missing or NaN: nan in row 1 "):
         cudf.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 1], "w": weights}).pagerank(weight="w")
 
 
-def test_durations_of_no_common_type():
+def test_durations_without_a_common_type_are_refused():
     edges = pd.DataFrame(
         {
             "src": pd.Series([2**62], dtype="int64").astype("timedelta64[s]"),
@@ -580,57 +581,57 @@ def test_durations_of_no_common_type():
 
 
 @pytest.mark.parametrize("name", [name for name, (given, _) in OPTION_CASES.items() if "method" not in given])
-def test_options_that_mean_nothing(name):
+def test_bad_options_are_refused(name):
     arguments, message = OPTION_CASES[name]
     edges = EDGES.astype({"w": "int64"}) if isinstance(arguments.get("source"), list) else EDGES
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         on_gpu(edges).pagerank(**arguments)
-    if name.startswith(("tol ", "alpha next")):  # what can be proved depends on the method
+    if name.startswith(("tol ", "alpha next")):  # the smallest provable tol depends on the method
         message = message.split(":", maxsplit=1)[0]
     assert message in str(caught.value)
 
 
-VALUES_ON_THE_GPU = {
-    "unknown": (lambda: cudf.Series([1, 1, 2], index=[1, 8, 9]), "names 2 vertices not in the graph: 8, 9. "),
-    "unknown, of another type": (lambda: cudf.Series([1, 2], index=cudf.Index([2**64 - 1, 3], dtype="uint64")), f"not in the graph: {2**64 - 1}. "),
-    "repeated": (lambda: cudf.Series([1, 2, 3], index=[3, 1, 3]), "names 1 vertex more than once: 3. Drop all but one"),
-    "of another kind": (lambda: cudf.Series([1], index=["1"]), "names vertices by ids of kind string, but the graph's are of kind integer"),
+BAD_DEVICE_VALUES = {
+    "unknown vertices": (lambda: cudf.Series([1, 1, 2], index=[1, 8, 9]), "names 2 vertices not in the graph: 8, 9. "),
+    "unknown vertex of another dtype": (lambda: cudf.Series([1, 2], index=cudf.Index([2**64 - 1, 3], dtype="uint64")), f"not in the graph: {2**64 - 1}. "),
+    "repeated vertex": (lambda: cudf.Series([1, 2, 3], index=[3, 1, 3]), "names 1 vertex more than once: 3. Drop all but one"),
+    "vertex of another type": (lambda: cudf.Series([1], index=["1"]), "names vertices by ids of kind string, but the graph's are of kind integer"),
     "empty": (lambda: cudf.Series([], index=[], dtype="float64"), "is empty: it must give a positive value"),
-    "null": (lambda: cudf.Series([1, None], index=[1, 2]), "has 1 value missing or NaN: <NA> in entry 1 "),
+    "null value": (lambda: cudf.Series([1, None], index=[1, 2]), "has 1 value missing or NaN: <NA> in entry 1 "),
     "null vertex": (lambda: cudf.DataFrame({"vertex": [1, None], "values": [1, 1]}), "has 1 null, in row 1 "),
-    "negative": (lambda: cudf.Series([1, -1.5], index=[1, 2]), "has 1 value below 0: -1.5 in entry 1 "),
-    "text": (lambda: cudf.Series(["x"], index=[1]), "not real numbers"),
-    "levels": (lambda: cudf.Series([1], index=cudf.MultiIndex.from_tuples([(1, 2)])), "has an index of 2 levels"),
-    "absent column": (lambda: cudf.DataFrame({"vertex": [1]}), "has no column 'values': it needs the columns 'vertex', 'values'."),
-    "array": (lambda: cupy.ones(9), "is an array of shape (9,), but the graph has"),
+    "negative value": (lambda: cudf.Series([1, -1.5], index=[1, 2]), "has 1 value below 0: -1.5 in entry 1 "),
+    "string value": (lambda: cudf.Series(["x"], index=[1]), "not real numbers"),
+    "MultiIndex for one column": (lambda: cudf.Series([1], index=cudf.MultiIndex.from_tuples([(1, 2)])), "has an index of 2 levels"),
+    "missing column": (lambda: cudf.DataFrame({"vertex": [1]}), "has no column 'values': it needs the columns 'vertex', 'values'."),
+    "array of wrong size": (lambda: cupy.ones(9), "is an array of shape (9,), but the graph has"),
     "sum 0": (lambda: cudf.Series([0, 0], index=[1, 2]), "sums to 0: at least one vertex"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", VALUES_ON_THE_GPU)
-def test_values_on_the_gpu_that_mean_nothing(name):
-    given, message = VALUES_ON_THE_GPU[name]
+@pytest.mark.parametrize("name", BAD_DEVICE_VALUES)
+def test_bad_values_on_the_device_are_refused(name):
+    given, message = BAD_DEVICE_VALUES[name]
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         on_gpu(EDGES).pagerank(personalization=given())
     assert f"personalization {message}" in str(caught.value) or (message in str(caught.value))
 
 
 @pytest.mark.parametrize("vertices", [lambda: cupy.ones((1, 2), int), lambda: cudf.DataFrame({"a": [1], "b": [2]})])
-def test_vertices_on_the_gpu_that_mean_nothing(vertices):
+def test_bad_vertices_on_the_device_are_refused(vertices):
     with pytest.raises(
         prplugin.InvalidOptionError, match=r"vertices is an array of 2 dim|vertices is a frame of 2 columns"
     ):
         on_gpu(EDGES).pagerank(vertices=vertices())
 
 
-# --- whose memory -------------------------------------------------------------------------------------------------
+# --- memory and streams -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("times", [1, 2000])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "str", "category"])
-def test_the_frame_is_never_changed_and_the_graph_outlives_it(dtype, times):
-    few = pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [100.0, 300.0, 1.0]})
-    edges = on_gpu(pd.concat([few] * times, ignore_index=True).astype({"src": dtype, "dst": dtype}))
+def test_input_is_not_changed_and_changing_it_does_not_change_the_graph(dtype, times):
+    rows = pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [100.0, 300.0, 1.0]})
+    edges = on_gpu(pd.concat([rows] * times, ignore_index=True).astype({"src": dtype, "dst": dtype}))
     before = edges.copy(deep=True)
     graph = prplugin.Graph(edges, weight="w")
     first = graph.rank(tol=TOL).frame.to_pandas()
@@ -641,35 +642,35 @@ def test_the_frame_is_never_changed_and_the_graph_outlives_it(dtype, times):
     assert seeds.to_pandas().equals(kept.to_pandas())
     for column in edges.columns:
         if dtype not in ("str", "category") or column == "w":
-            edges[column].values[:] = 0  # through the memory itself, past copy-on-write
+            edges[column].values[:] = 0  # writes to the memory directly, without copy-on-write
     edges.loc[0, "w"] = 7.0
     assert graph.rank(tol=TOL).frame.to_pandas().equals(first)
 
 
-def test_what_is_returned_can_be_changed_without_harm():
+def test_changing_a_result_does_not_change_the_graph():
     graph = prplugin.Graph(cudf.DataFrame({"src": [3, 1], "dst": [1, 2]}))
     ranking = graph.rank()
     kept = cupy.asnumpy(ranking.ranks).tolist()
     ranking.frame["pagerank"].values[:] = 0
     ranking.frame["vertex"].values[:] = 0
     assert cupy.asnumpy(ranking.ranks).tolist() == kept
-    again = graph.rank().frame
-    assert as_list(again["vertex"]) == [1, 2, 3]
-    assert as_list(again["pagerank"]) == kept
+    second = graph.rank().frame
+    assert as_list(second["vertex"]) == [1, 2, 3]
+    assert as_list(second["pagerank"]) == kept
 
 
-def test_memory_comes_from_rmm_and_goes_back():
+def test_memory_is_allocated_through_rmm_and_freed():
     import rmm
 
     upstream = rmm.mr.get_current_device_resource()
-    seen = rmm.mr.StatisticsResourceAdaptor(upstream)
+    statistics = rmm.mr.StatisticsResourceAdaptor(upstream)
     random = np.random.default_rng(6)
     m = 200_000
     integers = pd.DataFrame(
         {"src": random.integers(0, 9000, m), "dst": random.integers(0, 9000, m), "w": random.random(m)}
     )
     bad = integers.assign(w=-1.0)
-    rmm.mr.set_current_device_resource(seen)
+    rmm.mr.set_current_device_resource(statistics)
     try:
         frames = [on_gpu(integers), on_gpu(integers.astype({"src": "str", "dst": "str"}))]
         bad = on_gpu(bad)
@@ -681,23 +682,23 @@ def test_memory_comes_from_rmm_and_goes_back():
                 with pytest.raises(prplugin.PageRankError):
                     bad.pagerank(**arguments)
 
-        work()  # once, for whatever is made once
+        work()  # allocates what is cached
         gc.collect()
-        base = seen.allocation_counts.current_bytes
-        allocated = seen.allocation_counts.total_bytes
+        base = statistics.allocation_counts.current_bytes
+        allocated = statistics.allocation_counts.total_bytes
         work()
         gc.collect()
-        assert seen.allocation_counts.total_bytes - allocated > 8 * m, "the work did not allocate through RMM"
-        assert seen.allocation_counts.current_bytes == base
+        assert statistics.allocation_counts.total_bytes - allocated > 8 * m, "the work did not allocate through RMM"
+        assert statistics.allocation_counts.current_bytes == base
         pool = cupy.get_default_memory_pool().used_bytes()
         work()
         gc.collect()
-        assert cupy.get_default_memory_pool().used_bytes() == pool, "CuPy's own pool was used beside RMM"
+        assert cupy.get_default_memory_pool().used_bytes() == pool, "CuPy's own pool was used in addition to RMM"
     finally:
         rmm.mr.set_current_device_resource(upstream)
 
 
-def test_on_a_stream_of_the_caller():
+def test_rankings_on_a_stream_of_the_caller():
     random = np.random.default_rng(7)
     m = 1_000_000
     edges = on_gpu(
@@ -710,17 +711,17 @@ def test_on_a_stream_of_the_caller():
     stream = cupy.cuda.Stream(non_blocking=True)
     for _ in range(5):
         with stream:
-            # Work that cuDF has put on its own stream, and may not have finished.
-            fresh = edges.sort_values("w").sort_index()
-            ours = fresh.pagerank(weight="w")
-            theirs = strings.pagerank(weight="w")
+            # cuDF sorts on its own stream, and may not have finished when pagerank begins.
+            resorted = edges.sort_values("w").sort_index()
+            of_integers = resorted.pagerank(weight="w")
+            of_strings = strings.pagerank(weight="w")
             assert cupy.cuda.get_current_stream().ptr == stream.ptr
-        for one, other in zip(reference, (ours, theirs), strict=True):
+        for one, other in zip(reference, (of_integers, of_strings), strict=True):
             assert as_list(one["vertex"]) == as_list(other["vertex"])
             assert np.abs(one["pagerank"].to_numpy() - other["pagerank"].to_numpy()).sum() <= 2e-6
 
 
-def test_only_scalars_cross_to_the_host(tmp_path):
+def test_only_scalars_are_copied_to_the_host(tmp_path):
     torch = pytest.importorskip("torch")
     from torch.profiler import ProfilerActivity, profile
 
@@ -734,23 +735,23 @@ def test_only_scalars_cross_to_the_host(tmp_path):
     sparse = integers.assign(src=integers["src"] * 10**12, dst=integers["dst"] * 10**12)
     strings = integers.astype({"src": "str", "dst": "str"})
     seeds = cudf.Series(cupy.ones(20_000), index=integers["src"].unique()[:20_000])
-    works = {
+    calls = {
         "integers": integers.pagerank,
         "weights": lambda: integers.pagerank(weight="w"),
         "sparse integers": lambda: sparse.pagerank(weight="w"),
         "undirected": lambda: integers.pagerank(directed=False, duplicates="last"),
-        "personalised": lambda: integers.pagerank(personalization=seeds),
+        "personalized": lambda: integers.pagerank(personalization=seeds),
         "strings": lambda: strings.pagerank(weight="w"),
         "several columns": lambda: integers.assign(k=1).pagerank(["src", "k"], ["dst", "k"]),
-        "the control": lambda: cupy.zeros(1 << 20, "uint8").get(),
+        "control": lambda: cupy.zeros(1 << 20, "uint8").get(),
     }
     assert torch.cuda.is_available()
     torch.zeros(1, device="cuda")
     large = {}
-    for name, work in works.items():
-        work()  # compiles
+    for name, call in calls.items():
+        call()  # compiles kernels
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as traced:
-            work()
+            call()
             cupy.cuda.Device().synchronize()
         path = tmp_path / f"{name}.json"
         traced.export_chrome_trace(str(path))
@@ -760,7 +761,7 @@ def test_only_scalars_cross_to_the_host(tmp_path):
             if "Memcpy DtoH" in event.get("name", "")
         ]
         large[name] = [size for size in copies if size > 4096]
-    assert large.pop("the control") == [1 << 20], "the profiler does not see copies"
+    assert large.pop("control") == [1 << 20], "the profiler does not record copies"
     assert not any(large.values()), f"bytes copied to the host: {large}"
 
 
@@ -770,15 +771,7 @@ def test_only_scalars_cross_to_the_host(tmp_path):
 def run(*arguments):
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+    return run_python(*arguments, env={**os.environ, "PYTHONPATH": paths})
 
 
 @pytest.mark.parametrize("order", ["import cudf, prplugin", "import prplugin, cudf"])
@@ -786,7 +779,7 @@ def test_the_order_of_imports_does_not_matter(order):
     assert run("-c", f"{order}\nprint(cudf.DataFrame.pagerank is prplugin.pagerank)") == "True"
 
 
-def test_a_pandas_frame_needs_no_cudf():
+def test_pandas_frames_do_not_import_cudf():
     code = (
         "import pandas, prplugin, sys\n"
         "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
@@ -801,29 +794,29 @@ IMPORTS
 import cudf.pandas
 import numpy as np
 
-def check(condition, what):
+def check(condition, message):
     if not condition:
-        print("FAILED", what)
+        print("FAILED", message)
 
 is_proxy = cudf.pandas.is_proxy_object
 edges = pd.DataFrame({"src": [3, 0, 3, 2], "dst": [1, 3, 0, 1], "w": [1.0, 2.0, 3.0, 4.0]})
-check(is_proxy(edges), "the frame is no proxy")
-held = type(edges._fsproxy_wrapped).__module__
-check(held.startswith("cudf"), f"the frame is held by {held}")
+check(is_proxy(edges), "the frame is not a proxy")
+wrapped = type(edges._fsproxy_wrapped).__module__
+check(wrapped.startswith("cudf"), f"the proxy wraps a frame of {wrapped}")
 ranks = edges.pagerank(weight="w")
-check(is_proxy(ranks), "the result is no proxy")
+check(is_proxy(ranks), "the result is not a proxy")
 check(type(ranks._fsproxy_wrapped).__module__.startswith("cudf"), "the result is not on the GPU")
-check(type(edges._fsproxy_wrapped).__module__.startswith("cudf"), "the frame left the GPU")
+check(type(edges._fsproxy_wrapped).__module__.startswith("cudf"), "the frame was moved to the host")
 check(ranks["vertex"].tolist() == [0, 1, 2, 3], "vertices")
 check(abs(ranks["pagerank"].sum() - 1) < 1e-6, "sum")
 check(list(ranks.columns) == ["vertex", "pagerank"], "columns")
-check(edges.pagerank.__func__ is prplugin.pagerank, "the method is another function")
-check(ranks.pagerank.tolist() == ranks["pagerank"].tolist(), "the attribute of a result is its column")
+check(edges.pagerank.__func__ is prplugin.pagerank, "the method is not prplugin.pagerank")
+check(ranks.pagerank.tolist() == ranks["pagerank"].tolist(), "the attribute of a result is not its column")
 ranks.pagerank = 0.5
-check(ranks["pagerank"].tolist() == [0.5] * 4, "an assignment to the attribute writes the column")
+check(ranks["pagerank"].tolist() == [0.5] * 4, "assignment to the attribute does not write the column")
 
 graph = prplugin.Graph(edges, weight="w")
-check(is_proxy(graph.rank().frame), "Ranking.frame is no proxy")
+check(is_proxy(graph.rank().frame), "Ranking.frame is not a proxy")
 reference = graph.rank(alpha=0, personalization={0: 1, 3: 3}).frame["pagerank"].tolist()
 check(reference == [0.25, 0, 0, 0.75], f"dict: {reference}")
 for given in (
@@ -841,19 +834,19 @@ dates = pd.DataFrame({"src": pd.to_datetime(["2026-01-02", "2026-01-01"]), "dst"
 ranks = dates.pagerank(vertices=[pd.Timestamp("2027-01-01")], personalization={pd.Timestamp("2026-01-01"): 1})
 check([str(day)[:10] for day in ranks["vertex"].tolist()] == ["2026-01-02", "2026-01-01", "2026-01-03", "2027-01-01"], "dates")
 
-slow = pd.DataFrame({"src": ["b", "a"], "dst": ["a", "c"], "odd": [object(), 1]})
-ranks = slow.pagerank()
-check(is_proxy(ranks), "of a frame with objects the result is no proxy")
-check(ranks["vertex"].tolist() == ["b", "a", "c"], "a frame with objects")
-twice = pd.DataFrame([[1, 2, 0, 0]], columns=["src", "dst", "x", "x"])
-check(twice.pagerank()["vertex"].tolist() == [1, 2], "a repeated label")
+with_objects = pd.DataFrame({"src": ["b", "a"], "dst": ["a", "c"], "odd": [object(), 1]})
+ranks = with_objects.pagerank()
+check(is_proxy(ranks), "the result of a frame with objects is not a proxy")
+check(ranks["vertex"].tolist() == ["b", "a", "c"], "vertices of a frame with objects")
+repeated = pd.DataFrame([[1, 2, 0, 0]], columns=["src", "dst", "x", "x"])
+check(repeated.pagerank()["vertex"].tolist() == [1, 2], "vertices of a frame with repeated labels")
 tuples = pd.DataFrame({"src": pd.Series([(1, "a"), (1, "b")]), "dst": pd.Series([(2, "a"), ()])})
-check(tuples.pagerank()["vertex"].tolist() == [(1, "a"), (2, "a"), (1, "b"), ()], "tuples, on the host")
+check(tuples.pagerank()["vertex"].tolist() == [(1, "a"), (2, "a"), (1, "b"), ()], "vertices that are tuples, on the host")
 
 on_gpu = cudf.DataFrame({"src": [1], "dst": [2]})
 ranks = on_gpu.pagerank(vertices=pd.Series([5]))
-check(type(ranks) is cudf.DataFrame, "a cuDF frame gives a cuDF frame")
-check(ranks["vertex"].to_arrow().to_pylist() == [1, 2, 5], "a proxy beside a cuDF frame")
+check(type(ranks) is cudf.DataFrame, "the result of a cuDF frame is not a cuDF frame")
+check(ranks["vertex"].to_arrow().to_pylist() == [1, 2, 5], "vertices of a cuDF frame and a proxy")
 try:
     edges.pagerank(personalization={9: 1})
     print("FAILED no error")
@@ -863,15 +856,15 @@ try:
     edges.pagerank(tol=1e-9, max_iter=1)
     print("FAILED no error")
 except prplugin.NotConvergedError as error:
-    check(is_proxy(error.ranking.frame), "the ranking reached is no proxy")
+    check(is_proxy(error.ranking.frame), "the frame of the error's ranking is not a proxy")
 print("done")
 """
 
-LOADING = {
+IMPORT_ORDERS = {
     "-m, pandas first": (["-m", "cudf.pandas"], "import pandas as pd, prplugin"),
     "-m, prplugin first": (["-m", "cudf.pandas"], "import prplugin\nimport pandas as pd"),
     "install, pandas first": ([], "import cudf.pandas\ncudf.pandas.install()\nimport pandas as pd, prplugin"),
-    "install, prplugin between": (
+    "install, prplugin before pandas": (
         [],
         "import cudf.pandas\ncudf.pandas.install()\nimport prplugin\nimport pandas as pd",
     ),
@@ -879,9 +872,9 @@ LOADING = {
 }
 
 
-@pytest.mark.parametrize("name", LOADING)
+@pytest.mark.parametrize("name", IMPORT_ORDERS)
 def test_under_cudf_pandas(name, tmp_path):
-    options, imports = LOADING[name]
+    options, imports = IMPORT_ORDERS[name]
     path = tmp_path / "script.py"
     path.write_text(SCRIPT.replace("IMPORTS", imports))
     assert run(*options, str(path)).splitlines() == ["done"]

@@ -1,4 +1,4 @@
-"""Every way in which pandas can hold ids and weights, and the order in which they come back."""
+"""pandas frames: dtypes of ids and weights, and the order of the result."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 import prplugin
 
-# Row by row: d-b, a-d, d-a, c-b. First seen: d, b, a, c.
+# Edges d-b, a-d, d-a, c-b. Order of first appearance: d, b, a, c.
 SOURCES, TARGETS = [3, 0, 3, 2], [1, 3, 0, 1]
 FIRST_SEEN = [3, 1, 0, 2]
 
 
-def expected() -> dict[int, float]:
+def expected_ranks() -> dict[int, float]:
     ranks = pd.DataFrame({"src": SOURCES, "dst": TARGETS}).pagerank(tol=1e-12)
     return dict(zip(ranks["vertex"], ranks["pagerank"], strict=True))
 
@@ -34,7 +34,9 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@pytest.mark.parametrize("ids", [[0, 1, 2, 3], [-100, 0, 5, 101], [90, 100, 110, 126]], ids=["dense", "signed", "gaps"])
+@pytest.mark.parametrize(
+    "ids", [[0, 1, 2, 3], [-100, 0, 5, 101], [90, 100, 110, 126]], ids=["dense", "signed", "sparse"]
+)
 def test_integer_ids_ascend_and_keep_their_type(dtype, ids):
     if min(ids) < 0 and "u" in str(dtype).lower():
         ids = [i + 101 for i in ids]
@@ -42,12 +44,12 @@ def test_integer_ids_ascend_and_keep_their_type(dtype, ids):
     ranks = edges.pagerank(tol=1e-12)
     assert ranks["vertex"].tolist() == ids
     assert ranks["vertex"].dtype == (dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else edges["src"].dtype)
-    np.testing.assert_allclose(ranks["pagerank"], [expected()[i] for i in range(4)], rtol=0, atol=2e-12)
+    np.testing.assert_allclose(ranks["pagerank"], [expected_ranks()[i] for i in range(4)], rtol=0, atol=2e-12)
 
 
 DAYS = pd.to_datetime(["2026-01-01", "2024-02-29", "2025-03-01", "1969-07-20"])
 UUIDS = [uuid.UUID(int=i) for i in (9, 1, 5, 2)]
-OTHERS = {
+OTHER_IDS = {
     "object strings": pd.Series(["x", "ä", "", "long " * 50], dtype=object),
     "str": pd.Series(["x", "ä", "", "long"], dtype="str"),
     "string[python]": pd.Series(["x", "ä", "", "long"], dtype="string[python]"),
@@ -57,7 +59,7 @@ OTHERS = {
     "category of strings": pd.Series(pd.Categorical(["x", "y", "z", "u"], categories=list("uvwxyz"))),
     "datetime": pd.Series(DAYS),
     "datetime in seconds": pd.Series(DAYS).astype("datetime64[s]"),
-    "datetime with a zone": pd.Series(DAYS.tz_localize("Europe/Berlin")),
+    "datetime with a time zone": pd.Series(DAYS.tz_localize("Europe/Berlin")),
     "arrow timestamp": pd.Series(DAYS).astype(pd.ArrowDtype(pa.timestamp("us"))),
     "timedelta": pd.Series(DAYS - DAYS[0]),
     "period": pd.Series(DAYS.to_period("D")),
@@ -68,30 +70,29 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_ids_come_in_the_order_of_first_appearance_and_keep_their_type(name):
-    ids = OTHERS[name]
+@pytest.mark.parametrize("name", OTHER_IDS)
+def test_other_ids_keep_their_order_of_first_appearance_and_type(name):
+    ids = OTHER_IDS[name]
     edges = pd.DataFrame(
         {"src": ids.take(SOURCES).reset_index(drop=True), "dst": ids.take(TARGETS).reset_index(drop=True)}
     )
     ranks = edges.pagerank(tol=1e-12)
     assert ranks["vertex"].tolist() == ids.take(FIRST_SEEN).tolist()
     assert ranks["vertex"].dtype == ids.dtype
-    np.testing.assert_allclose(ranks["pagerank"], [expected()[i] for i in FIRST_SEEN], rtol=0, atol=2e-12)
-    seed = {ids[2]: 1.0, ids[3]: 3.0}
-    by_dict = edges.pagerank(personalization=seed)
+    np.testing.assert_allclose(ranks["pagerank"], [expected_ranks()[i] for i in FIRST_SEEN], rtol=0, atol=2e-12)
+    by_dict = edges.pagerank(personalization={ids[2]: 1.0, ids[3]: 3.0})
     pd.testing.assert_frame_equal(
         by_dict, edges.pagerank(personalization=pd.DataFrame({"vertex": ids.take([2, 3]), "values": [1.0, 3.0]}))
     )
 
 
-def test_bool_ids_come_in_the_order_of_first_appearance():
+def test_bool_ids_keep_their_order_of_first_appearance():
     edges = pd.DataFrame({"src": [True, False], "dst": [False, False]})
     assert edges.pagerank()["vertex"].tolist() == [True, False]
     assert edges.astype("boolean").pagerank()["vertex"].dtype == "boolean"
 
 
-def test_integers_in_objects_and_categories_ascend():
+def test_integers_in_object_and_categorical_columns_ascend():
     edges = pd.DataFrame({"src": [30, 10], "dst": [20, 30]})
     assert edges.astype(object).pagerank()["vertex"].tolist() == [10, 20, 30]
     category = pd.CategoricalDtype([30, 20, 10, 5])
@@ -100,7 +101,7 @@ def test_integers_in_objects_and_categories_ascend():
     assert ranks["vertex"].dtype == category
 
 
-def test_ids_at_the_ends_of_64_bits():
+def test_extreme_64_bit_ids():
     low, high = -(2**63), 2**63 - 1
     edges = pd.DataFrame({"src": [low, high, 0], "dst": [high, 0, low]})
     assert edges.pagerank()["vertex"].tolist() == [low, 0, high]
@@ -109,12 +110,12 @@ def test_ids_at_the_ends_of_64_bits():
 
 
 @pytest.mark.parametrize("ids", [[0, 5], [2**63 + 5, 2**64 - 1]])
-def test_signed_beside_unsigned_ids(ids):
+def test_signed_and_unsigned_ids(ids):
     edges = pd.DataFrame({"src": pd.Series([1, 7], dtype="int32"), "dst": pd.Series(ids, dtype="uint64")})
     assert edges.pagerank()["vertex"].tolist() == sorted({1, 7, *ids})
 
 
-def test_widths_need_not_agree():
+def test_integers_of_different_widths():
     edges = pd.DataFrame({"src": pd.Series([1, 2], dtype="int8"), "dst": pd.Series([300, 1], dtype="Int64")})
     ranks = edges.pagerank(vertices=np.array([70000], dtype="uint32"))
     assert ranks["vertex"].tolist() == [1, 2, 300, 70000]
@@ -123,12 +124,12 @@ def test_widths_need_not_agree():
 
 @pytest.mark.parametrize("other", ["str", "string[pyarrow]", "category", object])
 @pytest.mark.parametrize("one", ["str", "string[python]", "category", object])
-def test_strings_agree_however_they_are_held(one, other):
+def test_strings_of_different_dtypes_compare_equal(one, other):
     edges = pd.DataFrame({"src": pd.Series(["b", "a"], dtype=one), "dst": pd.Series(["a", "c"], dtype=other)})
     assert edges.pagerank(vertices=["d", "a"])["vertex"].tolist() == ["b", "a", "c", "d"]
 
 
-def test_dates_of_two_resolutions():
+def test_datetimes_of_different_units():
     edges = pd.DataFrame(
         {"src": pd.to_datetime(["2026-01-01 00:00:00.5"]), "dst": pd.to_datetime(["2026-01-02"]).as_unit("s")}
     )
@@ -136,7 +137,7 @@ def test_dates_of_two_resolutions():
     assert ranks["vertex"].tolist() == [*edges["src"], *edges["dst"], pd.Timestamp("2027-01-01")]
 
 
-def test_vertices_have_the_type_of_the_ids():
+def test_vertices_have_the_dtype_of_the_ids():
     for dtype in (object, "string", "str"):
         edges = pd.DataFrame({"src": ["a", "b"], "dst": ["b", "a"]}, dtype=dtype)
         assert prplugin.Graph(edges).vertices.dtype == edges["src"].dtype
@@ -152,22 +153,22 @@ def test_vertices_of_several_columns():
     ranks = graph.rank(tol=1e-12).frame
     assert list(ranks.columns) == ["ns", "from", "pagerank"]
     assert list(zip(ranks["ns"], ranks["from"], strict=True)) == [("x", 1), ("y", 1), ("x", 2), ("z", 9)]
-    named = edges.assign(a=edges.ns + edges["from"].astype(str), b=edges.to_ns + edges.to.astype(str))
-    plain = named.pagerank("a", "b", "w", vertices=["z9"], tol=1e-12)
-    assert ranks["pagerank"].tolist() == plain["pagerank"].tolist()
+    joined = edges.assign(a=edges.ns + edges["from"].astype(str), b=edges.to_ns + edges.to.astype(str))
+    expected = joined.pagerank("a", "b", "w", vertices=["z9"], tol=1e-12)
+    assert ranks["pagerank"].tolist() == expected["pagerank"].tolist()
     for given in (
         {("x", 2): 1, ("z", 9): 2},
         pd.Series([1, 2], index=pd.MultiIndex.from_tuples([("x", 2), ("z", 9)])),
         pd.DataFrame({"from": [2, 9], "ns": ["x", "z"], "values": [1, 2]}),
     ):
-        ours = graph.rank(personalization=given).frame["pagerank"]
-        theirs = named.pagerank("a", "b", "w", vertices=["z9"], personalization={"x2": 1, "z9": 2})["pagerank"]
-        assert ours.tolist() == theirs.tolist()
+        found = graph.rank(personalization=given).frame["pagerank"]
+        expected = joined.pagerank("a", "b", "w", vertices=["z9"], personalization={"x2": 1, "z9": 2})["pagerank"]
+        assert found.tolist() == expected.tolist()
     frame = pd.DataFrame({"from": [9], "ns": ["z"]})
     assert len(prplugin.pagerank(edges, ["ns", "from"], ["to_ns", "to"], vertices=frame)) == 4
 
 
-def test_tuples_of_more_values_than_64_bits_hold():
+def test_tuples_whose_products_exceed_64_bits():
     # Five columns of 2**13 distinct values each: 2**65 possible tuples.
     n = 1 << 13
     random = np.random.default_rng(0)
@@ -201,19 +202,19 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_weights_of_any_numeric_type(name):
+def test_weights_of_any_numeric_dtype(name):
     edges = pd.DataFrame({"src": [0, 0, 1, 2], "dst": [1, 2, 2, 0], "w": WEIGHTS[name]})
     floats = edges.assign(w=[float(w) for w in WEIGHTS[name]])
     pd.testing.assert_frame_equal(edges.pagerank(weight="w"), floats.pagerank(weight="w"), check_exact=True)
 
 
-def test_sparse_columns():
+def test_columns_of_sparse_dtype():
     edges = pd.DataFrame({"src": [0, 0, 0, 2], "dst": [0, 1, 0, 0], "w": [0.0, 0.0, 1.5, 2.0]})
     sparse = edges.astype(pd.SparseDtype("int64", 0)).assign(w=edges["w"].astype(pd.SparseDtype("float64", 0.0)))
     pd.testing.assert_frame_equal(sparse.pagerank(weight="w"), edges.pagerank(weight="w"))
 
 
-def test_a_list_of_integers_widens_the_ids_only_if_it_must():
+def test_vertices_widen_the_dtype_of_ids_only_if_needed():
     edges = pd.DataFrame({"src": [1, 2], "dst": [2, 1]}, dtype="uint8")
     for vertices, dtype in (
         ([], "uint8"),
@@ -227,7 +228,7 @@ def test_a_list_of_integers_widens_the_ids_only_if_it_must():
         assert ranks["vertex"].dtype == dtype
 
 
-def test_the_frame_is_never_changed():
+def test_input_is_not_changed():
     edges = pd.DataFrame({"src": [3, 1], "dst": [1, 2], "w": [1.5, 2.5]}, index=["p", "q"])
     before = edges.copy(deep=True)
     personalization = pd.Series({1: 2.0, 3: 1.0})
@@ -241,7 +242,7 @@ def test_the_frame_is_never_changed():
     pd.testing.assert_frame_equal(edges, before)
 
 
-def test_what_is_returned_can_be_changed_without_harm():
+def test_changing_a_result_does_not_change_the_graph():
     graph = prplugin.Graph(pd.DataFrame({"src": [3, 1], "dst": [1, 2]}))
     ranking = graph.rank()
     kept = ranking.ranks.tolist()
@@ -252,19 +253,19 @@ def test_what_is_returned_can_be_changed_without_harm():
 
 
 @pytest.mark.parametrize("index", [[5, 5, 5], list("abc"), pd.MultiIndex.from_tuples([(0, 1), (0, 2), (1, 1)])])
-def test_the_index_of_the_frame_does_not_matter(index):
+def test_the_index_of_the_frame_is_ignored(index):
     plain = pd.DataFrame({"src": [3, 1, 2], "dst": [1, 2, 2], "w": [1, 2, 3]})
     pd.testing.assert_frame_equal(plain.set_axis(index).pagerank(weight="w"), plain.pagerank(weight="w"))
 
 
-def test_labels_that_are_not_strings():
+def test_column_labels_that_are_not_strings():
     edges = pd.DataFrame([[1, 2], [2, 3]])
     assert edges.pagerank(0, 1)["vertex"].tolist() == [1, 2, 3]
     edges.columns = pd.MultiIndex.from_tuples([("e", "from"), ("e", "to")])
     assert edges.pagerank(("e", "from"), ("e", "to"))["vertex"].tolist() == [1, 2, 3]
 
 
-def test_a_repeated_column_that_is_not_asked_for_does_no_harm():
+def test_repeated_columns_that_are_not_used_are_ignored():
     edges = pd.DataFrame([[1, 2, 0, 0]], columns=["src", "dst", "x", "x"])
     assert len(edges.pagerank()) == 2
 
@@ -292,7 +293,7 @@ def test_more_vertices_from_any_container(vertices):
     assert ranks["vertex"].tolist() == [1, 2, 3, 9]
 
 
-class TestShapes:
+class TestSmallGraphs:
     def test_no_rows(self):
         ranks = pd.DataFrame({"src": pd.Series([], dtype="int32"), "dst": pd.Series([], dtype="int32")}).pagerank()
         assert ranks.shape == (0, 2)
@@ -327,14 +328,14 @@ class TestShapes:
         np.testing.assert_allclose(ranks["pagerank"], 1 / 3, atol=1e-12)
 
 
-def test_dates_as_objects_are_one_kind_with_dates_in_a_list():
+def test_date_objects_in_columns_and_dicts():
     day = datetime.date(2026, 1, 1)
     edges = pd.DataFrame({"src": [day], "dst": [datetime.date(2026, 1, 2)]})
     assert edges.pagerank(personalization={day: 1})["vertex"].tolist() == edges.iloc[0].tolist()
 
 
-def test_large_and_small_frames_are_factorized_alike(monkeypatch):
-    """The compiled ways and the ways without a compiler give one order and one graph."""
+def test_compiled_and_numpy_factorization_agree(monkeypatch):
+    """The compiled kernels and their NumPy counterparts return the same order of vertices and the same graph."""
     random = np.random.default_rng(5)
     for low, high in ((0, 500), (-(2**62), 2**62)):
         ids = random.integers(low, high, 400)
@@ -343,13 +344,13 @@ def test_large_and_small_frames_are_factorized_alike(monkeypatch):
         )
         for dtype in ("int64", "uint64"):
             cast = edges.astype({"src": dtype, "dst": dtype})
-            seen = []
+            results = []
             for limit in (10**9, 1):
                 for module in ("prplugin.machine", "prplugin.graph.adjacency"):
                     monkeypatch.setattr(f"{module}.COMPILED_FROM", limit)
                 graph = prplugin.Graph(cast, weight="w")
-                seen.append((graph.rank(method="numpy", tol=1e-12), graph.csr(), graph.csc()))
-            (ranking, csr, csc), (compiled, compiled_csr, compiled_csc) = seen
+                results.append((graph.rank(method="numpy", tol=1e-12), graph.csr(), graph.csc()))
+            (ranking, csr, csc), (compiled, compiled_csr, compiled_csc) = results
             assert ranking.frame["vertex"].equals(compiled.frame["vertex"])
             np.testing.assert_allclose(ranking.ranks, compiled.ranks, rtol=1e-13)
             for one, other in zip((*csr, *csc), (*compiled_csr, *compiled_csc), strict=True):
@@ -357,31 +358,31 @@ def test_large_and_small_frames_are_factorized_alike(monkeypatch):
                 assert one.dtype == other.dtype
 
 
-def test_a_hash_table_that_grows(monkeypatch):
+def test_hash_table_that_grows(monkeypatch):
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 1)
     ids = np.random.default_rng(3).integers(-(2**63), 2**63 - 1, 200_000)
     ranks = pd.DataFrame({"src": ids, "dst": np.roll(ids, 1)}).pagerank(top=None, tol=1e-3)
     assert ranks["vertex"].tolist() == np.unique(ids).tolist()
 
 
-def test_a_result_may_be_altered_without_another_being_so():
+def test_results_do_not_share_memory():
     edges = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 3, 1]})
     graph = prplugin.Graph(edges)
     ranking = graph.rank()
     frame = ranking.frame
     frame.columns.name, frame.index.name = "column", "row"
     frame.loc[0, "pagerank"], frame.loc[0, "vertex"] = 5.0, 7
-    again = graph.rank()
-    assert again.frame["vertex"].tolist() == [1, 2, 3]
-    assert ranking.ranks.tolist() == again.ranks.tolist()
-    for one in (again.frame, edges.pagerank()):
+    second = graph.rank()
+    assert second.frame["vertex"].tolist() == [1, 2, 3]
+    assert ranking.ranks.tolist() == second.ranks.tolist()
+    for one in (second.frame, edges.pagerank()):
         assert (one.columns.name, one.index.name) == (None, None)
 
 
-class TestTheGraphOutlivesTheFrame:
-    """What becomes of the frame, or of what the graph hands out, must not change the graph."""
+class TestGraphIsIndependent:
+    """Changing the frame or the arrays of a graph must not change the graph."""
 
-    def test_the_frame_may_change(self):
+    def test_changing_the_frame_does_not_change_the_graph(self):
         for dtype in ("int32", "int64", "uint64"):
             arrays = {
                 "src": np.array([0, 0, 2], dtype),
@@ -396,7 +397,7 @@ class TestTheGraphOutlivesTheFrame:
                 array[:] = 0
             pd.testing.assert_frame_equal(graph.rank(tol=1e-12).frame, before)
 
-    def test_what_it_hands_out_is_read_only(self):
+    def test_arrays_are_read_only(self):
         graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 2], "dst": [1, 2, 0], "w": [1.0, 3.0, 1.0]}), weight="w")
         for array in (*graph.csr(), *graph.csc()):
             with pytest.raises(ValueError, match="read-only"):
@@ -408,7 +409,7 @@ TYPES = ["int64", "uint64", "Int64", "UInt64", "int64[pyarrow]", "uint64[pyarrow
 
 @pytest.mark.parametrize("one", TYPES)
 @pytest.mark.parametrize("other", TYPES)
-def test_integers_of_all_types_are_told_apart_exactly(one, other):
+def test_integers_past_2_to_53_are_compared_exactly(one, other):
     big = 2**53
     source, target = pd.array([big, 1], dtype=one), pd.array([big + 1, big], dtype=other)
     plain = pd.DataFrame({"src": source, "dst": target}).pagerank()
@@ -422,25 +423,25 @@ def test_integers_of_all_types_are_told_apart_exactly(one, other):
     assert ranks["pagerank"].tolist() == [0, 0.75, 0.25]
 
 
-def test_arrow_dictionaries_are_what_they_hold():
+def test_arrow_dictionaries_are_decoded():
     dictionary = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
     random = np.random.default_rng(0)
     for _ in range(20):
         plain = pd.DataFrame({"src": random.choice(list("abcdef"), 9), "dst": random.choice(list("abcdef"), 9)}).astype(
             "str"
         )
-        ours = plain.astype(dictionary).iloc[2:].pagerank(vertices=["z"])
-        pd.testing.assert_frame_equal(ours, plain.iloc[2:].pagerank(vertices=["z"]), check_dtype=False)
+        found = plain.astype(dictionary).iloc[2:].pagerank(vertices=["z"])
+        pd.testing.assert_frame_equal(found, plain.iloc[2:].pagerank(vertices=["z"]), check_dtype=False)
 
 
-def test_empty_columns_of_floats_hold_no_ids():
+def test_empty_float_columns_are_accepted():
     edges = pd.DataFrame({"src": [], "dst": []}, dtype="float64")
     assert edges.pagerank().empty
     assert edges.pagerank(vertices=[3, 1])["vertex"].tolist() == [1, 3]
     assert pd.DataFrame({"src": [2], "dst": [1]}).pagerank(vertices=np.array([]))["vertex"].tolist() == [1, 2]
 
 
-GIVEN_BACK = {
+RETURNED_IDS = {
     "datetime objects": pd.Series([datetime.datetime(2026, 1, 1), datetime.datetime(2026, 1, 2)], dtype=object),
     "timestamps": pd.Series([pd.Timestamp("2026-01-01"), pd.Timestamp("2026-01-02")], dtype=object),
     "arrow dates": pd.Series([datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)], dtype=pd.ArrowDtype(pa.date32())),
@@ -451,9 +452,9 @@ GIVEN_BACK = {
 }
 
 
-@pytest.mark.parametrize("name", GIVEN_BACK)
-def test_ids_that_the_result_returns_can_be_given_back(name):
-    ids = GIVEN_BACK[name]
+@pytest.mark.parametrize("name", RETURNED_IDS)
+def test_returned_ids_are_accepted_as_input(name):
+    ids = RETURNED_IDS[name]
     graph = prplugin.Graph(pd.DataFrame({"src": ids, "dst": ids[::-1].reset_index(drop=True)}), vertices=ids.tolist())
     first, second = graph.rank().frame["vertex"]
     ranks = graph.rank(alpha=0, personalization={first: 1, second: 3}, nstart=pd.Series([1.0], index=[second])).frame

@@ -1,13 +1,12 @@
-"""What is passed in place of a frame: graphs and matrices of other libraries, files of text, pairs."""
+"""Edges that are not a frame: graphs and matrices of other libraries, text files, lists of pairs."""
 
 from __future__ import annotations
-
-import io
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from shown_text import error_message, explanation
 
 import prplugin
 from prplugin.cli import main
@@ -15,24 +14,10 @@ from prplugin.cli import main
 EDGES = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"], "weight": [1.0, 2.0, 3.0]})
 
 
-def explained(ranking):
-    file = io.StringIO()
-    ranking.explain(file)
-    return file.getvalue()
+pytestmark = pytest.mark.usefixtures("fixed_bandwidth")
 
 
-@pytest.fixture(autouse=True)
-def no_copying(monkeypatch):
-    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda place: 1e10)
-
-
-def message(call):
-    with pytest.raises(prplugin.PageRankError) as caught:
-        call()
-    return str(caught.value)
-
-
-def test_graphs_of_networkx():
+def test_networkx_graphs():
     nx = pytest.importorskip("networkx")
     graph = nx.from_pandas_edgelist(EDGES, "src", "dst", ["weight"], nx.DiGraph)
     ranks = prplugin.pagerank(graph)
@@ -40,18 +25,18 @@ def test_graphs_of_networkx():
     expected = nx.pagerank(graph, tol=1e-9, max_iter=1000)
     assert ranks.set_index("vertex")["pagerank"].to_dict() == pytest.approx(expected, abs=1e-6)
     assert prplugin.Graph(nx.karate_club_graph(), weight=None).number_of_edges == 2 * 78
-    assert "directed= is for the edges of a frame" in message(lambda: prplugin.pagerank(graph, directed=False))
-    assert "source= is for the edges of a frame" in message(lambda: prplugin.Graph(graph, "src", "dst"))
+    assert "directed= is for the edges of a frame" in error_message(lambda: prplugin.pagerank(graph, directed=False))
+    assert "source= is for the edges of a frame" in error_message(lambda: prplugin.Graph(graph, "src", "dst"))
 
 
-def test_graphs_of_igraph():
+def test_igraph_graphs():
     igraph = pytest.importorskip("igraph")
     graph = igraph.Graph(n=3, edges=[(0, 1), (1, 0), (2, 0)], directed=True, edge_attrs={"w": [1.0, 2.0, 3.0]})
     pd.testing.assert_frame_equal(
         prplugin.pagerank(graph, weight="w"), prplugin.Graph.from_igraph(graph, "w").rank().frame
     )
     pd.testing.assert_frame_equal(prplugin.pagerank(graph), prplugin.Graph.from_igraph(graph).rank().frame)
-    assert "vertices= is for the edges" in message(lambda: prplugin.pagerank(graph, vertices=[7]))
+    assert "vertices= is for the edges" in error_message(lambda: prplugin.pagerank(graph, vertices=[7]))
 
 
 def test_sparse_matrices():
@@ -59,11 +44,11 @@ def test_sparse_matrices():
     matrix = sparse.csr_array(np.array([[0, 1.0, 0], [2, 0, 0], [3, 0, 0]]))
     pd.testing.assert_frame_equal(prplugin.pagerank(matrix), prplugin.Graph.from_csr(matrix).rank().frame)
     pd.testing.assert_frame_equal(prplugin.pagerank(matrix.tocoo()), prplugin.Graph.from_csr(matrix).rank().frame)
-    assert "weight= is for the edges of a frame" in message(lambda: prplugin.pagerank(matrix, weight="w"))
+    assert "weight= is for the edges of a frame" in error_message(lambda: prplugin.pagerank(matrix, weight="w"))
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "edges.csv.gz", "edges.tsv"])
-def test_files_of_text(tmp_path, name):
+def test_text_files(tmp_path, name):
     path = tmp_path / name
     EDGES.to_csv(path, index=False, sep="\t" if ".tsv" in name else ",")
     for given in (path, str(path)):
@@ -73,17 +58,17 @@ def test_files_of_text(tmp_path, name):
     pd.testing.assert_frame_equal(ranks, expected, check_dtype=False)
 
 
-def test_a_file_that_names_its_vertices(tmp_path):
+def test_file_that_defines_its_vertices(tmp_path):
     path = tmp_path / "matrix.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 2\n")
     assert prplugin.Graph(path).number_of_vertices == 3
-    assert "names all vertices itself" in message(lambda: prplugin.Graph(path, vertices=[9]))
+    assert "names all vertices itself" in error_message(lambda: prplugin.Graph(path, vertices=[9]))
 
 
-def test_a_file_that_is_neither_parquet_nor_known_text(tmp_path):
+def test_file_of_unknown_format(tmp_path):
     path = tmp_path / "edges.dat"
     path.write_text("src,dst\n1,2\n")
-    assert "Graph.from_file(path, format='csv')" in message(lambda: prplugin.pagerank(path))
+    assert "Graph.from_file(path, format='csv')" in error_message(lambda: prplugin.pagerank(path))
     assert prplugin.Graph.from_file(path, format="csv").number_of_edges == 1
 
 
@@ -97,18 +82,18 @@ def test_a_file_that_is_neither_parquet_nor_known_text(tmp_path):
         (EDGES["src"], "Put the two endpoints of each edge in two columns of a frame."),
     ],
 )
-def test_what_is_no_graph_is_refused_with_the_call_to_use(given, call):
-    assert call in message(lambda: prplugin.pagerank(given))
-    assert call in message(lambda: prplugin.Graph(given))
+def test_other_objects_are_refused_with_the_call_to_use(given, call):
+    assert call in error_message(lambda: prplugin.pagerank(given))
+    assert call in error_message(lambda: prplugin.Graph(given))
 
 
-# --- casts are spelled as in the library of the user ---------------------------------------------------------------
+# --- casts suggested by error messages ----------------------------------------------------------------------------
 
 FLOATS = pd.DataFrame({"src": [1.0, 2.0], "dst": [2.0, 1.0]})
 TEXT = pd.DataFrame({"src": [1, 2], "dst": [2, 1], "w": ["x", "y"]})
 
 
-def in_library(name, frame):
+def convert(name, frame):
     if name == "pandas":
         return frame
     table = pytest.importorskip("pyarrow").Table.from_pandas(frame)
@@ -127,18 +112,18 @@ def in_library(name, frame):
         ("pyarrow", ".cast(pyarrow.int64())", ".cast(pyarrow.float64())", ".cast(pyarrow.string())"),
     ],
 )
-def test_casts(library, integer, number, string):
-    floats, text = in_library(library, FLOATS), in_library(library, TEXT)
-    found = message(lambda: prplugin.pagerank(floats))
-    assert integer in found
-    assert string in found
-    assert number in message(lambda: prplugin.pagerank(text, weight="w"))
-    assert integer in message(lambda: prplugin.pagerank(text, personalization={"a": 1}))
-    assert integer in message(lambda: prplugin.pagerank(text, among=["a"]))
-    assert ".astype('int64')" in message(FLOATS.pagerank)  # as before
+def test_casts_are_spelled_as_in_the_library_of_the_frame(library, integer, number, string):
+    floats, text = convert(library, FLOATS), convert(library, TEXT)
+    message = error_message(lambda: prplugin.pagerank(floats))
+    assert integer in message
+    assert string in message
+    assert number in error_message(lambda: prplugin.pagerank(text, weight="w"))
+    assert integer in error_message(lambda: prplugin.pagerank(text, personalization={"a": 1}))
+    assert integer in error_message(lambda: prplugin.pagerank(text, among=["a"]))
+    assert ".astype('int64')" in error_message(FLOATS.pagerank)
 
 
-def test_casts_that_are_suggested_are_those_of_the_libraries():
+def test_suggested_casts_work():
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     frame = polars.from_pandas(FLOATS).with_columns(polars.all().cast(polars.Int64))
     assert frame.pagerank()["pagerank"].to_list() == [0.5, 0.5]
@@ -146,41 +131,41 @@ def test_casts_that_are_suggested_are_those_of_the_libraries():
     assert prplugin.pagerank(table).num_rows == 1
 
 
-def test_casts_of_files_and_relations(tmp_path):
+def test_casts_for_files_and_relations(tmp_path):
     FLOATS.to_parquet(tmp_path / "floats.parquet")
-    assert ".cast(pyarrow.int64())" in message(lambda: prplugin.pagerank(tmp_path / "floats.parquet"))
+    assert ".cast(pyarrow.int64())" in error_message(lambda: prplugin.pagerank(tmp_path / "floats.parquet"))
     duckdb = pytest.importorskip("duckdb")
     floats = duckdb.sql("SELECT 1.5::DOUBLE AS src, 2.5::DOUBLE AS dst")
-    assert "CAST(... AS BIGINT)" in message(floats.pagerank)
+    assert "CAST(... AS BIGINT)" in error_message(floats.pagerank)
 
 
 # --- weights that are not used -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["weight", "Weight", "weights", "edge_weight", "wgt", "w"])
-def test_a_weight_that_is_not_used_is_mentioned_once(name):
+def test_unused_weight_column_is_mentioned_once(name):
     edges = EDGES.rename(columns={"weight": name})
     for graph in (prplugin.Graph(edges), prplugin.Graph(edges, directed=False)):
         for ranking in (graph.rank(), graph.rank(seeds=["a"])):
-            assert explained(ranking).count(f"column {name!r} is not used") == 1
-    assert "not used" not in explained(prplugin.Graph(edges, weight=name).rank())
+            assert explanation(ranking).count(f"column {name!r} is not used") == 1
+    assert "not used" not in explanation(prplugin.Graph(edges, weight=name).rank())
 
 
-def test_columns_that_are_no_weights_are_not_mentioned():
+def test_other_unused_columns_are_not_mentioned():
     edges = EDGES.rename(columns={"weight": "clicks"})
-    assert "not used" not in explained(prplugin.Graph(edges).rank())
-    ends = EDGES.rename(columns={"src": "weight", "weight": "x"})
-    assert "not used" not in explained(prplugin.Graph(ends, "weight", "dst").rank())
+    assert "not used" not in explanation(prplugin.Graph(edges).rank())
+    edges = EDGES.rename(columns={"src": "weight", "weight": "x"})
+    assert "not used" not in explanation(prplugin.Graph(edges, "weight", "dst").rank())
 
 
-def test_a_weight_in_a_file_is_mentioned(tmp_path):
+def test_unused_weight_column_of_a_file_is_mentioned(tmp_path):
     path, parquet = tmp_path / "edges.csv", tmp_path / "edges.parquet"
     EDGES.to_csv(path, index=False)
     EDGES.to_parquet(parquet)
     for given in (path, parquet):
         for graph in (prplugin.Graph(given), prplugin.Graph.from_file(given)):
-            assert explained(graph.rank()).count("column 'weight' is not used") == 1
-        assert "not used" not in explained(prplugin.Graph.from_file(given, weight="weight").rank())
+            assert explanation(graph.rank()).count("column 'weight' is not used") == 1
+        assert "not used" not in explanation(prplugin.Graph.from_file(given, weight="weight").rank())
         shown = CliRunner().invoke(main, ["rank", str(given)])
         assert shown.stdout.count("column 'weight' is not used") == 1
         assert "--weight weight" in shown.stdout

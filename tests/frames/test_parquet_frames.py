@@ -1,4 +1,4 @@
-"""Parquet files as edges: row group by row group, with what the whole table gives; and how much the host holds."""
+"""Parquet files as edges: reading by row groups has the result of reading the whole table, in less host memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from prplugin.frames import parquet
 ROWS, GROUP = 2_000, 170
 
 
-def edges() -> pd.DataFrame:
+def random_edges() -> pd.DataFrame:
     random = np.random.default_rng(0)
     src, dst = random.integers(-300, 300, (2, ROWS)) * 7
     return pd.DataFrame({"src": src, "dst": dst, "w": random.random(ROWS)})
@@ -48,21 +48,21 @@ ARGUMENTS = {
 }
 
 QUICK = set(zip(KINDS, cycle(ARGUMENTS)))
-"""Each kind of ids with one set of arguments; the other pairs are slow tests."""
+"""Each type of ids with one set of arguments; tests of the other pairs are slow."""
 
 
 @pytest.fixture
 def by_row_groups(monkeypatch):
-    """Let memory not suffice for the table."""
+    """Simulate memory that does not suffice for the whole table."""
     monkeypatch.setattr(parquet, "PEAK", np.inf)
 
 
-@pytest.fixture(params=["one table", "few edges", "many edges"])
-def each_way(request, monkeypatch):
-    """Read the file as one table, or by row groups: edges are put in their places row by row, or by target."""
+@pytest.fixture(params=["one table", "row groups of few edges", "row groups of many edges"])
+def each_reader(request, monkeypatch):
+    """Read files as one table, or by row groups: few edges to an edge list, many edges to a CSC."""
     if request.param != "one table":
         monkeypatch.setattr(parquet, "PEAK", np.inf)
-    if request.param == "many edges":
+    if request.param == "row groups of many edges":
         monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
 
 
@@ -73,7 +73,7 @@ def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
     assert np.abs(found.column("pagerank").to_numpy() - expected.column("pagerank").to_numpy()).sum() <= 2e-11
 
 
-@pytest.mark.usefixtures("each_way")
+@pytest.mark.usefixtures("each_reader")
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
@@ -83,8 +83,8 @@ def assert_same(found: pa.Table, expected: pa.Table, names=("vertex",)) -> None:
         for kind, name in product(KINDS, ARGUMENTS)
     ],
 )
-def test_row_groups_give_what_the_table_gives(tmp_path, kind, arguments):
-    frame = edges()
+def test_file_has_the_ranks_of_its_table(tmp_path, kind, arguments):
+    frame = random_edges()
     frame = frame.assign(src=kind(frame["src"]), dst=kind(frame["dst"]))
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=GROUP)
     expected = prplugin.pagerank(pq.read_table(tmp_path / "edges.parquet"), tol=1e-11, **arguments)
@@ -92,9 +92,9 @@ def test_row_groups_give_what_the_table_gives(tmp_path, kind, arguments):
         assert_same(prplugin.pagerank(given, tol=1e-11, **arguments), expected)
 
 
-@pytest.mark.usefixtures("each_way")
-def test_more_vertices_and_several_columns(tmp_path):
-    frame = edges().assign(bank=lambda rows: "b" + (rows["src"] % 3).astype(str), to="b1")
+@pytest.mark.usefixtures("each_reader")
+def test_vertices_personalization_and_vertices_of_several_columns(tmp_path):
+    frame = random_edges().assign(bank=lambda rows: "b" + (rows["src"] % 3).astype(str), to="b1")
     path = tmp_path / "edges.parquet"
     frame.to_parquet(path, row_group_size=GROUP)
     table = pq.read_table(path)
@@ -108,8 +108,8 @@ def test_more_vertices_and_several_columns(tmp_path):
     )
 
 
-def test_the_files_of_a_folder_are_one_after_the_other(tmp_path):
-    frame = edges()
+def test_files_of_a_folder_are_concatenated(tmp_path):
+    frame = random_edges()
     for part in range(4):
         frame.iloc[part * 500 : (part + 1) * 500].to_parquet(tmp_path / f"{part}.parquet")
     graph = prplugin.Graph(tmp_path)
@@ -117,38 +117,38 @@ def test_the_files_of_a_folder_are_one_after_the_other(tmp_path):
     assert_same(graph.rank(tol=1e-11).frame, prplugin.pagerank(pa.table(frame), tol=1e-11))
 
 
-def test_no_rows_are_no_vertices(tmp_path):
-    edges().iloc[:0].to_parquet(tmp_path / "edges.parquet")
+def test_file_without_rows(tmp_path):
+    random_edges().iloc[:0].to_parquet(tmp_path / "edges.parquet")
     assert prplugin.pagerank(tmp_path / "edges.parquet").num_rows == 0
     assert prplugin.pagerank(tmp_path / "edges.parquet", vertices=[4, 5]).column("vertex").to_pylist() == [4, 5]
 
 
-@pytest.mark.usefixtures("each_way")
-def test_a_graph_of_row_groups_has_its_rows(tmp_path):
-    frame = edges()
+@pytest.mark.usefixtures("each_reader")
+def test_arrays_of_a_graph_by_row_groups(tmp_path):
+    frame = random_edges()
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=GROUP)
     one, other = prplugin.Graph(tmp_path / "edges.parquet", weight="w"), prplugin.Graph(frame, weight="w")
     for compressed, expected in ((one.csc(), other.csc()), (one.csr(), other.csr())):
         assert (compressed.offsets == expected.offsets).all()
         for row in range(one.number_of_vertices):
-            its = slice(expected.offsets[row], expected.offsets[row + 1])
+            in_row = slice(expected.offsets[row], expected.offsets[row + 1])
             found, wanted = (
-                sorted(zip(c.indices[its].tolist(), c.weights[its].tolist(), strict=True))
+                sorted(zip(c.indices[in_row].tolist(), c.weights[in_row].tolist(), strict=True))
                 for c in (compressed, expected)
             )
             assert found == wanted
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_what_cannot_be_read_is_said(tmp_path):
+def test_input_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(prplugin.InvalidEdgesError, match=r"the path 'ann', where there is no file\."):
         prplugin.pagerank("ann")
     with pytest.raises(prplugin.InvalidEdgesError, match="where no Parquet can be read"):
         prplugin.pagerank(Path(__file__))
-    pyarrow.csv.write_csv(pa.table(edges()), tmp_path / "edges.csv")
+    pyarrow.csv.write_csv(pa.table(random_edges()), tmp_path / "edges.csv")
     with pytest.raises(prplugin.InvalidEdgesError, match="not of Parquet files"):
         prplugin.pagerank(ds.dataset(tmp_path / "edges.csv", format="csv"))
-    frame = edges()
+    frame = random_edges()
     frame.to_parquet(tmp_path / "edges.parquet")
     with pytest.raises(prplugin.ColumnNotFoundError, match="no column 'clicks'"):
         prplugin.pagerank(tmp_path / "edges.parquet", weight="clicks")
@@ -160,72 +160,85 @@ def test_what_cannot_be_read_is_said(tmp_path):
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_ids_that_no_integer_type_holds(tmp_path):
+def test_ids_without_a_common_integer_type_are_refused(tmp_path):
     frame = pd.DataFrame({"src": np.array([1, 2**63 + 1], np.uint64), "dst": np.array([-1, 1])})
     frame.to_parquet(tmp_path / "edges.parquet", row_group_size=1)
     with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
         prplugin.pagerank(tmp_path / "edges.parquet")
 
 
-def written(folder: Path, *tables: pa.Table) -> Path:
+def write_files(folder: Path, *tables: pa.Table) -> Path:
+    """Write tables to the files 0.parquet, 1.parquet, ... and return the folder."""
     for number, table in enumerate(tables):
         pq.write_table(table, folder / f"{number}.parquet")
     return folder
 
 
-def endpoints(kind: pa.DataType, *ids: object) -> pa.Table:
-    """Two edges: from the first id to the second, from there to the third."""
+def edges_of_type(kind: pa.DataType, *ids: object) -> pa.Table:
+    """Return two edges: from the first id to the second, and from the second to the third."""
     return pa.table({"src": pa.array(ids[:2], kind), "dst": pa.array(ids[1:], kind)})
 
 
-def test_weights_of_each_file_are_read_as_they_are(tmp_path):
-    edges = endpoints(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
+def test_weights_of_files_are_not_cast(tmp_path):
+    edges = edges_of_type(pa.int64(), 1, 2, 3).append_column("w", pa.array([1.0, 1.0], pa.float32()))
     more = pa.table({"src": [1, 1, 2], "dst": [3, 1, 1], "w": [0.1, 1 / 3, 0.7]})
-    folder = written(tmp_path, edges, more)
+    folder = write_files(tmp_path, edges, more)
     combined = pa.concat_tables([edges, more], promote_options="permissive")
     ranks = prplugin.pagerank(folder, weight="w", tol=1e-12)["pagerank"].to_numpy()
     exact = prplugin.pagerank(combined, weight="w", tol=1e-12)["pagerank"].to_numpy()
     assert np.abs(ranks - exact).sum() <= 2e-12
     small = edges.set_column(2, "w", pa.array([1, 2], pa.int8()))
     large = more.set_column(2, "w", pa.array([300, 2, 1]))
-    ranks = prplugin.pagerank(written(tmp_path, small, large), weight="w", tol=1e-12)
+    ranks = prplugin.pagerank(write_files(tmp_path, small, large), weight="w", tol=1e-12)
     combined = pa.concat_tables([small, large], promote_options="permissive")
     assert_same(ranks, prplugin.pagerank(combined, weight="w", tol=1e-12))
 
 
-UNIFIED = {
-    "integers": (endpoints(pa.int8(), 1, 2, 3), endpoints(pa.int64(), 1, 2000, 3), pa.int64()),
-    "unsigned beside signed": (
-        endpoints(pa.int64(), 1, 2, 3),
-        endpoints(pa.uint64(), 1, 2**63, 2**64 - 1),
+COMMON_TYPES = {
+    "integers": (edges_of_type(pa.int8(), 1, 2, 3), edges_of_type(pa.int64(), 1, 2000, 3), pa.int64()),
+    "signed and unsigned": (
+        edges_of_type(pa.int64(), 1, 2, 3),
+        edges_of_type(pa.uint64(), 1, 2**63, 2**64 - 1),
         pa.uint64(),
     ),
-    "strings": (endpoints(pa.string(), "a", "b", "c"), endpoints(pa.large_string(), "a", "b", "d"), pa.large_string()),
-    "views": (endpoints(pa.string_view(), "a", "b", "c"), endpoints(pa.string(), "a", "b", "d"), pa.large_string()),
+    "strings": (
+        edges_of_type(pa.string(), "a", "b", "c"),
+        edges_of_type(pa.large_string(), "a", "b", "d"),
+        pa.large_string(),
+    ),
+    "string views": (
+        edges_of_type(pa.string_view(), "a", "b", "c"),
+        edges_of_type(pa.string(), "a", "b", "d"),
+        pa.large_string(),
+    ),
     "dictionaries": (
-        endpoints(pa.string(), "a", "b", "c"),
+        edges_of_type(pa.string(), "a", "b", "c"),
         pa.table({name: pa.array(["a", "d"]).dictionary_encode() for name in ("src", "dst")}),
         pa.string(),
     ),
-    "units": (endpoints(pa.timestamp("ms"), 0, 1, 2), endpoints(pa.timestamp("ns"), 0, 10**6, 7), pa.timestamp("ns")),
+    "units of timestamps": (
+        edges_of_type(pa.timestamp("ms"), 0, 1, 2),
+        edges_of_type(pa.timestamp("ns"), 0, 10**6, 7),
+        pa.timestamp("ns"),
+    ),
     "time zones": (
-        endpoints(pa.timestamp("us", "UTC"), 0, 1, 2),
-        endpoints(pa.timestamp("us", "Europe/Berlin"), 0, 1, 7),
+        edges_of_type(pa.timestamp("us", "UTC"), 0, 1, 2),
+        edges_of_type(pa.timestamp("us", "Europe/Berlin"), 0, 1, 7),
         pa.timestamp("us", "UTC"),
     ),
     "decimals": (
-        endpoints(pa.decimal128(9, 2), 1, 2, 3),
-        endpoints(pa.decimal128(20, 4), 1, 2, Decimal("0.0001")),
+        edges_of_type(pa.decimal128(9, 2), 1, 2, 3),
+        edges_of_type(pa.decimal128(20, 4), 1, 2, Decimal("0.0001")),
         pa.decimal128(20, 4),
     ),
-    "no rows": (endpoints(pa.string(), "a", "b", "c").slice(0, 0), endpoints(pa.int32(), 1, 2, 3), pa.int32()),
+    "no rows": (edges_of_type(pa.string(), "a", "b", "c").slice(0, 0), edges_of_type(pa.int32(), 1, 2, 3), pa.int32()),
 }
 
 
-@pytest.mark.parametrize("name", UNIFIED)
-def test_files_of_one_kind_are_read_in_the_type_that_holds_all(tmp_path, name):
-    first, second, kind = UNIFIED[name]
-    folder = written(tmp_path, first, second)
+@pytest.mark.parametrize("name", COMMON_TYPES)
+def test_ids_of_files_are_cast_to_their_common_type(tmp_path, name):
+    first, second, kind = COMMON_TYPES[name]
+    folder = write_files(tmp_path, first, second)
     ranks = prplugin.pagerank(folder)
     plain = [
         pd.DataFrame({name: table[name].to_pylist() for name in ("src", "dst")}, dtype=object)
@@ -238,79 +251,79 @@ def test_files_of_one_kind_are_read_in_the_type_that_holds_all(tmp_path, name):
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_integers_of_two_types_in_vertices_of_several_columns(tmp_path):
+def test_common_integer_type_of_vertices_of_several_columns(tmp_path):
     first = pa.table({"a": [1], "b": ["x"], "c": [2], "d": ["y"]})
     second = pa.table(
         {"a": pa.array([2**63 + 1], pa.uint64()), "b": ["x"], "c": pa.array([2], pa.uint64()), "d": ["y"]}
     )
-    ranks = prplugin.pagerank(written(tmp_path, first, second), ["a", "b"], ["c", "d"])
+    ranks = prplugin.pagerank(write_files(tmp_path, first, second), ["a", "b"], ["c", "d"])
     assert ranks["a"].to_pylist() == [1, 2, 2**63 + 1]
 
 
 @pytest.mark.parametrize(
     ("second", "kinds"),
     [
-        (endpoints(pa.string(), "007", "7", "8"), ("int64", "string")),
-        (endpoints(pa.bool_(), True, False, True), ("int64", "bool")),
-        (endpoints(pa.float64(), 1.0, 2.0, 3.0), ("int64", "double")),
-        (endpoints(pa.timestamp("us"), 1, 2, 3), ("int64", "timestamp[us]")),
-        (endpoints(pa.date32(), 1, 2, 3), ("int64", "date32[day]")),
-        (endpoints(pa.binary(), b"1", b"2", b"3"), ("int64", "binary")),
+        (edges_of_type(pa.string(), "007", "7", "8"), ("int64", "string")),
+        (edges_of_type(pa.bool_(), True, False, True), ("int64", "bool")),
+        (edges_of_type(pa.float64(), 1.0, 2.0, 3.0), ("int64", "double")),
+        (edges_of_type(pa.timestamp("us"), 1, 2, 3), ("int64", "timestamp[us]")),
+        (edges_of_type(pa.date32(), 1, 2, 3), ("int64", "date32[day]")),
+        (edges_of_type(pa.binary(), b"1", b"2", b"3"), ("int64", "binary")),
     ],
     ids=lambda value: str(value[1]) if isinstance(value, tuple) else "",
 )
-def test_files_of_two_kinds_are_refused_by_name(tmp_path, second, kinds):
-    folder = written(tmp_path, endpoints(pa.int64(), 1, 2, 3), second)
+def test_files_without_a_common_type_are_refused_by_name(tmp_path, second, kinds):
+    folder = write_files(tmp_path, edges_of_type(pa.int64(), 1, 2, 3), second)
     with pytest.raises(prplugin.InvalidEdgesError) as raised:
         prplugin.pagerank(folder)
     for number, kind in enumerate(kinds):
         assert f"column 'src' of file '{folder / str(number)}.parquet' ({kind}) " in str(raised.value)
 
 
-def test_files_that_do_not_go_together(tmp_path):
-    edges = endpoints(pa.int64(), 1, 2, 3)
+def test_incompatible_files_are_refused_by_name(tmp_path):
+    edges = edges_of_type(pa.int64(), 1, 2, 3)
     with pytest.raises(prplugin.ColumnNotFoundError, match=r"no column 'dst' in file '.*1\.parquet'.* are 'src'"):
-        prplugin.pagerank(written(tmp_path, edges, edges.select(["src"])))
-    twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["src", "dst", "src"])
+        prplugin.pagerank(write_files(tmp_path, edges, edges.select(["src"])))
+    repeated = pa.Table.from_arrays([pa.array([1])] * 3, names=["src", "dst", "src"])
     with pytest.raises(prplugin.InvalidEdgesError, match=r"column 'src' is in file '.*1\.parquet' 2 times"):
-        prplugin.pagerank(written(tmp_path, edges, twice))
+        prplugin.pagerank(write_files(tmp_path, edges, repeated))
     weighted = [edges.append_column("w", pa.array(weights)) for weights in ([1.0, 2.0], ["a", "b"])]
     with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*0\.parquet' \(double\) .*1\.parquet' \(string\)"):
-        prplugin.pagerank(written(tmp_path, *weighted), weight="w")
-    far = endpoints(pa.timestamp("ms"), 2**45, 1, 2)
+        prplugin.pagerank(write_files(tmp_path, *weighted), weight="w")
+    too_large = edges_of_type(pa.timestamp("ms"), 2**45, 1, 2)
     with pytest.raises(
         prplugin.InvalidEdgesError, match=r"0\.parquet' \(timestamp\[ms\]\) holds values that timestamp\[ns\]"
     ):
-        prplugin.pagerank(written(tmp_path, far, endpoints(pa.timestamp("ns"), 1, 2, 3)))
-    signed, unsigned = endpoints(pa.int64(), -1, 2, 3), endpoints(pa.uint64(), 1, 2**63, 3)
+        prplugin.pagerank(write_files(tmp_path, too_large, edges_of_type(pa.timestamp("ns"), 1, 2, 3)))
+    signed, unsigned = edges_of_type(pa.int64(), -1, 2, 3), edges_of_type(pa.uint64(), 1, 2**63, 3)
     with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
-        prplugin.pagerank(written(tmp_path, signed, unsigned))
+        prplugin.pagerank(write_files(tmp_path, signed, unsigned))
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    edges = endpoints(pa.int64(), 1, 2, 3)
+def test_unreadable_files_are_named(tmp_path):
+    edges = edges_of_type(pa.int64(), 1, 2, 3)
     with pytest.raises(prplugin.InvalidEdgesError, match="a folder in which there is no Parquet file"):
         prplugin.pagerank(tmp_path)
-    written(tmp_path, edges, edges)
+    write_files(tmp_path, edges, edges)
     dataset = ds.dataset(tmp_path)
     (tmp_path / "1.parquet").unlink()
     with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*1\.parquet' cannot be read"):
         prplugin.pagerank(dataset)
     many = pa.table({"src": range(10_000), "dst": range(10_000)})
-    written(tmp_path, edges, many)
-    held = bytearray((tmp_path / "1.parquet").read_bytes())
-    held[100:2000] = b"\xff" * 1900
-    (tmp_path / "1.parquet").write_bytes(held)
+    write_files(tmp_path, edges, many)
+    content = bytearray((tmp_path / "1.parquet").read_bytes())
+    content[100:2000] = b"\xff" * 1900
+    (tmp_path / "1.parquet").write_bytes(content)
     with pytest.raises(prplugin.InvalidEdgesError, match=r"file '.*1\.parquet' cannot be read"):
         prplugin.pagerank(tmp_path)
     invalid = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(np.array([0, 1], "i4")), pa.py_buffer(b"\xff")])
     with pytest.raises(prplugin.InvalidEdgesError, match="text that is not UTF-8"):
-        prplugin.pagerank(written(tmp_path, *[pa.table({"src": invalid, "dst": ["a"]})] * 2))
+        prplugin.pagerank(write_files(tmp_path, *[pa.table({"src": invalid, "dst": ["a"]})] * 2))
 
 
-def test_datasets_that_are_not_their_files(tmp_path):
-    dataset = ds.dataset(written(tmp_path, endpoints(pa.int64(), 1, 2, 3)))
+def test_datasets_with_a_filter_or_another_schema_are_refused(tmp_path):
+    dataset = ds.dataset(write_files(tmp_path, edges_of_type(pa.int64(), 1, 2, 3)))
     with pytest.raises(prplugin.InvalidEdgesError, match=r"has a filter.*dataset\.to_table\(\)"):
         prplugin.pagerank(dataset.filter(ds.field("src") > 1))
     schema = pa.schema({"src": pa.string(), "dst": pa.string()})
@@ -321,12 +334,12 @@ def test_datasets_that_are_not_their_files(tmp_path):
         prplugin.pagerank(wide, weight="w")
 
 
-def test_nanoseconds_tell_times_of_day_apart(tmp_path):
-    folder = written(tmp_path, endpoints(pa.time64("ns"), 1, 2, 3))
+def test_times_of_day_that_differ_by_nanoseconds(tmp_path):
+    folder = write_files(tmp_path, edges_of_type(pa.time64("ns"), 1, 2, 3))
     assert prplugin.pagerank(folder)["vertex"].cast(pa.int64()).to_pylist() == [1, 2, 3]
 
 
-def test_names_of_folders_are_columns(tmp_path):
+def test_names_of_partition_folders_are_columns(tmp_path):
     for name in ("src=1", "src=2"):
         (tmp_path / name).mkdir()
         pq.write_table(pa.table({"dst": [5, 6]}), tmp_path / name / "part.parquet")
@@ -338,15 +351,15 @@ def test_names_of_folders_are_columns(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
-def test_columns_of_files_go_before_names_of_folders(tmp_path, kind):
+def test_columns_of_files_take_precedence_over_names_of_folders(tmp_path, kind):
     (tmp_path / "src=1").mkdir()
-    pq.write_table(endpoints(kind, 1, 2, 3), tmp_path / "src=1" / "part.parquet")
-    assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(endpoints(kind, 1, 2, 3), tol=1e-12))
+    pq.write_table(edges_of_type(kind, 1, 2, 3), tmp_path / "src=1" / "part.parquet")
+    assert_same(prplugin.pagerank(tmp_path, tol=1e-12), prplugin.pagerank(edges_of_type(kind, 1, 2, 3), tol=1e-12))
 
 
 @pytest.mark.usefixtures("by_row_groups")
-def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
-    """Arrow's memory for a row group is not Python's, and is counted by Arrow."""
+def test_memory_by_row_groups_is_one_index_per_edge(tmp_path, monkeypatch):
+    """tracemalloc does not count the memory that Arrow allocates for a row group."""
     monkeypatch.setattr(parquet, "COMPILED_FROM", 0)
     n, m, group = 1_000, 1_000_000, 10_000
     random = np.random.default_rng(0)
@@ -365,15 +378,15 @@ def test_the_host_holds_a_position_an_edge(tmp_path, monkeypatch):
     assert peak <= 4 * m + 200 * n + 100 * group + 2**20
 
 
-@pytest.mark.parametrize(("available", "whole"), [(1 << 30, True), (100_000, False)])
-def test_row_groups_are_read_together_where_memory_suffices(tmp_path, monkeypatch, available, whole):
+@pytest.mark.parametrize(("available", "as_one_table"), [(1 << 30, True), (100_000, False)])
+def test_files_are_read_as_one_table_if_memory_suffices(tmp_path, monkeypatch, available, as_one_table):
     table = pa.table({"src": np.arange(4000) % 7, "dst": np.arange(4000) % 5})
     pq.write_table(table, tmp_path / "edges.parquet", row_group_size=500)
     monkeypatch.setattr(parquet, "bytes_available", lambda: available)
     groups, read = [], parquet._read
     monkeypatch.setattr(parquet, "_read", lambda *of: groups.append(of) or read(*of))
     assert_same(prplugin.pagerank(tmp_path / "edges.parquet", tol=1e-12), prplugin.pagerank(table, tol=1e-12))
-    assert (not groups) == whole
+    assert (not groups) == as_one_table
 
 
 def test_many_seeds(tmp_path):

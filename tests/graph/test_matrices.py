@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from running import METHODS, same_ranks
+from method_params import METHODS, same_ranks
 
 import prplugin
 from prplugin.gpu.runtime import missing

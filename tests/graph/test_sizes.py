@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from running import METHODS, same_ranks
+from method_params import METHODS, same_ranks
 
 import prplugin
 from prplugin.cpu.pull_kernels import group_sum_depth

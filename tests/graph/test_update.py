@@ -11,10 +11,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from exact import distance, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import examples
+from method_params import examples
+from rational_pagerank import distance, solve
 
 import prplugin
 

@@ -1,4 +1,4 @@
-"""Running, resuming and comparing benchmarks. No time decides anything here."""
+"""Running, resuming and comparing benchmarks. No test depends on measured times."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from benchmarks.run import Part
 
 @pytest.fixture(autouse=True)
 def _no_garbage_collection(monkeypatch):
-    """Skip the collection after each part: of the heap of all tests of a process, it takes seconds."""
+    """Skip the garbage collection after each part, which takes seconds with the heap of all tests of a process."""
     monkeypatch.setattr(run, "gc", SimpleNamespace(collect=lambda: None))
 
 
-def drawn(results):
+def figures(results):
     figure = Figure(figsize=(1, 1))
     figure.subplots().plot([row["value"] for row in results])
     return {"values": figure}
 
 
-class Counting:
-    """A benchmark that counts how often its parts are run, and is interrupted once."""
+class RecordingBenchmark:
+    """A benchmark that records which of its parts are run, and can be interrupted in one."""
 
     def __init__(self, interrupted_in=None):
         self.ran = []
@@ -39,7 +39,7 @@ class Counting:
 
     def module(self):
         return SimpleNamespace(
-            __doc__="A benchmark.\n\nWith words.", COLUMNS=("graph", "value"), parts=self.parts, figures=drawn,
+            __doc__="A benchmark.\n\nWith words.", COLUMNS=("graph", "value"), parts=self.parts, figures=figures,
             summary=lambda results: (f"{len(results)} rows.", []),
         )  # fmt: skip
 
@@ -54,12 +54,12 @@ class Counting:
         yield {"graph": name, "value": 2.0, "samples": [2.0, 2.1]}
 
 
-def started(counting, tmp_path, command="python -m benchmarks counting"):
-    return run.run("counting", counting.module(), None, True, {}, tmp_path, command)
+def run_benchmark(benchmark, tmp_path, command="python -m benchmarks counting"):
+    return run.run("counting", benchmark.module(), None, True, {}, tmp_path, command)
 
 
-def test_all_is_written(tmp_path):
-    started(Counting(), tmp_path)
+def test_rows_page_and_figure_are_written(tmp_path):
+    run_benchmark(RecordingBenchmark(), tmp_path)
     written = json.loads((tmp_path / "counting.json").read_text())
     assert written["finished"]
     assert written["command"] == "python -m benchmarks counting"
@@ -74,21 +74,21 @@ def test_all_is_written(tmp_path):
     assert b"<svg" in (tmp_path / "counting-values.svg").read_bytes()
 
 
-def test_figures_are_the_same_bytes_again(tmp_path):
+def test_figures_are_reproducible(tmp_path):
     for folder in ("a", "b"):
-        started(Counting(), tmp_path / folder)
+        run_benchmark(RecordingBenchmark(), tmp_path / folder)
     one, other = ((tmp_path / folder / "counting-values.svg").read_bytes() for folder in ("a", "b"))
     assert one == other
 
 
-def test_pages_are_written_anew_from_the_rows(tmp_path, monkeypatch):
-    counting = Counting()
-    started(counting, tmp_path)
+def test_pages_are_regenerated_from_the_rows(tmp_path, monkeypatch):
+    benchmark = RecordingBenchmark()
+    run_benchmark(benchmark, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for path in files:
         if path.suffix != ".json":
             path.unlink()
-    monkeypatch.setitem(BENCHMARKS, "counting", counting.module())
+    monkeypatch.setitem(BENCHMARKS, "counting", benchmark.module())
     done = CliRunner().invoke(main, ["pages", str(tmp_path / "counting.json")])
     assert done.exit_code == 0, done.output
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == files
@@ -98,34 +98,34 @@ def test_pages_are_written_anew_from_the_rows(tmp_path, monkeypatch):
     )
 
 
-def test_an_interrupted_run_goes_on(tmp_path):
+def test_interrupted_run_is_resumed(tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        started(Counting("two"), tmp_path)
-    again = Counting()
-    results = started(again, tmp_path)
-    assert again.ran == ["two", "three"]
+        run_benchmark(RecordingBenchmark("two"), tmp_path)
+    resumed = RecordingBenchmark()
+    results = run_benchmark(resumed, tmp_path)
+    assert resumed.ran == ["two", "three"]
     assert [row["graph"] for row in results] == ["one", "one", "two", "two", "three", "three"]
-    anew = Counting()
-    started(anew, tmp_path)  # the last was finished
-    assert anew.ran == ["one", "two", "three"]
+    restarted = RecordingBenchmark()
+    run_benchmark(restarted, tmp_path)  # the previous run was finished
+    assert restarted.ran == ["one", "two", "three"]
 
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory):
-    """Return what a benchmark has written when it is interrupted in its last part."""
+    """Return what a benchmark has written that was interrupted in its last part."""
     folder = tmp_path_factory.mktemp("interrupted")
     with pytest.raises(KeyboardInterrupt):
-        started(Counting("three"), folder)
+        run_benchmark(RecordingBenchmark("three"), folder)
     return json.loads((folder / "counting.json").read_text())
 
 
-@pytest.mark.parametrize("what", ["command", "commit", "machine", "versions", "code"])
-def test_nothing_is_kept_of_another_run(tmp_path, interrupted, what):
-    changed = interrupted | {what: {"python": "2.7"} if what == "versions" else "another"}
+@pytest.mark.parametrize("field", ["command", "commit", "machine", "versions", "code"])
+def test_run_is_not_resumed_if_its_circumstances_changed(tmp_path, interrupted, field):
+    changed = interrupted | {field: {"python": "2.7"} if field == "versions" else "another"}
     (tmp_path / "counting.json").write_text(json.dumps(changed))
-    again = Counting()
-    started(again, tmp_path)
-    assert again.ran == ["one", "two", "three"]
+    benchmark = RecordingBenchmark()
+    run_benchmark(benchmark, tmp_path)
+    assert benchmark.ran == ["one", "two", "three"]
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_nothing_is_kept_of_another_run(tmp_path, interrupted, what):
         ([1.0], [2.0, 2.0], "not judged"),
     ],
 )
-def test_noise_is_judged_by_the_samples(one, other, verdict):
+def test_verdicts_by_noise_of_the_samples(one, other, verdict):
     assert compare.beyond_noise(one, other)[0] == verdict
 
 
-def test_two_runs_are_compared(tmp_path):
-    def written(name, **samples):
+def test_comparison_of_two_runs(tmp_path):
+    def write_run(name, **samples):
         about = {
             "command": "c",
             "commit": name,
@@ -158,25 +158,25 @@ def test_two_runs_are_compared(tmp_path):
         return str(tmp_path / name)
 
     slow, fast = [2.0, 2.01, 2.02], [1.0, 1.01, 1.02]
-    first = written("a.json", stays=fast, slower=fast, faster=slow, gone=fast)
-    second = written("b.json", stays=fast, slower=slow, faster=fast, new=fast)
+    first = write_run("a.json", unchanged=fast, slower=fast, faster=slow, removed=fast)
+    second = write_run("b.json", unchanged=fast, slower=slow, faster=fast, added=fast)
     differences, rows = compare.compared(tmp_path / "a.json", tmp_path / "b.json")
     assert differences == ["commit: a.json -> b.json", "version of numpy: a.json -> b.json"]
     assert {row["row"]: row["verdict"] for row in rows} == {
-        "slower": "changed", "faster": "changed", "stays": "same", "gone": "only in A", "new": "only in B",
+        "slower": "changed", "faster": "changed", "unchanged": "same", "removed": "only in A", "added": "only in B",
     }  # fmt: skip
     done = CliRunner().invoke(main, ["compare", first, second])
     assert done.exit_code == 0, done.output
     assert "2 changed, 1 same, 1 only in A, 1 only in B" in done.output
-    assert "stays" not in done.output
+    assert "unchanged" not in done.output
 
 
 @pytest.mark.parametrize(
     ("limit", "samples", "calls"),
     [(1000, [20] * 5, 6), (50, [20] * 3, 4), (10, [20], 2), (1, [20], 1)],
-    ids=["quick", "slow", "slower", "too slow for twice"],
+    ids=["quick", "slow", "slower", "too slow for two samples"],
 )
-def test_slow_things_are_sampled_less_often(monkeypatch, limit, samples, calls):
+def test_slow_calls_are_sampled_less_often(monkeypatch, limit, samples, calls):
     times = itertools.count(0, 20)
     monkeypatch.setattr("benchmarks.measure.time.perf_counter", lambda: next(times))
     called = []
@@ -184,19 +184,19 @@ def test_slow_things_are_sampled_less_often(monkeypatch, limit, samples, calls):
     assert len(called) == calls
 
 
-def test_what_does_not_fit_is_not_begun(monkeypatch):
+def test_work_that_does_not_fit_into_memory_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
     memory.require(10**9, "host", "a graph")
     with pytest.raises(memory.NoRoomError, match=r"a graph needs about 2\.0 GB, and this machine has 1\.0 GB free"):
         memory.require(2e9, "host", "a graph")
 
 
-def test_there_is_memory():
+def test_available_memory_is_plausible():
     assert 10**6 < memory.bytes_available("host") < 10**15
 
 
 @pytest.mark.slow
-def test_a_quick_run_of_retrieval(tmp_path):
+def test_quick_run_of_retrieval(tmp_path):
     pytest.importorskip("igraph")
     done = CliRunner().invoke(main, ["retrieval", "--quick", "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
@@ -212,7 +212,7 @@ def test_a_quick_run_of_retrieval(tmp_path):
         assert row["library least"] == 1e3 * min(row["samples"]["library"])
 
 
-def test_retrieval_names_an_absent_library(monkeypatch):
+def test_retrieval_notes_a_missing_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "igraph", None)
     rows = {row["library"]: row for row in retrieval._single(*retrieval.SIZES[0], "host", 1)}
     assert set(rows) == {"igraph", "NetworkX", "SciPy"}
@@ -220,13 +220,13 @@ def test_retrieval_names_an_absent_library(monkeypatch):
     assert rows["SciPy"]["ratio"] > 0
 
 
-def test_retrieval_times_only_results_that_agree():
-    ranks, moved = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0, 0], [0, 4e-6]])
-    near, far = ranks + moved, ranks + 2 * moved
+def test_retrieval_refuses_results_that_differ():
+    ranks, difference = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0, 0], [0, 4e-6]])
+    near, far = ranks + difference, ranks + 2 * difference
     assert retrieval.check({"prplugin": ranks, "near": near}) == {"prplugin": 0, "near": pytest.approx(4e-6)}
     assert retrieval.check({"prplugin": ranks, "far": far})["far"] == pytest.approx(8e-6)
     with pytest.raises(ValueError, match=r"the ranks of low and far are 1\.2e-05 apart"):
-        retrieval.check({"prplugin": ranks, "low": ranks - moved, "far": far})
+        retrieval.check({"prplugin": ranks, "low": ranks - difference, "far": far})
     with pytest.raises(ValueError, match="nan apart"):
         retrieval.check({"prplugin": ranks, "other": np.full((2, 2), np.nan)})
 

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks cluster` makes of rows; no cluster is started here, and no time decides anything."""
+"""Summary and figure of `python -m benchmarks cluster`. No cluster is started, no test depends on measured times."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from benchmarks.cluster import _local, _model
 from benchmarks.generate import rmat, rmat_part
 
 
-def step(graph, workers, ms, *, vertices=1000, communication=0.0, sent=0.0, theirs=""):
+def step(graph, workers, ms, *, vertices=1000, communication=0.0, sent=0.0, cugraph_ms=""):
     return {
-        "table": cluster.STEP, "graph": graph, "workers": workers, "cuGraph ms": theirs, "prplugin ms": ms, "ratio": "",
+        "table": cluster.STEP, "graph": graph, "workers": workers, "cuGraph ms": cugraph_ms, "prplugin ms": ms, "ratio": "",
         "communication": communication, "MB sent": sent, "note": "", "vertices": vertices,
     }  # fmt: skip
 
@@ -28,24 +28,24 @@ RESULTS = [
     frame_to_ranks("R-MAT 1", 1, 4.0), frame_to_ranks("R-MAT 1", 2, 2.5),
     step("R-MAT 1", 1, 10.0), step("R-MAT 1", 2, 6.0, communication=0.25, sent=3.0),
     step("R-MAT 2", 1, 40.0, vertices=4000),
-    step("R-MAT 2", 2, 24.0, vertices=4000, communication=0.25, sent=12.0, theirs=30.0),
+    step("R-MAT 2", 2, 24.0, vertices=4000, communication=0.25, sent=12.0, cugraph_ms=30.0),
     step("R-MAT 3", 2, 100.0, vertices=2000, communication=0.25, sent=12.0),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("parts", [1, 3, 4])
-def test_the_parts_of_a_graph_are_the_graph(parts):
+def test_parts_of_a_graph_concatenate_to_the_graph(parts):
     m = 16 << 8
     bounds = [m * part // parts for part in range(parts + 1)]
     pieces = [rmat_part(8, first, last) for first, last in pairwise(bounds)]
     pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), rmat(8))
 
 
-def test_the_model_stands_beside_what_was_measured():
-    _, (one, two) = cluster.summary(RESULTS)  # of the third graph nothing is known on one worker
+def test_summary_has_the_predictions_of_the_model():
+    _, (one, two) = cluster.summary(RESULTS)  # the third graph has no row of one worker and is left out
     assert one["frame to ranks"] == pytest.approx(1.6)
     assert one["speed-up per iteration"] == pytest.approx(10 / 6)
-    # The largest graph sent 12 MB in a quarter of 24 ms: 2 GB/s. So 3 MB take 1.5 ms.
+    # The largest graph sent 12 MB in a quarter of 24 ms, at 2 GB/s. At this rate, 3 MB take 1.5 ms.
     assert one["predicted ms"] == pytest.approx(5 + 1.5)
     assert two["predicted ms"] == pytest.approx(20 + 6)
     assert two["frame to ranks"] == ""
@@ -53,24 +53,24 @@ def test_the_model_stands_beside_what_was_measured():
 
 
 @pytest.mark.parametrize(("workers", "sent"), [(1, 0), (2, 2_000), (4, 3_000)])
-def test_what_is_sent_has_a_bound(workers, sent):
+def test_bound_of_the_bytes_sent(workers, sent):
     assert _model.sent_bytes(1_000, workers) == sent
 
 
-def test_it_is_drawn():
-    drawing = cluster.figure(RESULTS)
-    assert len(drawing.axes) == 3
-    assert [len(panel.lines) for panel in drawing.axes] == [1, 4, 3]
+def test_figure():
+    figure = cluster.figure(RESULTS)
+    assert len(figure.axes) == 3
+    assert [len(panel.lines) for panel in figure.axes] == [1, 4, 3]
 
 
-def test_parts_go_from_the_most_workers_to_one(monkeypatch):
+def test_parts_are_ordered_by_decreasing_number_of_workers(monkeypatch):
     monkeypatch.setattr(_local, "on_gpus", lambda: True)
     monkeypatch.setattr(_local, "counts", lambda: (1, 2))
     names = [part.name for part in cluster.parts(None, quick=False)]
     assert names == ["R-MAT 22 on 2", "R-MAT 24 on 2", "R-MAT 26 on 2", "R-MAT 22 on 1", "R-MAT 24 on 1"]
 
 
-def test_what_fails_is_a_row():
+def test_failures_are_rows():
     def fail():
         raise RuntimeError("no NCCL")
         yield

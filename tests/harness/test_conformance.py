@@ -1,4 +1,4 @@
-"""A selection of the conformance suite: every pair of method, result type, graph and option values occurs once.
+"""A selection of the conformance suite: every pair of values of method, result type, graph and options occurs.
 
 Cases with alpha = 0.999 and large graphs, whose references take seconds, are slow tests.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from running import param
+from method_params import param
 
 from conformance import against_cugraph, probes, rapids, report
 from conformance.against_cugraph import LIMIT, WAYS, Beside, beside
@@ -26,7 +26,7 @@ from conformance.shapes import SHAPES
 from prplugin.methods.registry import methods
 
 SLOW = {"large"}
-"""Shapes whose references take seconds: here with the default options, in `python -m conformance` with all."""
+"""Shapes whose references take seconds. They run with default options here, with all in `python -m conformance`."""
 
 
 METHODS_ON = {
@@ -35,9 +35,9 @@ METHODS_ON = {
 
 
 def selection() -> list[tuple[str, str, str, Choice]]:
-    """Select cases for the CPU and the GPU separately, so that all pairs of values occur on each."""
+    """Return cases for the CPU and the GPU, selected separately so that all pairs of values occur on each."""
     small = {**FACTORS, "shape": [shape for shape in SHAPES if shape not in SLOW]}
-    # On the GPU, the 30,000 steps of several launches that alpha = 0.999 takes are left to `periodic`.
+    # On the GPU alpha = 0.999 takes 30,000 iterations of several launches each; only cases of `periodic` test it.
     quick = {**small, "alpha": [alpha for alpha in FACTORS["alpha"] if alpha < SLOW_ALPHA]}
     rows = pairwise({"method": METHODS_ON["cpu"], "dtype": DTYPES, **quick})
     rows += pairwise({"method": METHODS_ON["gpu"], "dtype": DTYPES, **quick, "library": LIBRARIES})
@@ -47,13 +47,13 @@ def selection() -> list[tuple[str, str, str, Choice]]:
     for name, method in methods().items():
         library = "cudf" if method.runs_on == "gpu" else "pandas"
         chosen += [(name, dtype, library, Choice(shape)) for shape in SLOW for dtype in DTYPES]
-        # From uniform ranks the regular shapes are solved at once.
-        turning = [choice for choice in periodic() if method.runs_on == "cpu" or choice.nstart]
-        chosen += [(name, "float64", "pandas", choice) for choice in turning]
+        # On the GPU only with nstart: uniform ranks are already the solution of the regular shapes.
+        others = [choice for choice in periodic() if method.runs_on == "cpu" or choice.nstart]
+        chosen += [(name, "float64", "pandas", choice) for choice in others]
     return chosen
 
 
-@pytest.mark.filterwarnings("default")  # cuDF warns of itself
+@pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
 @pytest.mark.parametrize(
     ("method", "dtype", "wanted", "choice"),
     [param(*row, slow=row[3].alpha == SLOW_ALPHA or row[3].shape in SLOW) for row in selection()],
@@ -68,7 +68,7 @@ def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
 # --- the suite itself ---------------------------------------------------------------------------------------------
 
 
-def test_every_pair_of_values_meets() -> None:
+def test_every_pair_of_values_occurs() -> None:
     rows = [{name: getattr(choice, name) for name in FACTORS} for choice in choices()]
     for a, values in FACTORS.items():
         for b, others in FACTORS.items():
@@ -81,20 +81,20 @@ def case() -> Case:
     return prepare(Choice("random-weights", alpha=0.99, personalization="random"))
 
 
-def test_references_agree_within_their_own_errors(case: Case) -> None:
+def test_references_agree_within_their_errors(case: Case) -> None:
     dense, networkx = case.solutions["dense"], case.solutions["networkx"]
     assert not isinstance(dense, str)
     assert not isinstance(networkx, str)
-    apart = float(np.abs(dense.ranks - networkx.ranks).sum())
-    assert 0 < apart <= dense.error + networkx.error < 1e-11
+    distance = float(np.abs(dense.ranks - networkx.ranks).sum())
+    assert 0 < distance <= dense.error + networkx.error < 1e-11
 
 
-def test_reference_with_a_wrong_answer_knows_how_wrong_it_is(case: Case) -> None:
+def test_measured_error_of_a_wrong_reference(case: Case) -> None:
     dense = case.solutions["dense"]
     assert not isinstance(dense, str)
-    off = dense.ranks.copy()
-    off[3] += 1e-7
-    assert measured(case.equation, off).error >= 1e-7
+    wrong = dense.ranks.copy()
+    wrong[3] += 1e-7
+    assert measured(case.equation, wrong).error >= 1e-7
 
 
 def test_iterates_approach_the_solution(case: Case) -> None:
@@ -105,21 +105,18 @@ def test_iterates_approach_the_solution(case: Case) -> None:
     assert np.abs(iterate(case.equation, 3_000).ranks - dense.ranks).sum() <= dense.error + 2 * 0.99**3_000 + 1e-13
 
 
-@pytest.mark.parametrize(("times", "notices"), [(100, "distance to dense"), (10_000, "residual")])
-def test_too_small_an_error_bound_fails(
-    case: Case, monkeypatch: pytest.MonkeyPatch, times: float, notices: str
-) -> None:
+@pytest.mark.parametrize(("factor", "check"), [(100, "distance to dense"), (10_000, "residual")])
+def test_too_small_an_error_bound_fails(case: Case, monkeypatch: pytest.MonkeyPatch, factor: float, check: str) -> None:
     from prplugin.solver.certificate import Certificate
 
     true_bound = Certificate.of_step
-    monkeypatch.setattr(Certificate, "of_step", lambda self, change: true_bound(self, change) / times)
+    monkeypatch.setattr(Certificate, "of_step", lambda self, change: true_bound(self, change) / factor)
     method = next(name for name, reason in available().items() if reason is None)
     result = compare(case, method, "float64")
-    assert any(notices in failure for failure in result.failures)
+    assert any(check in failure for failure in result.failures)
 
 
-def test_wrong_graph_fails() -> None:
-    """Fail where rows are dropped."""
+def test_dropped_rows_fail() -> None:
     case = prepare(Choice("parallel-edges"))
     method = next(name for name, reason in available().items() if reason is None)
     del (changed := dict(case.graph))["duplicates"]
@@ -127,11 +124,11 @@ def test_wrong_graph_fails() -> None:
     assert compare(wrong, method, "float64").failures
 
 
-def test_normalized_weights_of_extreme_weights_are_exact_to_a_rounding() -> None:
+def test_normalized_weights_of_extreme_weights_are_exact() -> None:
     frame = pd.DataFrame({"src": [0, 0, 1, 1], "dst": [1, 2, 0, 2], "weight": [5e-324, 1.5e-323, 1e300, 3e300]})
-    meaning = equation(frame, weight="weight")
-    assert meaning.normalized_weight.tolist() == [0.25, 0.75, 0.25, 0.75]
-    assert set(solutions(meaning)) == set(REFERENCES)
+    of_frame = equation(frame, weight="weight")
+    assert of_frame.normalized_weight.tolist() == [0.25, 0.75, 0.25, 0.75]
+    assert set(solutions(of_frame)) == set(REFERENCES)
 
 
 def test_report_lists_failures(tmp_path, case: Case) -> None:
@@ -148,8 +145,8 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     assert (tmp_path / "cpu.svg").stat().st_size > 1_000
 
 
-def test_only_methods_that_vary_may_refuse_what_others_prove(monkeypatch: pytest.MonkeyPatch) -> None:
-    """199 additions in any order, at alpha = 0.999: 5 * 209 * 2**-53 / (1 - alpha) is 1.16e-10."""
+def test_only_nondeterministic_methods_may_refuse_a_provable_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The in-star sums 199 addends in any order: at alpha = 0.999, 5 * 209 * 2**-53 / (1 - alpha) is 1.16e-10."""
     from prplugin import InvalidOptionError
 
     def refuse(*args: object, **options: object) -> None:
@@ -164,7 +161,7 @@ def test_only_methods_that_vary_may_refuse_what_others_prove(monkeypatch: pytest
     assert compare(prepare(Choice("in-star", alpha=0.99, tol=1e-10)), "numpy", "float64").failures
 
 
-# --- beside cuGraph -----------------------------------------------------------------------------------------------
+# --- comparison with cuGraph --------------------------------------------------------------------------------------
 
 ON_GPU = pytest.mark.skipif(rapids.missing("cugraph") is not None, reason=str(rapids.missing("cugraph")))
 
@@ -174,7 +171,7 @@ ON_GPU = pytest.mark.skipif(rapids.missing("cugraph") is not None, reason=str(ra
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("graph", ["single-edge", "isolated", "skewed", "several-columns", "string-ids", "bipartite"])
 @pytest.mark.parametrize("way", WAYS)
-def test_beside_cugraph(graph: str, way: str) -> None:
+def test_agrees_with_cugraph(graph: str, way: str) -> None:
     found = beside(graph, way)
     assert found.rankings
     assert not found.failures
@@ -190,19 +187,19 @@ def test_cugraph_is_a_reference() -> None:
 
 @pytest.fixture
 def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison with numpy for every method on the GPU, frames of pandas, and its ranks in the place of cuGraph's."""
+    """Replace cuDF by pandas, the GPU methods by numpy, and the ranks of cuGraph by those of numpy."""
     monkeypatch.setattr(rapids, "as_cudf", lambda value: value)
     monkeypatch.setattr(
         against_cugraph,
         "methods",
         lambda: {"numpy": SimpleNamespace(runs_on="gpu", unavailable_reason=lambda *_: None)},
     )
-    monkeypatch.setattr(against_cugraph, "_theirs", numpys)
+    monkeypatch.setattr(against_cugraph, "_theirs", numpy_ranks)
 
 
-def numpys(asked: Any, way: against_cugraph.Way) -> np.ndarray:
-    _, _, ranking = next(against_cugraph._ours(asked, way, list(against_cugraph.methods())))
-    ranks = rapids.by_position(ranking.frame, asked.vertices)
+def numpy_ranks(prepared: Any, way: against_cugraph.Way) -> np.ndarray:
+    _, _, ranking = next(against_cugraph._ours(prepared, way, list(against_cugraph.methods())))
+    ranks = rapids.by_position(ranking.frame, prepared.vertices)
     assert not isinstance(ranks, str)
     return ranks
 
@@ -210,7 +207,7 @@ def numpys(asked: Any, way: against_cugraph.Way) -> np.ndarray:
 @pytest.mark.usefixtures("without_gpu")
 @pytest.mark.parametrize("graph", ["single-edge", "isolated", "zero-weights", "several-columns", "datetime-ids"])
 @pytest.mark.parametrize("way", WAYS)
-def test_equal_ranks_agree(graph: str, way: str) -> None:
+def test_identical_ranks_agree(graph: str, way: str) -> None:
     found = beside(graph, way)
     assert (found.verdict, found.rankings, found.failures) == ("agree", 2, [])
     assert found.apart is not None
@@ -221,15 +218,13 @@ def test_equal_ranks_agree(graph: str, way: str) -> None:
 @pytest.mark.parametrize(
     ("way", "verdict"), [("MultiGraph", "cuGraph's float32 is off"), ("MultiGraph, float64", "FAILED")]
 )
-def test_a_difference_is_laid_at_the_door_it_belongs_to(
-    monkeypatch: pytest.MonkeyPatch, way: str, verdict: str
-) -> None:
-    def off(asked: Any, way: against_cugraph.Way) -> np.ndarray:
-        ranks = numpys(asked, way)
+def test_difference_is_attributed_to_the_inexact_ranks(monkeypatch: pytest.MonkeyPatch, way: str, verdict: str) -> None:
+    def wrong_ranks(prepared: Any, way: against_cugraph.Way) -> np.ndarray:
+        ranks = numpy_ranks(prepared, way)
         ranks[0] += 3 * LIMIT
         return ranks
 
-    monkeypatch.setattr(against_cugraph, "_theirs", off)
+    monkeypatch.setattr(against_cugraph, "_theirs", wrong_ranks)
     found = beside("skewed", way)
     assert found.verdict == verdict
     assert found.theirs_vertex == pytest.approx(3 * LIMIT, rel=0.01)
@@ -237,20 +232,21 @@ def test_a_difference_is_laid_at_the_door_it_belongs_to(
 
 
 @pytest.mark.usefixtures("without_gpu")
-def test_ranks_of_ours_that_are_off_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_ranks_of_prplugin_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     true = rapids.by_position
     calls = []
 
-    def off(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
-        spread = true(ranks, vertices)
-        calls.append(spread)
-        return spread if len(calls) == 1 else spread + 1e-6
+    def wrong_after_the_first(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
+        values = true(ranks, vertices)
+        calls.append(values)
+        return values if len(calls) == 1 else values + 1e-6
 
-    monkeypatch.setattr(rapids, "by_position", off)
-    assert len(beside("path", "MultiGraph").failures) == 6  # past its bound, past the limit and apart, twice
+    monkeypatch.setattr(rapids, "by_position", wrong_after_the_first)
+    # Each of the two rankings exceeds its error bound, the limit per vertex, and the limit of the distance.
+    assert len(beside("path", "MultiGraph").failures) == 6
 
 
-def test_report_has_a_part_on_cugraph(tmp_path: Path) -> None:
+def test_report_has_a_section_on_cugraph(tmp_path: Path) -> None:
     about = circumstances("python -m conformance")
     good = Beside("path", "Graph", 41, 40, "float32", rankings=20, apart=1e-8, theirs_l1=1e-6, verdict="agree")
     bad = Beside("web", "Graph", 9, 9, verdict="FAILED", failures=["node-float64: a rank is off"])

@@ -1,4 +1,4 @@
-"""The site: its notebook runs, every method has its section and its picture, and all pages can be found."""
+"""Documentation: the tutorial runs, every method has a section and a picture, every public name is in the API."""
 
 from __future__ import annotations
 
@@ -8,51 +8,52 @@ import re
 import subprocess
 
 import pytest
-from documents import ROOT
+from code_blocks import ROOT, tutorial_cells
 
 import prplugin
 from prplugin.methods.registry import methods
 
 DOCS = ROOT / "docs"
-CELLS = [cell for cell in json.loads((DOCS / "tutorial.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
 
 
 def module_at(path):
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
 @pytest.mark.slow
 def test_the_tutorial_runs(capsys, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    known = {}
-    for cell in CELLS:
-        exec("".join(cell["source"]), known)
+    namespace = {}
+    for source in tutorial_cells():
+        exec(source, namespace)
     assert "of the 100 highest" in capsys.readouterr().out
 
 
-def test_the_tutorial_fails_where_a_command_does(monkeypatch):
-    known = {}
-    exec("".join(CELLS[-1]["source"]).partition("file =")[0], known)
+def test_failing_commands_of_the_tutorial_raise():
+    namespace = {}
+    exec(tutorial_cells()[-1].partition("file =")[0], namespace)
     with pytest.raises(subprocess.CalledProcessError):
-        known["run"]("rank", "absent.csv")
+        namespace["run"]("rank", "absent.csv")
 
 
-def test_the_tutorial_is_kept_with_what_it_shows():
-    assert all(cell["execution_count"] for cell in CELLS), "jupyter nbconvert --execute --inplace docs/tutorial.ipynb"
-    outputs = [output for cell in CELLS for output in cell["outputs"]]
+def test_the_tutorial_is_stored_with_its_outputs():
+    notebook = json.loads((DOCS / "tutorial.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in cells), "jupyter nbconvert --execute --inplace docs/tutorial.ipynb"
+    outputs = [output for cell in cells for output in cell["outputs"]]
     assert {output["output_type"] for output in outputs} <= {"stream", "execute_result", "display_data"}
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    source = "\n".join("".join(cell["source"]) for cell in CELLS)
+    source = "\n".join(tutorial_cells())
     for shown in ("seeds=", "top=", "certified=True", ".explain()", ".plot()", "dask"):
         assert shown in source
-    assert not re.search(r"^\s*[!%]", source, re.MULTILINE), "a shell command that fails would not fail the build"
+    assert not re.search(r"^\s*[!%]", source, re.MULTILINE), "failures of shell commands in notebooks are ignored"
 
 
 @pytest.mark.parametrize("method", methods())
-def test_a_method_has_a_section_with_its_picture_and_its_options(method):
+def test_methods_have_a_section_with_picture_and_options(method):
     page = (DOCS / "methods.md").read_text()
     section = re.search(rf"^### {method}$(.*?)(?=^##)", page, re.DOTALL | re.MULTILINE)
     assert section, f"docs/methods.md has no section on {method}"
@@ -61,16 +62,16 @@ def test_a_method_has_a_section_with_its_picture_and_its_options(method):
         assert f"\n- {line}: " in section[1]
     options = methods()[method].prepare.__kwdefaults__ or {}
     for option in options:
-        assert f"`{option}=" in section[1], f"{method} has an option {option}"
+        assert f"`{option}=" in section[1], f"the section on {method} does not name its option {option}"
 
 
-def test_pictures_are_as_drawn():
+def test_pictures_are_up_to_date():
     draw = module_at(DOCS / "pictures" / "draw.py")
     assert sorted(draw.PICTURES) == sorted(methods())
     for method in methods():
         assert (DOCS / "pictures" / f"{method}.svg").read_text() == draw.drawn(method), "python docs/pictures/draw.py"
 
 
-def test_every_public_name_is_in_the_api():
+def test_public_names_are_in_the_api_reference():
     listed = re.findall(r"^::: prplugin\.(\w+)$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(prplugin.__all__)

@@ -1,30 +1,30 @@
-"""Extras in pyproject.toml have what their jobs import."""
+"""Extras in pyproject.toml include the distributions that their users import."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import subprocess
 import sys
 import tomllib
 
 import pytest
-from documents import ROOT
+from code_blocks import ROOT, tutorial_cells
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-OWN = {"prplugin", "benchmarks", "conformance", "tests", "running", "exact", "documents", "_prplugin_networkx"}
+HELPERS = {path.stem for path in (ROOT / "tests" / "helpers").glob("*.py")}
+OWN = {"prplugin", "benchmarks", "conformance", "tests", "_prplugin_networkx", *HELPERS}
 DISTRIBUTIONS = {
     "mkdocs": "mkdocs-material",
     "graphblas": "python-graphblas",
     "sknetwork": "scikit-network",
     "IPython": "ipykernel",
 }
-OF_RAPIDS = {"cupy", "cupyx", "cudf", "pylibcudf", "rmm", "cugraph", "dask_cuda", "dask_cudf", "cuda", "pynvml", "nccl"}
+RAPIDS = {"cupy", "cupyx", "cudf", "pylibcudf", "rmm", "cugraph", "dask_cuda", "dask_cudf", "cuda", "pynvml", "nccl"}
 
 
 def requirements(extra):
-    """Return the names of the distributions that an extra asks for, those of the extras that it includes too."""
+    """Return the names of the distributions that an extra requires, including those of nested extras."""
     found = set()
     listed = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
     for requirement in listed:
@@ -37,7 +37,7 @@ def requirements(extra):
 
 
 def imported(sources):
-    """Return the top-level names of the modules that sources import, RAPIDS and this repository aside."""
+    """Return the distributions of the modules that sources import, except RAPIDS and this repository."""
     names = set()
     for source in sources:
         for node in ast.walk(ast.parse(source)):
@@ -47,7 +47,7 @@ def imported(sources):
                 names.add(node.module.partition(".")[0])
     return {
         DISTRIBUTIONS.get(name, name).lower()
-        for name in names - sys.stdlib_module_names - OWN - OF_RAPIDS
+        for name in names - sys.stdlib_module_names - OWN - RAPIDS
     }  # fmt: skip
 
 
@@ -55,27 +55,22 @@ def sources(*patterns):
     return [path.read_text() for pattern in patterns for path in ROOT.glob(pattern)]
 
 
-def cells():
-    notebook = json.loads((ROOT / "docs/tutorial.ipynb").read_text())
-    return ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-
-
 @pytest.mark.parametrize(
     ("extra", "needed"),
     [
         ("benchmarks", imported(sources("benchmarks/**/*.py"))),
         ("conformance", imported(sources("conformance/**/*.py"))),
-        ("docs", imported([*cells(), *sources("docs/*.py", "docs/pictures/*.py")])),
+        ("docs", imported([*tutorial_cells(), *sources("docs/*.py", "docs/pictures/*.py")])),
         ("networkx", imported(sources("prplugin/integrations/networkx.py", "prplugin/solver/slow.py"))),
         ("plot", {"matplotlib"}),
         ("dask", {"dask", "distributed"}),
     ],
 )
-def test_an_extra_has_what_its_job_imports(extra, needed):
+def test_extras_include_what_is_imported(extra, needed):
     assert needed <= requirements(extra) | requirements(None)
 
 
-def test_every_extra_that_is_documented_exists():
+def test_documented_extras_exist():
     named = re.findall(
         r"'\.\[([\w,]+)\]'", (ROOT / "README.md").read_text() + (ROOT / "docs/guide/install.md").read_text()
     )
@@ -85,7 +80,7 @@ def test_every_extra_that_is_documented_exists():
 
 
 @pytest.mark.parametrize("command", ["benchmarks", "conformance"])
-def test_a_missing_extra_is_one_line(command):
+def test_missing_extra_is_reported_in_one_line(command):
     hidden = (
         "import runpy, sys\n"
         "class Hide:\n"

@@ -1,4 +1,4 @@
-"""The generators of benchmarks: seeded, the same on CPU and GPU, and of the degrees that they promise."""
+"""Generators of benchmark graphs: seeded, identical on CPU and GPU, and with the documented distribution of degrees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from benchmarks.generate import retweets, rmat, scattered, uniform, web, weighted
 from prplugin.gpu import runtime
 
-MADE = {
+SMALL = {
     "rmat": (lambda memory_space: rmat(10, memory_space=memory_space), "840f2719b28a0f83"),
     "uniform": (lambda memory_space: uniform(1000, 5000, memory_space=memory_space), "7aa839f5866a8659"),
     "web": (lambda memory_space: web(3000, 20_000, memory_space=memory_space), "0882255fe0758025"),
@@ -24,10 +24,10 @@ def digest(frame):
     return hashlib.sha256(np.stack([frame[name].to_numpy() for name in frame]).astype("<i8").tobytes()).hexdigest()[:16]
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_graphs_are_the_same_everywhere(name):
-    make, known = MADE[name]
-    assert digest(make("host")) == known
+@pytest.mark.parametrize("name", SMALL)
+def test_graphs_are_reproducible(name):
+    make, expected = SMALL[name]
+    assert digest(make("host")) == expected
 
 
 LARGER = {
@@ -42,43 +42,43 @@ LARGER = {
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(runtime.missing()) or find_spec("cudf") is None, reason="needs a GPU and cuDF")
-@pytest.mark.parametrize("make", [*(make for make, _ in MADE.values()), *LARGER.values()], ids=[*MADE, *LARGER])
-def test_graphs_are_the_same_on_the_gpu(make):
+@pytest.mark.parametrize("make", [*(make for make, _ in SMALL.values()), *LARGER.values()], ids=[*SMALL, *LARGER])
+def test_graphs_on_the_gpu_equal_those_on_the_cpu(make):
     pd.testing.assert_frame_equal(make("device").to_pandas(), make("host"), check_exact=True)
 
 
-def fractions(ends, n, shift, tiers):
-    """Of the edges, those at the n / 2**(shift * tier) vertices that have most."""
-    falling = np.sort(np.bincount(ends, minlength=n))[::-1]
-    return np.array([falling[: n >> shift * tier].sum() for tier in range(1, tiers + 1)]) / ends.size
+def fractions(endpoints, n, shift, tiers):
+    """Return, per tier, the fraction of edges at the n / 2**(shift * tier) vertices of highest degree."""
+    degrees = np.sort(np.bincount(endpoints, minlength=n))[::-1]
+    return np.array([degrees[: n >> shift * tier].sum() for tier in range(1, tiers + 1)]) / endpoints.size
 
 
 def test_degrees_of_uniform_graphs_are_poisson():
     n, m = 50_000, 500_000
     edges = uniform(n, m)
-    for end in ("src", "dst"):
-        degrees = np.bincount(edges[end], minlength=n)
+    for column in ("src", "dst"):
+        degrees = np.bincount(edges[column], minlength=n)
         assert degrees.size == n
         assert degrees.var() == pytest.approx(m / n, rel=0.05)
         expected = n * np.exp(-10) * 10**5 / 120
         assert (degrees == 5).sum() == pytest.approx(expected, rel=0.1)
 
 
-def test_degrees_of_kronecker_graphs_follow_their_quadrants():
+def test_degrees_of_kronecker_graphs_follow_the_quadrant_probabilities():
     scale = 14
     n = 1 << scale
     edges = rmat(scale)
     assert len(edges) == 16 * n
-    for end in ("src", "dst"):
-        degrees = np.bincount(edges[end], minlength=n)
-        # A vertex of k ones in its bits, before they were put in random order, has 0.76**(scale - k) * 0.24**k of them.
+    for column in ("src", "dst"):
+        degrees = np.bincount(edges[column], minlength=n)
+        # Before ids are permuted, a vertex with k one bits has a fraction 0.76**(scale - k) * 0.24**k of the edges.
         assert degrees.max() == pytest.approx(len(edges) * 0.76**scale, rel=0.1)
         second = np.sort(degrees)[::-1][1 : 1 + scale].mean()
         assert second == pytest.approx(len(edges) * 0.76 ** (scale - 1) * 0.24, rel=0.1)
 
 
 @pytest.mark.parametrize(
-    ("make", "end", "odds", "shift", "tiers"),
+    ("make", "column", "probability", "shift", "tiers"),
     [
         (web, "dst", 3 / 4, 2, 5),
         (web, "src", 1 / 2, 2, 5),
@@ -86,29 +86,29 @@ def test_degrees_of_kronecker_graphs_follow_their_quadrants():
         (retweets, "src", 1 / 2, 2, 5),
     ],
 )
-def test_popular_vertices_have_their_fractions(make, end, odds, shift, tiers):
+def test_fractions_of_edges_at_popular_vertices(make, column, probability, shift, tiers):
     n, m = 1 << 16, 1_000_000
     edges = make(n, m)
-    # A draw that ends in an earlier tier falls on a smaller part of itself, too.
-    ends_in = [odds**tier * (1 - odds) for tier in range(tiers)]
-    last = odds**tiers
+    # A draw from an earlier tier hits the vertices of a later one, too: they are 2**-shift of it per tier.
+    ends_in = [probability**tier * (1 - probability) for tier in range(tiers)]
+    last = probability**tiers
     expected = np.array(
         [
             last + sum(ends_in[tier] * min(1, 2.0 ** (-shift * (wanted - tier))) for tier in range(tiers))
             for wanted in range(1, tiers + 1)
         ]
     )
-    measured = fractions(edges[end].to_numpy(), n, shift, tiers)
-    # Those that have most are a little more than those meant to have most.
+    measured = fractions(edges[column].to_numpy(), n, shift, tiers)
+    # The vertices of highest degree have at least the edges of the vertices of the tier.
     assert np.all(measured >= expected - 0.01)
     assert measured == pytest.approx(expected, abs=0.06)
 
 
-def test_retweets_are_weighted_by_coins():
+def test_retweet_counts_are_geometric():
     weights = retweets(1000, 100_000)["retweets"]
     assert [(weights == w).mean() for w in (1, 2, 3)] == pytest.approx([1 / 2, 1 / 4, 1 / 8], rel=0.05)
 
 
-def test_few_are_retweeted_by_many():
+def test_in_degrees_of_retweets_are_skewed():
     retweeters = np.bincount(retweets(18_469, 60_000)["dst"])
     assert retweeters.max() > 100 * retweeters.mean()

@@ -1,17 +1,16 @@
-"""The import rule: a package imports only from lines below its own; packages on one line do not import one another."""
+"""The import rule: a package imports only from layers below its own, and not from other packages of its layer."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from subprocesses import run_python
 
 PACKAGE = Path(__file__).parents[2] / "prplugin"
 
-LINES = [
+LAYERS = [
     {"__main__"},
     {"cli", "integrations"},
     {"__init__"},
@@ -30,7 +29,7 @@ LINES = [
     {"options", "progress", "machine", "tables"},
     {"errors", "suggestions"},
 ]
-LINE = {name: line for line, names in enumerate(LINES) for name in names}
+LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NAMES = [str(path.relative_to(PACKAGE)) for path in MODULES]
@@ -65,26 +64,26 @@ def imported_modules(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_a_package_imports_only_from_lines_below_its_own(path):
-    here = package_of(path)
-    assert here in LINE, f"prplugin/{here} is on no line of the import rule: give it one"
+def test_packages_import_only_from_layers_below_their_own(path):
+    importing = package_of(path)
+    assert importing in LAYER, f"prplugin/{importing} is in no layer: add it to LAYERS"
     for module in imported_modules(path):
-        there = module.split(".")[0] or "__init__"
-        if there == here:
+        imported = module.split(".")[0] or "__init__"
+        if imported == importing:
             continue
-        where = "above its own" if LINE[there] < LINE[here] else "beside its own"
-        assert LINE[there] > LINE[here], f"{NAMES[MODULES.index(path)]} imports {module}, from a line {where}"
+        which = "a layer above" if LAYER[imported] < LAYER[importing] else "the same layer"
+        assert LAYER[imported] > LAYER[importing], f"{NAMES[MODULES.index(path)]} imports {module}, from {which}"
 
 
-def test_no_module_imports_itself_through_others():
+def test_modules_have_no_import_cycles():
     imports = {module_of(path): imported_modules(path) for path in MODULES}
     done: set[str] = set()
 
-    def visit(module: str, trail: list[str]) -> None:
-        assert module not in trail, "modules import each other in a cycle: " + " -> ".join([*trail, module])
+    def visit(module: str, path: list[str]) -> None:
+        assert module not in path, "modules import each other in a cycle: " + " -> ".join([*path, module])
         if module not in done:
             for other in sorted(imports[module]):
-                visit(other, [*trail, module])
+                visit(other, [*path, module])
             done.add(module)
 
     for module in imports:
@@ -92,8 +91,8 @@ def test_no_module_imports_itself_through_others():
 
 
 @pytest.mark.parametrize("path", MODULES, ids=NAMES)
-def test_dataframe_libraries_stay_in_frames_and_the_command_line(path):
-    """SciPy may be imported lazily in solver/slow.py, too."""
+def test_dataframe_libraries_are_imported_only_in_frames_io_and_cli(path):
+    """solver/slow.py may import SciPy, lazily."""
     if package_of(path) in {"frames", "io", "cli"}:
         return
     imported = {
@@ -107,14 +106,8 @@ def test_dataframe_libraries_stay_in_frames_and_the_command_line(path):
     assert not imported & {"pandas", "pyarrow", "cudf", "polars", "dask", "narwhals", "duckdb", "scipy", "cugraph"}
 
 
-def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_importing_prplugin_imports_no_library_that_the_user_has_not():
-    heavy = [
+def test_importing_prplugin_imports_no_optional_library():
+    optional = [
         "pandas",
         "numba",
         "scipy",
@@ -133,18 +126,19 @@ def test_importing_prplugin_imports_no_library_that_the_user_has_not():
         "dask",
         "distributed",
     ]
-    assert run(f"import prplugin, sys; print([name for name in {heavy} if name in sys.modules])").strip() == "[]"
+    code = f"import prplugin, sys; print([name for name in {optional} if name in sys.modules])"
+    assert run_python("-c", code) == "[]"
 
 
-def test_a_small_frame_needs_no_compiler():
+def test_small_frames_do_not_import_numba():
     code = (
         "import pandas, prplugin, sys\n"
         "pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]}).pagerank()\n"
         "print([name for name in ('numba', 'llvmlite', 'scipy', 'rich') if name in sys.modules])"
     )
-    assert run(code).strip() == "[]"
+    assert run_python("-c", code) == "[]"
 
 
 @pytest.mark.parametrize("order", ["import pandas, prplugin", "import prplugin, pandas"])
 def test_the_order_of_imports_does_not_matter(order):
-    assert run(f"{order}\nprint(pandas.DataFrame.pagerank is prplugin.pagerank)").strip() == "True"
+    assert run_python("-c", f"{order}\nprint(pandas.DataFrame.pagerank is prplugin.pagerank)") == "True"

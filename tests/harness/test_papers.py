@@ -1,4 +1,4 @@
-"""The benchmarks of the papers: quick runs on the CPU, runs with a stubbed GPU, and reports of given rows."""
+"""Benchmarks of the papers: quick runs on the CPU, runs with a stubbed GPU, and reports of given rows."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ NO_GPU = runtime.missing()
 
 
 def adjacency(frame, n):
-    return Adjacency(Edges(*(frame[end].to_numpy().astype(np.int32) for end in ("src", "dst")), None, n))
+    src, dst = (frame[name].to_numpy().astype(np.int32) for name in ("src", "dst"))
+    return Adjacency(Edges(src, dst, None, n))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPERS)
-def test_a_quick_run_of_each_paper(name, tmp_path):
+def test_quick_run_of_each_paper(name, tmp_path):
     done = CliRunner().invoke(main, [name, "--quick", "--data", str(tmp_path), "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     written = json.loads((tmp_path / f"{name}.json").read_text())
@@ -54,20 +55,19 @@ def test_a_quick_run_of_each_paper(name, tmp_path):
     assert not NO_GPU or all(line.startswith("| rows with less than") for line in reversed_)
 
 
-def test_sides_agree_on_the_ranks():
-    edges = uniform(3000, 9000)
-    here = adjacency(edges, 3000)
-    ranks = [kim.SIDES[what](here, here.csc).ranks for what in (kim.ONE, kim.ALL, kim.HAND)]
+def test_implementations_agree_on_the_ranks():
+    graph = adjacency(uniform(3000, 9000), 3000)
+    ranks = [kim.SIDES[name](graph, graph.csc).ranks for name in (kim.ONE, kim.ALL, kim.HAND)]
     for other in ranks[1:]:
         assert np.abs(other - ranks[0]).sum() < 1e-14
 
 
-def test_the_papers_loop_is_the_power_method():
+def test_loop_of_the_paper_is_the_power_method():
     n = 300
-    here = adjacency(uniform(n, 900), n)
-    matrix = google_matrix(here, sides.ALPHA)
+    graph = adjacency(uniform(n, 900), n)
+    matrix = google_matrix(graph, sides.ALPHA)
     loop, library = HostRounds(matrix), BlasRounds(matrix)
-    exact = sides.prepared("numpy", here)
+    exact = sides.prepared("numpy", graph)
     exact.start(1 / n)
     for _ in range(10):
         assert loop() == pytest.approx(library(), rel=0.01)
@@ -76,76 +76,76 @@ def test_the_papers_loop_is_the_power_method():
         assert np.abs(rounds.ranks - exact.ranks()).sum() < 1e-5
 
 
-def test_full_runs_stop_by_the_papers_rule():
-    here = adjacency(rmat(8), 256)
+def test_full_runs_stop_by_the_rule_of_the_paper():
+    graph = adjacency(rmat(8), 256)
     known = row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": "g", "what": sides.ONE.label})
-    [found] = bowen._timed(here, known, "numba", {"threads": 1})
-    assert found["GTEPS"] == pytest.approx(here.m * found["iterations"] / found["s"] / 1e9)
-    step = sides.prepared("numba", here, threads=1)
-    step.start(1 / here.n)
-    moves = [step().largest for _ in range(found["iterations"])]
-    assert moves[-1] <= bowen.TOL < moves[-2]
+    [found] = bowen._timed(graph, known, "numba", {"threads": 1})
+    assert found["GTEPS"] == pytest.approx(graph.m * found["iterations"] / found["s"] / 1e9)
+    step = sides.prepared("numba", graph, threads=1)
+    step.start(1 / graph.n)
+    changes = [step().largest for _ in range(found["iterations"])]
+    assert changes[-1] <= bowen.TOL < changes[-2]
 
 
-def test_a_library_of_the_cpu_takes_its_time_by_passes(monkeypatch):
+def test_seconds_of_cpu_libraries_are_per_iteration(monkeypatch):
     def rank(graph, alpha, tol):
         assert (len(graph), alpha) == (9000, sides.ALPHA)
         return np.ones(3), 1000
 
-    here = adjacency(uniform(3000, 9000), 3000)
+    graph = adjacency(uniform(3000, 9000), 3000)
     library = SimpleNamespace(threads=1, build=lambda edges: (None, edges), rank=rank)
     monkeypatch.setattr(cpu_peers, "peer", lambda name: library)
-    seconds, note = cpu_peers.FASTEST.seconds(here)
+    seconds, note = cpu_peers.FASTEST.seconds(graph)
     assert max(seconds) < 1
     assert note.endswith(": 1 thread, one of the 1000 passes of a ranking")
     monkeypatch.setattr(cpu_peers, "MOST_EDGES", 8999)
     with pytest.raises(MethodUnavailableError, match="not asked of more than 8,999 edges"):
-        cpu_peers.SIDES[0].seconds(here)
+        cpu_peers.SIDES[0].seconds(graph)
 
 
-def test_absent_libraries_of_the_cpu_are_one_row(monkeypatch):
-    def absent(name):
+def test_missing_cpu_libraries_are_one_row(monkeypatch):
+    def raise_not_found(name):
         raise ModuleNotFoundError(name=name)
 
-    monkeypatch.setattr(cpu_peers, "peer", absent)
-    here = adjacency(uniform(3000, 9000), 3000)
-    [line] = absent_together(sides.beside(here, cpu_peers.SIDES))
+    monkeypatch.setattr(cpu_peers, "peer", raise_not_found)
+    graph = adjacency(uniform(3000, 9000), 3000)
+    [line] = absent_together(sides.beside(graph, cpu_peers.SIDES))
     assert line["what"] == "; ".join(cpu_peers.LIBRARIES)
     assert "pip install 'prplugin[peers]'" in line["note"]
     with pytest.raises(MethodUnavailableError, match="graph_mate: not installed"):
-        cpu_peers.FASTEST.seconds(here)
+        cpu_peers.FASTEST.seconds(graph)
 
 
-# --- what the papers print ----------------------------------------------------------------------------------------
+# --- figures printed in the papers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("known", wu.DATASETS, ids=lambda known: known.name)
-def test_the_papers_table_two_agrees_with_itself(known):
-    speed_up = wu.ROUNDS * known.cpu / (known.preparing + wu.ROUNDS * known.round)
-    assert speed_up == pytest.approx(known.times, abs=0.06)
-    assert 4 * (2 * known.non_zeros + known.rows) / wu.MB == pytest.approx(known.csr, rel=0.01)
-    assert known.after - known.csr == pytest.approx(8 * known.rows / wu.MB, abs=0.15)
+@pytest.mark.parametrize("dataset", wu.DATASETS, ids=lambda dataset: dataset.name)
+def test_table_two_of_the_paper_is_consistent(dataset):
+    speed_up = wu.ROUNDS * dataset.cpu / (dataset.preparing + wu.ROUNDS * dataset.round)
+    assert speed_up == pytest.approx(dataset.times, abs=0.06)
+    assert 4 * (2 * dataset.non_zeros + dataset.rows) / wu.MB == pytest.approx(dataset.csr, rel=0.01)
+    assert dataset.after - dataset.csr == pytest.approx(8 * dataset.rows / wu.MB, abs=0.15)
 
 
-def test_the_papers_gflops_follow_from_its_times():
+def test_gflops_of_the_paper_follow_from_its_times():
     printed = {"wikipedia-20051105": 2.095, "wikipedia-20060925": 1.989, "wikipedia-20061104": 1.983}  # Table III, IL
-    for known in wu.DATASETS:
-        if known.name in printed:
-            gflops = (2 * known.non_zeros - known.rows) / known.spmv / 1e6
-            assert gflops == pytest.approx(printed[known.name], rel=0.01)
+    for dataset in wu.DATASETS:
+        if dataset.name in printed:
+            gflops = (2 * dataset.non_zeros - dataset.rows) / dataset.spmv / 1e6
+            assert gflops == pytest.approx(printed[dataset.name], rel=0.01)
 
 
-def test_the_papers_speed_ups_follow_from_its_times():
+def test_speed_ups_of_the_paper_follow_from_its_times():
     for sequential, parallel, times in swaroop.PAPER.values():
         assert sequential / parallel == pytest.approx(times, rel=0.01)
 
 
-# --- the GPU's part, without one ----------------------------------------------------------------------------------
+# --- benchmarks of the GPU, with a stubbed GPU --------------------------------------------------------------------
 
 
 @pytest.fixture
-def stubbed(monkeypatch):
-    """Let every side take a time of its own."""
+def stubbed_gpu(monkeypatch):
+    """Simulate a GPU; every implementation takes a different time."""
     seconds = {}
 
     def timed(side, adjacency):
@@ -165,16 +165,17 @@ def rows_of(parts):
 
 
 def check_report(module, results):
-    words, table = module.summary(results)
-    assert words
+    """Check summary, verdicts and figures; return the verdicts by claim, and the names of the figures."""
+    text, table = module.summary(results)
+    assert text
     assert all(line["verdict"] for line in table)
-    drawn = report._figures(module, results)
-    for figure in drawn.values():
+    figures = report._figures(module, results)
+    for figure in figures.values():
         figure.draw_without_rendering()
-    return {line["the claim"]: line for line in table}, set(drawn)
+    return {line["the claim"]: line for line in table}, set(figures)
 
 
-def test_kumar_with_a_stubbed_gpu(stubbed, monkeypatch):
+def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     monkeypatch.setattr(kumar, "_by_itself", lambda adjacency: 5)
     monkeypatch.setattr(kumar, "GRAPHS", (("eu-2005", 300, 2000),))
     results = rows_of(kumar.parts(None, quick=False))
@@ -182,14 +183,14 @@ def test_kumar_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert [line["N"] for line in split if line["choice"]] == [5]
     assert split[0]["tail edges"] == 2000
     assert split[-1]["N"] == "all"
-    judged, drawn = check_report(kumar, results)
-    assert judged["GPU and CPU together compared with one CPU, eu-2005"]["here"] == pytest.approx(1 / 8)
-    assert judged["GPU and CPU together compared with one CPU, eu-2005"]["verdict"] == "reversed"
-    assert judged["CUDA compared with the Cell BE, eu-2005"]["verdict"] == "not testable here"
-    assert drawn == {"-sides", "-split"}
+    by_claim, figures = check_report(kumar, results)
+    assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["here"] == pytest.approx(1 / 8)
+    assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["verdict"] == "reversed"
+    assert by_claim["CUDA compared with the Cell BE, eu-2005"]["verdict"] == "not testable here"
+    assert figures == {"-sides", "-split"}
 
 
-def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
+def test_wu_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     monkeypatch.setattr(
         wu, "PRODUCTS", {what: lambda adjacency, k=k: [k * 1e-3] for k, what in enumerate(wu.PRODUCTS, 1)}
     )
@@ -209,12 +210,12 @@ def test_wu_with_a_stubbed_gpu(stubbed, monkeypatch):
     assert hybrid["paper GFLOP/s"] == pytest.approx(1.585, abs=1e-3)
     assert hybrid["GFLOP/s"] == pytest.approx((2 * 23_124 - 2819) / 5e-3 / 1e9)
     assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["prplugin auto ms"]
-    judged, drawn = check_report(wu, results)
-    assert judged["SpMV: the hybrid compared with 1T1R, every graph"]["here"] == pytest.approx(2 / 5)
+    by_claim, figures = check_report(wu, results)
+    assert by_claim["SpMV: the hybrid compared with 1T1R, every graph"]["here"] == pytest.approx(2 / 5)
     size = next(line for line in results if line["table"] == wu.SIZES)
     below = 100 * np.mean(np.bincount(uniform(2819, 23_124)["dst"], minlength=2819) < 2)
     assert size["below 2 %"] == pytest.approx(below)
-    assert drawn == {"-gflops", "-thresholds"}
+    assert figures == {"-gflops", "-thresholds"}
 
 
 def test_bowen_with_stubbed_rows():
@@ -231,24 +232,26 @@ def test_bowen_with_stubbed_rows():
         })
         for count, ms in ((1, 2.0), (24, 1.0), (64, 3.0))
     ]  # fmt: skip
-    words, _ = bowen.summary(results)
-    assert "24 segments" in words
-    assert "of 24" in words
-    assert "PR GPU one-to-one 256 1024 [0.63 ms]" in words
-    judged, drawn = check_report(bowen, results)
-    assert {line["verdict"] for what, line in judged.items() if "one thread of" in what} == {"reached"}
-    assert judged["24 segments compared with one"]["here"] == 2
-    assert judged["24 segments compared with the best other number"]["here"] == 2
-    assert judged["24 segments compared with the best other number"]["note"] == (
+    text, _ = bowen.summary(results)
+    assert "24 segments" in text
+    assert "of 24" in text
+    assert "PR GPU one-to-one 256 1024 [0.63 ms]" in text
+    by_claim, figures = check_report(bowen, results)
+    assert {line["verdict"] for what, line in by_claim.items() if "one thread of" in what} == {"reached"}
+    assert by_claim["24 segments compared with one"]["here"] == 2
+    assert by_claim["24 segments compared with the best other number"]["here"] == 2
+    assert by_claim["24 segments compared with the best other number"]["note"] == (
         "The best are 24: 1 ms, 24 warp. From 24 to 64 segments, each additional one adds 50 microseconds."
     )
-    assert judged["Block Sum compared with the CPU version, all threads of the CPU"]["here"] == pytest.approx(1.84 / 8)
+    assert by_claim["Block Sum compared with the CPU version, all threads of the CPU"]["here"] == pytest.approx(
+        1.84 / 8
+    )
     with_cpu = "heterogeneous with CPU compared with the CPU version, one thread of the CPU"
-    assert judged[with_cpu]["verdict"] == "reached"
+    assert by_claim[with_cpu]["verdict"] == "reached"
     for line in results:
         line |= {"CPU segments": 0}
     assert check_report(bowen, results)[0][with_cpu]["verdict"] == "not testable here"
-    assert drawn == {"-gteps", "-segments"}
+    assert figures == {"-gteps", "-segments"}
 
 
 def test_kim_with_stubbed_rows():
@@ -260,26 +263,26 @@ def test_kim_with_stubbed_rows():
         row(kim.SWEEP, kim.TABLES[kim.SWEEP], {"graph": "g", "method": name, "blocks": blocks, "threads": threads, "ms per iteration": 1.0 + threads})
         for name in (kim.NODE, kim.EDGE) for blocks in (64, 1000) for threads in (32, 1000)
     ]  # fmt: skip
-    judged, drawn = check_report(kim, results)
-    assert [(line["paper"], line["here"], line["verdict"]) for line in judged.values()] == [
+    by_claim, figures = check_report(kim, results)
+    assert [(line["paper"], line["here"], line["verdict"]) for line in by_claim.values()] == [
         (1.96, 2.0, "reached"), (2.0, 2.0, "reached"), (2.82, 2.5, "reached"), ("", 2.0, "direction only"),
         ("", 1.25, "direction only"), ("", 0.8, "reversed"), ("", 2.0, "direction only"),
         ("", "", "not testable here"), (1.83, "", "not testable here"),
     ]  # fmt: skip
-    assert drawn == {"-bars", "-sweep"}
+    assert figures == {"-bars", "-sweep"}
 
 
-def test_swaroop_with_a_stubbed_gpu(stubbed, monkeypatch):
+def test_swaroop_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     monkeypatch.setattr(swaroop, "_matrix", lambda adjacency, where: None)
     monkeypatch.setattr(swaroop, "GpuRounds", lambda matrix, threads: threads)
     monkeypatch.setattr(swaroop, "_sampled", lambda threads: ([threads * 1e-3], ""))
     results = list(swaroop._threads(swaroop.SWEPT // 32))
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]
-    judged, drawn = check_report(swaroop, results)
-    assert judged["32 threads per block compared with 1024"]["here"] == 32
-    assert judged["32 threads per block compared with 8"]["here"] == 1 / 4
-    assert drawn == {"-threads"}
+    by_claim, figures = check_report(swaroop, results)
+    assert by_claim["32 threads per block compared with 1024"]["here"] == 32
+    assert by_claim["32 threads per block compared with 8"]["here"] == 1 / 4
+    assert figures == {"-threads"}
 
 
 @pytest.mark.parametrize(
@@ -293,48 +296,49 @@ def test_grades(ratio, paper, verdict):
     assert grade(ratio, paper) == verdict
 
 
-def judged(ratios, **about):
-    claim = claims.Stated("a/b", "a compared with b", "Table I", **about)
-    words, [line] = verdicts([claim], {"a/b": Found(lambda _: ratios, lambda _: "3 kg.")}, [])
-    return words, line
+def verdict_on(ratios, **stated):
+    """Return the summary and the row of one claim, measured as these ratios by graph."""
+    claim = claims.Stated("a/b", "a compared with b", "Table I", **stated)
+    text, [line] = verdicts([claim], {"a/b": Found(lambda _: ratios, lambda _: "3 kg.")}, [])
+    return text, line
 
 
-def test_a_verdict_is_by_the_median_or_by_the_worst_graph():
+def test_verdicts_by_median_or_by_worst_graph():
     ratios = {"g": 4.0, "h": 0.5, "i": 1.5}
-    words, line = judged(ratios, ratio=3.0)
+    text, line = verdict_on(ratios, ratio=3.0)
     assert (line["here"], line["verdict"]) == (1.5, "direction only")
     assert line["graphs"] == "0.5 (h) to 4 (g)"
     assert line["note"] == "Above 1 on 2 of 3 graphs. 3 kg."
-    assert "Direction only: a compared with b (3 in the paper, 1.5 here)." in words
-    assert judged(ratios, ratio=3.0, everywhere=True)[1]["verdict"] == "reversed"
+    assert "Direction only: a compared with b (3 in the paper, 1.5 here)." in text
+    assert verdict_on(ratios, ratio=3.0, everywhere=True)[1]["verdict"] == "reversed"
 
 
-def test_what_cannot_be_tested_has_a_reason():
-    words, line = judged({}, ratio=3.0, untestable="no scales.")
+def test_untestable_claims_have_a_reason():
+    text, line = verdict_on({}, ratio=3.0, untestable="no scales.")
     assert (line["here"], line["verdict"], line["note"]) == ("", "not testable here", "no scales. 3 kg.")
-    assert words == "Of the paper's 1 claims, 0 can be tested with this run."
+    assert text == "Of the paper's 1 claims, 0 can be tested with this run."
 
 
-LISTS = {kim: claims.KIM, kumar: claims.KUMAR, wu: claims.WU, bowen: claims.BOWEN, swaroop: claims.SWAROOP}
+CLAIMS = {kim: claims.KIM, kumar: claims.KUMAR, wu: claims.WU, bowen: claims.BOWEN, swaroop: claims.SWAROOP}
 
 
-@pytest.mark.parametrize("module", LISTS, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_every_claim_has_a_test_or_a_reason(module):
-    keys = [claim.key for claim in LISTS[module]]
+@pytest.mark.parametrize("module", CLAIMS, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_claims_have_a_test_or_a_reason(module):
+    keys = [claim.key for claim in CLAIMS[module]]
     assert len(set(keys)) == len(keys)
     assert set(module.TESTS) <= set(keys)
-    assert {claim.key for claim in LISTS[module] if not claim.untestable} <= set(module.TESTS)
-    assert all(claim.untestable[-1:] in ("", ".") for claim in LISTS[module])
+    assert {claim.key for claim in CLAIMS[module] if not claim.untestable} <= set(module.TESTS)
+    assert all(claim.untestable[-1:] in ("", ".") for claim in CLAIMS[module])
 
 
-def test_claims_agree_with_the_papers_tables():
-    stated = {claim.key: claim.ratio for of_paper in LISTS.values() for claim in of_paper}
+def test_claims_agree_with_the_tables_of_the_papers():
+    stated = {claim.key: claim.ratio for of_paper in CLAIMS.values() for claim in of_paper}
     expected = {
-        **{f"500 {known.name}": known.times for known in wu.DATASETS},
+        **{f"500 {dataset.name}": dataset.times for dataset in wu.DATASETS},
         **{f"{what} {entries}": il / cpu for (what, entries), (cpu, il, _) in wu.OPERATIONS.items()},
         **{
-            f"SpMV {known.name}": (2 * known.non_zeros - known.rows) / known.spmv / 1e6 / wu.CPU_SPMV[known.name]
-            for known in wu.DATASETS if known.name in wu.CPU_SPMV
+            f"SpMV {data.name}": (2 * data.non_zeros - data.rows) / data.spmv / 1e6 / wu.CPU_SPMV[data.name]
+            for data in wu.DATASETS if data.name in wu.CPU_SPMV
         },
         **{f"bus {name}": appetite / wu.PAPER_BUS for name, appetite in wu.PAPER_APPETITE.items()},
         "SpMV/rest": 92 / 8, "rows below 2": 50 / 50, "rows below 64": 95 / 5,
@@ -353,7 +357,7 @@ def test_claims_agree_with_the_papers_tables():
     }  # fmt: skip
     for key, ratio in expected.items():
         assert stated[key] == pytest.approx(ratio, rel=0.01), key
-    # Of the other ratios, the papers print nothing from which they would follow.
+    # The other ratios do not follow from any figures that the papers print.
     others = {"node/all", "node/all, random", "node/edge", "green-marl/basic", "eu", "cuda/cell", "cell/buehrer",
               "xeon/buehrer", "row array", "Warp Sum/1"}  # fmt: skip
     assert {key for key, ratio in stated.items() if ratio is not None} == set(expected) | others
@@ -371,20 +375,20 @@ def test_verdicts_of_committed_pages_follow_from_their_tables(path):
     assert pages.rejudged(page, PAPERS[path.stem]) == page
 
 
-def test_the_page_on_the_papers_has_the_counts_of_the_h100():
+def test_page_on_papers_has_the_counts_of_the_h100():
     text = (Path(report.__file__).parents[1] / "docs" / "papers.md").read_text()
     for path in RESULTS[-len(PAPERS) :]:
-        verdict = [line.split(" | ")[5] for line in path.read_text().splitlines() if line.count(" | ") == 6][1:]
-        counts = [verdict.count(grade) for grade in ("reached", "direction only", "reversed", "not testable here")]
+        grades = [line.split(" | ")[5] for line in path.read_text().splitlines() if line.count(" | ") == 6][1:]
+        counts = [grades.count(grade) for grade in ("reached", "direction only", "reversed", "not testable here")]
         line = next(line for line in text.splitlines() if f"results/h100/{path.stem}.md" in line)
         assert line.split(" | ")[1:] == [str(sum(counts)), *map(str, counts[:-1]), f"{counts[-1]} |"], path.stem
 
 
-def test_all_papers_have_pages_of_both_machines():
+def test_papers_have_pages_of_both_machines():
     assert len(RESULTS) == 2 * len(PAPERS)
 
 
-def test_numbers_of_a_page_are_read_back():
+def test_numbers_of_a_page_are_parsed():
     page = "# T\n\n## Ten iterations\n\n| graph | edges | in all ms | note |\n|---|---|---|---|\n| web 1,000 | 2,500 | 1.2e+03 |  |\n"
     [line] = pages.rows_of_page(page, kim)
     assert (line["graph"], line["edges"], line["in all ms"], line["note"], line["what"]) == (
@@ -398,18 +402,17 @@ def test_numbers_of_a_page_are_read_back():
         pages.rejudged(page, kim)
 
 
-def test_chunks_are_sized_by_packed_bytes():
-    """The bytes that benchmarks/papers/sides.py counts per edge are those that docs/methods.md states."""
+def test_packed_bytes_per_edge_are_those_of_the_documentation():
     text = (Path(report.__file__).parents[1] / "docs" / "methods.md").read_text()
     least, most = map(float, re.search(r"- Moves: (\S+) to (\S+) bytes per edge over the bus", text).groups())
     for n, frame in ((30_000, web(30_000, 240_000)), (100_000, uniform(100_000, 1_000_000)), (4096, rmat(12, 16))):
-        here = adjacency(frame, n)
-        assert 0.9 * least < sides.packed_bytes(here) / here.m < 1.1 * most
+        graph = adjacency(frame, n)
+        assert 0.9 * least < sides.packed_bytes(graph) / graph.m < 1.1 * most
     note = sides.streamed_note(8, 6_000_000, 8_000_000)
     assert note == "75% of 8 MB of packed edges copied per iteration, in 8 chunks"
 
 
-def test_only_streamed_rounds_that_copy_most_edges_are_compared():
+def test_streamed_rounds_are_compared_only_if_most_edges_are_copied():
     def ratios(note):
         line = row(wu.STREAM, wu.TABLES[wu.STREAM], {"graph": "g", "streamed ms": 3.0, "round ms": 2.0, "note": note})
         return wu.TESTS["streaming"].ratios([line])
@@ -419,15 +422,15 @@ def test_only_streamed_rounds_that_copy_most_edges_are_compared():
     assert ratios("chunks sized at 4 bytes per edge") == {}
 
 
-# --- the papers' examples -----------------------------------------------------------------------------------------
+# --- examples of the papers ---------------------------------------------------------------------------------------
 
 
 KIM_FIGURE_1 = [(0, 1), (0, 2), (0, 4), (0, 5), (2, 3), (4, 5), (4, 6), (5, 6), (3, 7), (6, 7), (7, 9), (8, 9)]
-"""Ten nodes and 12 undirected edges; of Figure 1 the text states only the degrees of vertices 0, 1, 2, 4, 5 and 8."""
+"""Ten nodes and 12 undirected edges. The text states only the degrees of vertices 0, 1, 2, 4, 5 and 8."""
 
 
 @pytest.mark.parametrize("method", ["numpy", "numba", "node", "edge"])
-def test_one_iteration_of_kims_example(method):
+def test_one_iteration_of_the_example_of_kim(method):
     """Section 2.2: 0.85 * (0.1 / 1 + 0.1 / 2 + 0.1 / 3 + 0.1 / 3) + 0.15 / 10 is about 0.199."""
     if method in ("node", "edge") and NO_GPU:
         pytest.skip(NO_GPU)
@@ -444,18 +447,18 @@ def test_one_iteration_of_kims_example(method):
 
 
 @pytest.mark.parametrize(
-    "place", ["roadNet-CA.txt", "graphs/roadNet-CA.txt.gz", "roadNet-CA/roadNet-CA.mtx", "graphs/roadNet-CA.parquet"]
+    "name", ["roadNet-CA.txt", "graphs/roadNet-CA.txt.gz", "roadNet-CA/roadNet-CA.mtx", "graphs/roadNet-CA.parquet"]
 )
-def test_real_graphs_are_found_by_their_usual_names(tmp_path, place):
-    path = tmp_path / place
+def test_real_graphs_are_found_by_their_usual_names(tmp_path, name):
+    path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
-    if place.endswith(".mtx"):
+    if name.endswith(".mtx"):
         path.write_text("%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n")
-    elif place.endswith(".parquet"):
+    elif name.endswith(".parquet"):
         pd.DataFrame({"src": [0, 1], "dst": [1, 2], "weight": [5.0, 6.0]}).to_parquet(path)
     else:
         text = "# Nodes: 3 Edges: 2\n0\t1\n1\t2\n"
-        path.write_bytes(gzip.compress(text.encode()) if place.endswith(".gz") else text.encode())
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     graph = graphs.real(tmp_path, "roadNet-CA", 3, 2)
     read = graph.adjacency()
     assert (read.n, read.m, read.weighted) == (3, 2, False)
@@ -463,20 +466,20 @@ def test_real_graphs_are_found_by_their_usual_names(tmp_path, place):
     assert graphs.real(None, "roadNet-CA", 3, 2) is None
 
 
-def test_the_users_graph_is_taken_instead_of_a_generated_one(tmp_path):
+def test_graph_of_the_user_replaces_the_generated_one(tmp_path):
     (tmp_path / "eu-2005.txt").write_text("0 1\n1 2\n")
     assert [part.name for part in kumar.parts(tmp_path, quick=False)][1] == "eu-2005"
     assert "in place of eu-2005" in [part.name for part in kumar.parts(None, quick=False)][1]
 
 
-def test_a_graph_that_does_not_fit_is_a_row_that_says_so(monkeypatch):
+def test_graph_that_does_not_fit_into_memory_is_a_row_with_the_reason(monkeypatch):
     monkeypatch.setattr(memory, "bytes_available", lambda memory_space: 10**9)
     [line] = kim._ten(kim._uniform(8_000_000, 10))
     assert "needs about 8.8 GB" in line["note"]
     assert line["what"] == ""
 
 
-def test_the_papers_loop_by_round():
+def test_changes_by_round_of_the_loop_of_the_paper():
     rows = rows_of(tweetrank.parts(None, quick=True))
     ended = {(line["network"], line["version"]): line for line in rows if line["note"]}
     assert len(ended) == 6
@@ -484,38 +487,38 @@ def test_the_papers_loop_by_round():
         assert line["note"] == "converged"
         assert line["changes"][-1] < 1e-6 <= line["changes"][-2]
     rounds = {line["round"] for line in ended.values() if line["network"].startswith("retweets")}
-    assert len(rounds) == 1  # a small network: float32 makes no difference
-    words, _ = tweetrank.summary(rows)
-    assert words.count("converged on 2 of 2 networks") == 3
+    assert len(rounds) == 1  # float32 makes no difference for a small network
+    text, _ = tweetrank.summary(rows)
+    assert text.count("converged on 2 of 2 networks") == 3
     report._figures(tweetrank, rows)[""].draw_without_rendering()
 
 
-def test_rounds_by_columns_have_the_bits_of_the_papers_loop():
-    here = adjacency(uniform(500, 20_000), 500)  # with parallel edges
-    by_columns, by_rows = tweetrank.Rounds(here, normalize=False), HostRounds(google_matrix(here, sides.ALPHA))
+def test_rounds_by_columns_have_the_bits_of_the_loop_of_the_paper():
+    graph = adjacency(uniform(500, 20_000), 500)  # with parallel edges
+    by_columns, by_rows = tweetrank.Rounds(graph, normalize=False), HostRounds(google_matrix(graph, sides.ALPHA))
     for _ in range(20):
         by_columns()
         by_rows()
         assert (by_columns.ranks == by_rows.ranks).all()
 
 
-def test_the_papers_loop_ends_after_its_most_rounds():
+def test_loop_of_the_paper_ends_at_the_maximum_of_rounds():
     trace = tweetrank.traced(lambda: (2e-6, 1.0))
     assert len(trace) == tweetrank.MOST
     assert tweetrank._least((3e-6, 2e-6, 4e-6)) == "least change 2e-06, in round 2"
 
 
-def test_only_the_normalized_version_keeps_the_sum():
-    here = adjacency(web(3000, 24_000), 3000)
+def test_ranks_of_the_normalized_version_sum_to_one():
+    graph = adjacency(web(3000, 24_000), 3000)
     sums = {
-        version: [total for _, total in tweetrank.traced(tweetrank._round(here, version))][-1]
+        version: [total for _, total in tweetrank.traced(tweetrank._round(graph, version))][-1]
         for version in (tweetrank.PAPER, tweetrank.NORMALIZED, tweetrank.FLOAT64)
     }
     assert abs(sums[tweetrank.FLOAT64] - 1) < 1e-13
     assert abs(sums[tweetrank.NORMALIZED] - 1) < 1e-6 < abs(sums[tweetrank.PAPER] - 1)
 
 
-def test_a_retweet_network_of_the_users_own(tmp_path):
+def test_retweet_network_of_the_user(tmp_path):
     pd.DataFrame({"src": ["ann", "bob"], "dst": ["bob", "cat"], "retweets": [3, 1]}).to_parquet(
         tmp_path / "retweets.parquet"
     )

@@ -1,4 +1,4 @@
-"""The benchmark against other libraries: equal errors, complete tables, and a row with the reason for an absent one."""
+"""The benchmark against other libraries: equal errors, complete tables, and a row with the reason if one is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_of(*only, quick=True):
 
 
 @pytest.mark.slow
-def test_rows_are_at_the_error_asked():
+def test_errors_are_at_most_the_requested_error():
     rows = rows_of("grid", "strings ids, SciPy loop", "str ids, SciPy loop")
     assert {row["peer"] for row in rows if "peer" in row} == set(PEERS)
     timed = [row for row in rows if row.get("ratio", "") != ""]
@@ -36,7 +36,7 @@ def test_rows_are_at_the_error_asked():
 
 
 @pytest.mark.slow
-def test_a_quick_run_writes_all_tables(tmp_path):
+def test_quick_run_writes_all_tables(tmp_path):
     done = CliRunner().invoke(main, ["peers", "--quick", "--output", str(tmp_path)])
     assert done.exit_code == 0, done.output
     written = json.loads((tmp_path / "peers.json").read_text())
@@ -47,7 +47,7 @@ def test_a_quick_run_writes_all_tables(tmp_path):
     assert (tmp_path / "peers.svg").stat().st_size > 0
 
 
-def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):
+def test_missing_libraries_and_data_are_rows_with_the_reason(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     monkeypatch.delitem(sys.modules, "benchmarks.peers.networkx", raising=False)
     [row] = rows_of("grid 30 x 30, local ids, NetworkX, compute")
@@ -57,7 +57,7 @@ def test_an_absent_peer_and_absent_data_are_rows_that_say_so(monkeypatch):
     assert "PRPLUGIN_DATA" in row["note"]
 
 
-def test_rows_are_picked_by_the_names_that_are_listed():
+def test_rows_are_selected_by_listed_names():
     listed = CliRunner().invoke(main, ["peers", "--list"]).output.splitlines()
     assert len(set(listed)) == len(listed)
     for name in PEERS:
@@ -68,25 +68,25 @@ def test_rows_are_picked_by_the_names_that_are_listed():
         peers.parts(None, True, ("no such peer",))
 
 
-def test_strings_are_those_of_the_sparse_ids():
+def test_string_ids_are_the_sparse_ids_as_text():
     sparse, strings, arrow, _ = cases(None, quick=True)
     dense = sparse.dense()
-    spelt = sparse.frame(dense).astype(str).astype(object)
-    pd.testing.assert_frame_equal(strings.frame(dense), spelt, check_dtype=False)
+    expected = sparse.frame(dense).astype(str).astype(object)
+    pd.testing.assert_frame_equal(strings.frame(dense), expected, check_dtype=False)
     assert strings.frame(dense).dtypes.eq(object).all()
     assert not arrow.frame(dense).dtypes.eq(object).any()
 
 
 @pytest.mark.parametrize(("factor", "tol"), [(0.3, 2e-6), (1.0, 1e-6), (30.0, 2**-5 * 1e-6)])
-def test_the_loosest_tolerance_is_found_by_doubling_and_halving(factor, tol):
+def test_loosest_tolerance_is_found_by_doubling_and_halving(factor, tol):
     found = _loosest(lambda tol: Fit(tol, 1, tol * factor), 1e-6, heeded=True)
     assert found == Fit(tol, 1, tol * factor)
 
 
-def test_a_floor_ends_the_search():
+def test_search_ends_at_the_smallest_error():
     found = _loosest(lambda tol: Fit(tol, 1, max(tol, 3e-7)), 1e-10, heeded=True)
     assert found.error == 3e-7
 
 
-def test_peaks_count_numpy():
+def test_peak_memory_includes_numpy():
     assert 8e6 <= peak_bytes(lambda: np.ones(1_000_000).sum()) < 9e6

@@ -1,4 +1,4 @@
-"""What the README and the pages of docs/ say is so: code runs, commands are those of CI, the table lists the methods."""
+"""README and docs/: examples and commands run, CI runs the commands that tests do not, links and tables are complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import networkx
 import pandas as pd
 import pytest
 import scipy.sparse
-from documents import PAGES, ROOT, SHELL, blocks_of, why_not
+from code_blocks import PAGES, ROOT, SHELL, blocks_of, skip_reason
 
 import prplugin
 from prplugin.methods.registry import methods
@@ -20,19 +20,19 @@ from prplugin.methods.registry import methods
 README = (ROOT / "README.md").read_text()
 
 SELF_CONTAINED = [page for page in PAGES if page == "README.md" or page.startswith("docs/guide/")]
-"""Pages whose examples need nothing but the blocks before; a block of text is what the block above it shows."""
+"""Pages whose examples need only the blocks above them; a text block is the output of the block above it."""
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 MARKED = [block for block in BLOCKS if block.mark and not (block.page in SELF_CONTAINED and block.language == "python")]
 COMMANDS = [block for block in BLOCKS if block.language == "sh" and not block.mark]
 
 
-def named(blocks):
+def block_params(blocks):
     return [pytest.param(block, id=f"{block.page}:{block.line}") for block in blocks]
 
 
-def names(folder):
-    """What the examples take for granted, each in its library."""
+def example_namespace(folder):
+    """Return the names that examples use without defining them; files that they read are written to the folder."""
     edges = pd.DataFrame(
         {
             "src": ["ann", "bob"], "dst": ["bob", "cat"], "from": ["ann", "bob"], "to": ["bob", "cat"], "clicks": [1, 2],
@@ -56,17 +56,18 @@ def names(folder):
     }
 
 
-def run_python(blocks, folder):
-    """Run blocks one after the other; each knows what those before it made, and what examples take for granted."""
-    known = {}
+def run_python_blocks(blocks, folder):
+    """Run blocks in order, in one namespace to which `example_namespace` is added again before each block."""
+    namespace = {}
     for block in blocks:
-        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), known := {**known, **names(folder)})
+        namespace |= example_namespace(folder)
+        exec(compile(block.code, f"{block.page}:{block.line}", "exec"), namespace)
 
 
 @pytest.fixture
 def shell(tmp_path):
-    """Give a function that runs commands in a folder with the files that examples read."""
-    edges = names(tmp_path)["edges"]
+    """Return a function that runs shell commands in a folder with the files that examples read."""
+    edges = example_namespace(tmp_path)["edges"]
     edges.to_csv(tmp_path / "edges.csv.gz", index=False)
 
     def run(commands):
@@ -80,76 +81,75 @@ def shell(tmp_path):
     return run
 
 
-def run_as_pasted(block, known):
-    """Run a block as an interpreter does, and return what it shows."""
-    shown = io.StringIO()
+def run_as_pasted(block, namespace):
+    """Run a block as an interactive interpreter does, and return its output."""
+    output = io.StringIO()
     tree = ast.parse(block.code)
-    with contextlib.redirect_stdout(shown):
+    with contextlib.redirect_stdout(output):
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, f"{block.page}:{block.line}", "exec"), known)
+        exec(compile(tree, f"{block.page}:{block.line}", "exec"), namespace)
         if last is not None:
-            value = eval(compile(ast.Expression(last.value), f"{block.page}:{block.line}", "eval"), known)
+            value = eval(compile(ast.Expression(last.value), f"{block.page}:{block.line}", "eval"), namespace)
             print(value if value is not None else "")
-    return shown.getvalue()
+    return output.getvalue()
 
 
 @pytest.mark.parametrize("page", SELF_CONTAINED)
-def test_the_examples_of_a_page_can_be_pasted(page, tmp_path, monkeypatch):
+def test_examples_of_self_contained_pages_run_as_pasted(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    known, shown = {}, ""
+    namespace, output = {}, ""
     for block in (block for block in BLOCKS if block.page == page and block.language in ("python", "text")):
         if block.language == "text":
-            assert block.code.strip() == shown.strip(), f"{page}:{block.line}: this is not what the block above shows"
-        elif not block.mark or why_not(block) is None:
-            shown = run_as_pasted(block, known)
+            assert block.code.strip() == output.strip(), f"{page}:{block.line}: not the output of the block above"
+        elif not block.mark or skip_reason(block) is None:
+            output = run_as_pasted(block, namespace)
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - {*SELF_CONTAINED}))
-def test_the_examples_of_a_page_run(page, tmp_path):
-    run_python(
+def test_examples_of_other_pages_run(page, tmp_path):
+    run_python_blocks(
         [block for block in BLOCKS if block.page == page and block.language == "python" and not block.mark], tmp_path
     )
 
 
-@pytest.mark.parametrize("block", named(COMMANDS))
+@pytest.mark.parametrize("block", block_params(COMMANDS))
 def test_commands_run(block, shell):
     shell(block.code)
 
 
-@pytest.mark.parametrize("block", named(MARKED))
-def test_marked_blocks_run_where_they_can(block, shell, tmp_path):
-    if reason := why_not(block):
+@pytest.mark.parametrize("block", block_params(MARKED))
+def test_marked_blocks_run_if_their_requirements_are_met(block, shell, tmp_path):
+    if reason := skip_reason(block):
         pytest.skip(reason)
     if block.language == "sh":
         shell(block.code)
     else:
-        run_python([block], tmp_path)
+        run_python_blocks([block], tmp_path)
 
 
-def test_tweetrank_runs(capsys):
-    names = {}
+def test_tweetrank_example_runs(capsys):
+    namespace = {}
     for block in blocks_of("docs/tweetrank.md"):
-        exec(block.code, names)
-    assert names["ranking"].converged
+        exec(block.code, namespace)
+    assert namespace["ranking"].converged
     assert "cat" in capsys.readouterr().out
 
 
-def test_ci_runs_the_commands_that_the_readme_leaves_to_it():
+def test_ci_runs_the_commands_marked_for_it():
     scripts = "".join((ROOT / ".ci" / name).read_text() for name in ("run", "package"))
-    left = [block for block in MARKED if block.mark == "run in CI"]
-    assert any("pytest" in block.code for block in left)
-    for block in left:
+    blocks = [block for block in MARKED if block.mark == "run in CI"]
+    assert any("pytest" in block.code for block in blocks)
+    for block in blocks:
         assert block.code in scripts, block
 
 
-def test_the_table_lists_every_method():
-    assert sorted(re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/methods.md").read_text(), re.MULTILINE)) == sorted(
-        methods()
-    )
+def test_the_table_of_methods_is_complete():
+    listed = re.findall(r"^\| `([\w-]+)` \|", (ROOT / "docs/methods.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(methods())
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *PAGES])
-def test_links_lead_somewhere(page):
+def test_links_to_files_exist(page):
     text = (ROOT / page).read_text()
     for link in re.findall(r"\]\(([^)#]+)", text):
         if not link.startswith("http"):

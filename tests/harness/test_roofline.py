@@ -1,4 +1,4 @@
-"""The roofline without a GPU: bytes by formula, ncu's CSV, and how both come together."""
+"""The roofline benchmark without a GPU: required bytes by formula, the CSV of ncu, and rows that combine both."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ LOG = """\
 """
 
 
-# --- bytes --------------------------------------------------------------------------------------------------------
+# --- required bytes -----------------------------------------------------------------------------------------------
 
 
-def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
+def test_kernels_have_formulas_in_names_of_their_parameters():
     signatures = {
         f"{path.rpartition('/')[2].removesuffix('.cu')}.{name}": names
         for path in traffic.COUNTED
@@ -41,7 +41,7 @@ def test_every_kernel_of_the_files_has_its_bytes_by_names_of_its_parameters():
             assert set(formula.split()) <= set(signatures[kernel]), kernel
 
 
-def test_parameters_are_those_of_the_source():
+def test_parameters_are_read_from_the_source():
     assert traffic.parameters("gpu/grouped.cu") == {
         "mark_endpoints": ("range", "begins", "outs", "bits"),
         "compact": ("range", "n", "low", "marks", "begins", "outs", "ids", "begins_by_position", "out_weights"),
@@ -51,9 +51,9 @@ def test_parameters_are_those_of_the_source():
     assert {"persist", "propagate", "sort_pass", "node_pull"} <= set(traffic.kernel_names())
 
 
-def arrays(**of):
-    """Arrays by name: how many, and of what type."""
-    return {name: np.zeros(count, dtype) for name, (count, dtype) in of.items()}
+def arrays(**shapes):
+    """Return arrays by name, of the given sizes and types."""
+    return {name: np.zeros(size, dtype) for name, (size, dtype) in shapes.items()}
 
 
 ROW_OFFSETS = np.array([0, 2, 2, 5, 9], np.int32)
@@ -87,7 +87,7 @@ PROPAGATE = {
         ("persistent.persist", PERSIST, 50 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * (8 + 8 + 8 + 4 + 4)),
         ("persistent.persist", {**PERSIST, "normalized_weights": np.zeros(50, "f4")}, 50 * 8 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32),
         (
-            "propagation_blocking.propagate",  # a value an edge is written and read
+            "propagation_blocking.propagate",  # a value per edge is written and read
             PROPAGATE, 64 * (2 + 2 + 2 * 4) + 8 * 4 + 6 * 8 + 3 * 4 + 3 * 4 + 11 * 4 + 2 * 8 + 10 * 32,
         ),
         (
@@ -99,14 +99,14 @@ PROPAGATE = {
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_the_bytes_of_a_launch(kernel, arguments, moved):
+def test_required_bytes_of_a_launch(kernel, arguments, moved):
     assert traffic.must_move(kernel, arguments) == moved
 
 
 # --- ncu ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_raw_page_is_read_in_seconds_and_bytes():
+def test_raw_page_is_parsed_in_seconds_and_bytes():
     begin, persist = ncu.parse(LOG)
     assert begin.pop("seconds") == pytest.approx(2e-6)
     assert begin == {
@@ -114,11 +114,11 @@ def test_the_raw_page_is_read_in_seconds_and_bytes():
         "occupancy %": 60.25, "blocks": 32.0, "registers": 8.0, "shared memory": 16.0, "warps": 8.0,
     }  # fmt: skip
     assert persist["read"] == 8e6
-    assert "L2" not in persist  # it had no number for it
+    assert "L2" not in persist  # the value is n/a
 
 
 @pytest.mark.parametrize(("unit", "scale"), [("Mbyte", 1e6), ("Kbyte", 1e3), ("byte", 1.0)])
-def test_units_are_heeded(unit, scale):
+def test_units_are_converted(unit, scale):
     text = LOG.replace('"byte","byte","ns"', f'"{unit}","byte","ns"')
     assert ncu.parse(text)[0]["read"] == 1000 * scale
 
@@ -128,7 +128,7 @@ def test_passes_are_counted():
     assert ncu.passes("") == 0
 
 
-def test_where_nothing_was_profiled_the_reason_is_told():
+def test_reason_why_nothing_was_profiled():
     assert ncu.parse("==PROF== Connected to process 1\n") == []
     denied = '==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access "counters"\n'
     assert ncu.why_not(denied) == "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
@@ -136,7 +136,7 @@ def test_where_nothing_was_profiled_the_reason_is_told():
     assert ncu.why_not("==WARNING== No kernels were profiled.\n") == "ncu profiled no kernel"
 
 
-def test_the_command_profiles_our_kernels_where_the_child_asks(tmp_path):
+def test_command_profiles_the_named_kernels_on_request_of_the_child(tmp_path):
     command = ncu.command("ncu", tmp_path / "log", ["persist", "begin"], ["python", "child.py"])
     assert command[0] == "ncu"
     assert command[-2:] == ["python", "child.py"]
@@ -146,35 +146,39 @@ def test_the_command_profiles_our_kernels_where_the_child_asks(tmp_path):
     assert "dram__bytes_read.sum" in command[command.index("--metrics") + 1].split(",")
 
 
-# --- together -----------------------------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------------------
 
 
 def launch(kernel, moved, *seconds):
     return {"kernel": kernel, "bytes": moved, "seconds": list(seconds)}
 
 
-TIMED = [
+TIMED_LINES = [
     {"copy": 1e12},
     {"graph": "g", "case": "persistent", "launches": [launch("finish.begin", 1000, 4e-6, 5e-6, 9e-6), launch("persistent.persist", 4_000_000, 12e-6)]},
     {"graph": "g", "case": "broken", "launches": [], "why": "MemoryError: no room"},
 ]  # fmt: skip
-TOLD = [{**line, "launches": [{**one, "seconds": []} for one in line["launches"]]} for line in TIMED if "case" in line]
+PROFILED_LINES = [
+    {**line, "launches": [{**one, "seconds": []} for one in line["launches"]]} for line in TIMED_LINES if "case" in line
+]
 
 
-def rows_with(monkeypatch, *, log=LOG, told=TOLD, program="ncu", failure=""):
-    def tell(before, arguments):
+def rows_with(monkeypatch, *, log=LOG, profiled=PROFILED_LINES, program="ncu", failure=""):
+    """Return the rows of the benchmark with a stubbed child process and this log of ncu."""
+
+    def run_child(before, arguments):
         if not before:
-            return TIMED, failure
+            return TIMED_LINES, failure
         Path(before[before.index("--log-file") + 1]).write_text(log)
         assert arguments == ["--profile"]
-        return told, ""
+        return profiled, ""
 
-    monkeypatch.setattr(roofline, "_told", tell)
+    monkeypatch.setattr(roofline, "_told", run_child)
     monkeypatch.setattr(ncu, "find", lambda: program)
     return list(roofline.rows(None, quick=False))
 
 
-def test_times_bytes_and_counters_come_together(monkeypatch):
+def test_rows_combine_times_required_bytes_and_counters(monkeypatch):
     begin, persist, broken = rows_with(monkeypatch)
     assert begin["us by events"] == pytest.approx(5)
     assert begin["us by ncu"] == pytest.approx(2)
@@ -191,10 +195,10 @@ def test_times_bytes_and_counters_come_together(monkeypatch):
     assert all(set(roofline.COLUMNS) <= set(row) for row in (begin, persist, broken))
 
 
-def test_launches_of_a_kernel_are_added_up(monkeypatch):
+def test_launches_of_a_kernel_are_summed(monkeypatch):
     both = [launch("sort.sort_pass", 100, 1e-6), launch("sort.sort_pass", 200, 3e-6), launch("cut.cut", None, 1e-6)]
     monkeypatch.setattr(
-        sys.modules[__name__], "TIMED", [{"copy": 1e12}, {"graph": "g", "case": "ingest", "launches": both}]
+        sys.modules[__name__], "TIMED_LINES", [{"copy": 1e12}, {"graph": "g", "case": "ingest", "launches": both}]
     )
     passes, cut = rows_with(monkeypatch, program=None)
     assert (passes["launches"], passes["us by events"]) == (2, pytest.approx(4))
@@ -204,42 +208,42 @@ def test_launches_of_a_kernel_are_added_up(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("how", "note"),
+    ("options", "note"),
     [
         ({"program": None}, "no ncu here"),
         ({"log": "==ERROR== ERR_NVGPUCTRPERM - no"}, "ncu may not read the counters here (ERR_NVGPUCTRPERM)"),
         ({"log": ""}, "ncu profiled no kernel"),
     ],
 )
-def test_without_counters_times_are_given_and_the_reason(monkeypatch, how, note):
-    begin, persist, _ = rows_with(monkeypatch, **how)
+def test_rows_without_counters_have_times_and_the_reason(monkeypatch, options, note):
+    begin, persist, _ = rows_with(monkeypatch, **options)
     assert begin["note"] == persist["note"] == note
     assert persist["required, % of memory"] == pytest.approx(100 * 4e6 / 12e-6 / 1e12)
     assert persist["DRAM MB"] == persist["us by ncu"] == ""
 
 
-def test_a_kernel_that_ncu_saw_more_or_less_often_has_no_counters(monkeypatch):
+def test_kernel_with_another_number_of_launches_in_ncu_has_no_counters(monkeypatch):
     log = "\n".join(line for line in LOG.splitlines() if not line.startswith('"0"')) + "\n"
     begin, persist, _ = rows_with(monkeypatch, log=log)
     assert begin["us by ncu"] == ""
     assert persist["us by ncu"] == pytest.approx(10)
 
 
-def test_a_run_that_broke_off_is_a_row(monkeypatch):
-    *_, last = rows_with(monkeypatch, failure="exit status 1: gone")
-    assert last["note"] == "exit status 1: gone"
+def test_failed_run_is_a_row(monkeypatch):
+    *_, last = rows_with(monkeypatch, failure="exit status 1: killed")
+    assert last["note"] == "exit status 1: killed"
 
 
-def test_what_a_child_says_and_how_it_ends(monkeypatch):
+def test_exit_status_and_errors_of_a_child(monkeypatch):
     assert roofline._ran([sys.executable, "-c", "pass"]) == ""
-    dying = "import sys; print('so it is', file=sys.stderr); sys.exit(3)"
-    assert roofline._ran([sys.executable, "-c", dying]) == "exit status 3: so it is"
+    failing = "import sys; print('failed', file=sys.stderr); sys.exit(3)"
+    assert roofline._ran([sys.executable, "-c", failing]) == "exit status 3: failed"
     assert "No such file" in roofline._ran(["/nowhere/ncu"])
     monkeypatch.setattr(roofline, "PATIENCE", 0.2)
     assert roofline._ran([sys.executable, "-c", "import time; time.sleep(60)"]) == "ended after 0.2 seconds"
 
 
-def test_lines_told_before_the_end_are_kept(monkeypatch):
+def test_lines_written_before_a_crash_are_kept(monkeypatch):
     def run(command):
         with open(command[command.index("--output") + 1], "w") as output:
             output.write(json.dumps({"copy": 1.0}) + "\n" + '{"graph": "g", "ca')
@@ -249,10 +253,10 @@ def test_lines_told_before_the_end_are_kept(monkeypatch):
     assert roofline._told([], ["--quick"]) == ([{"copy": 1.0}], "exit status -9")
 
 
-def test_the_figure_has_a_panel_a_graph(monkeypatch):
+def test_figure_has_a_panel_per_graph(monkeypatch):
     monkeypatch.setattr(roofline, "SHOWN", 0.0)
-    drawing = roofline.figure(rows_with(monkeypatch))
-    (panel,) = drawing.axes
+    figure = roofline.figure(rows_with(monkeypatch))
+    (panel,) = figure.axes
     assert panel.get_title() == "g"
     assert [label.get_text() for label in panel.get_yticklabels()] == [
         "persistent: persistent.persist",
@@ -265,7 +269,7 @@ def test_the_figure_has_a_panel_a_graph(monkeypatch):
 
 
 class Kernel:
-    """What `prplugin.gpu.runtime.kernel` gives, with the function in it."""
+    """A stub of the kernels that `prplugin.gpu.runtime.kernel` returns; it records its launches."""
 
     def __init__(self, launched):
         self._launched = launched
@@ -273,12 +277,12 @@ class Kernel:
         self.kernel = self
         self.ptr = 7
 
-    def __call__(self, grid, block, arguments, **how):
-        self._launched.append((grid, block, arguments, how))
+    def __call__(self, grid, block, arguments, **options):
+        self._launched.append((grid, block, arguments, options))
 
 
 @pytest.fixture
-def a_gpu(monkeypatch):
+def stubbed_cupy(monkeypatch):
     event = SimpleNamespace(record=lambda: None)
     runtime = SimpleNamespace(deviceSynchronize=lambda: None)
     gpu = SimpleNamespace(Event=lambda: event, runtime=runtime, get_elapsed_time=lambda begin, end: 0.25)
@@ -286,7 +290,7 @@ def a_gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupyx.profiler", SimpleNamespace(profile=nullcontext))
 
 
-def test_launches_are_seen_and_pass_through(a_gpu):
+def test_launches_are_recorded_and_forwarded(stubbed_cupy):
     launched = []
     inner = Kernel(launched)
     trace = Trace(lambda path, name, **macros: inner)
@@ -295,15 +299,15 @@ def test_launches_are_seen_and_pass_through(a_gpu):
     assert inner.max_dynamic_shared_size_bytes == 9
     assert launch.kernel.ptr == 7
     arguments = (1, 2, 3, 4, None, np.zeros(5, "i4"))
-    told = report(
+    reported = report(
         Case("a cut", lambda: lambda: launch.kernel((1,), (2,), arguments, shared_mem=3)), trace, profile=False
     )
-    assert told == {"case": "a cut", "launches": [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025] * 5}]}
+    assert reported == {"case": "a cut", "launches": [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025] * 5}]}
     assert launched == [((1,), (2,), arguments, {"shared_mem": 3})] * 6
     assert not trace.launches
 
 
-def test_what_fails_is_told_with_what_was_launched_before(a_gpu):
+def test_failure_is_reported_with_the_launches_before_it(stubbed_cupy):
     trace = Trace(lambda path, name, **macros: Kernel([]))
     kernel = trace.kernel("gpu/cut.cu", "cut")
     times = iter(range(2))
@@ -312,7 +316,7 @@ def test_what_fails_is_told_with_what_was_launched_before(a_gpu):
         kernel((1,), (1,), (1, 2, 3, 4, None, np.zeros(5, "i4")))
         next(times)
 
-    told = report(Case("twice", lambda: work), trace, profile=False)
-    assert told["why"].startswith("StopIteration")
-    assert told["launches"] == [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025]}]
+    reported = report(Case("twice", lambda: work), trace, profile=False)
+    assert reported["why"].startswith("StopIteration")
+    assert reported["launches"] == [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025]}]
     assert report(Case("not ready", lambda: 1 / 0), trace, profile=True)["why"] == "ZeroDivisionError: division by zero"

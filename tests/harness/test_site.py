@@ -1,4 +1,4 @@
-"""The site in a real browser: one headless Chromium loads every page in a frame, at two widths, light and dark."""
+"""The site in a browser: headless Chromium loads every page in a frame, at two widths, in light and dark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import threading
 from functools import partial
 
 import pytest
-from documents import ROOT
+from code_blocks import ROOT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -24,7 +24,7 @@ MEASURE = """
 const frame = document.body.appendChild(document.createElement("iframe"));
 frame.style.height = "900px";
 const drawn = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 20)));
-const own = (element, box) => {  // whether a box around the element scrolls or clips
+const isClipped = (element, box) => {  // true if an element between the two scrolls or clips
   for (let up = element.parentElement; up && up !== box; up = up.parentElement)
     if (getComputedStyle(up).overflowX !== "visible") return true;
   return false;
@@ -34,42 +34,42 @@ async function measured(page) {
   const found = [];
   frame.style.width = "1280px";
   await new Promise(done => { frame.onload = done; frame.src = page; });
-  const view = frame.contentWindow, doc = frame.contentDocument, say = what => found.push(`${page}: ${what}`);
+  const view = frame.contentWindow, doc = frame.contentDocument, report = problem => found.push(`${page}: ${problem}`);
   doc.head.appendChild(doc.createElement("style")).textContent = "* {transition: none !important}";
   await doc.fonts.ready;
   for (const image of doc.images) {
     image.loading = "eager";
-    try { await image.decode(); } catch { say(`picture ${image.src} is missing`); }
+    try { await image.decode(); } catch { report(`picture ${image.src} is missing`); }
   }
   for (const heading of doc.querySelectorAll("h1, h2, h3, h4"))
-    if (/python -m|^\\W*(prplugin (rank|verify|methods|demo)|pip install|mkdocs build)/.test(heading.textContent)) say(`heading ${heading.textContent}`);
+    if (/python -m|^\\W*(prplugin (rank|verify|methods|demo)|pip install|mkdocs build)/.test(heading.textContent)) report(`heading ${heading.textContent}`);
   for (const title of doc.querySelectorAll(".highlight .filename"))
-    if (/CI/.test(title.textContent)) say(`block titled ${title.textContent}`);
+    if (/CI/.test(title.textContent)) report(`block titled ${title.textContent}`);
   for (const width of [1280, 400]) {
     frame.style.width = width + "px";
     for (const scheme of ["default", "slate"]) {
       doc.body.dataset.mdColorScheme = scheme;
       await drawn();
       const at = `at ${width} pixels, ${scheme}: `, root = doc.documentElement;
-      if (view.getComputedStyle(doc.body).backgroundColor === "rgba(0, 0, 0, 0)") say(at + "there is no background");
+      if (view.getComputedStyle(doc.body).backgroundColor === "rgba(0, 0, 0, 0)") report(at + "there is no background");
       for (const image of doc.querySelectorAll("article img")) {
         const box = image.getBoundingClientRect();
-        if (box.width < 16 || box.height < 16) say(at + `picture ${image.src} is ${box.width} x ${box.height}`);
+        if (box.width < 16 || box.height < 16) report(at + `picture ${image.src} is ${box.width} x ${box.height}`);
         if (scheme === "slate" && view.getComputedStyle(image).backgroundColor === "rgba(0, 0, 0, 0)")
-          say(at + `picture ${image.src} has no light background`);
+          report(at + `picture ${image.src} has no light background`);
       }
       if (scheme !== "default") continue;
       if (root.scrollWidth > root.clientWidth) {
         const wide = [...doc.querySelectorAll("article *")].filter(
-          each => each.getBoundingClientRect().right > root.clientWidth + 1 && !own(each, root));
-        say(at + `scrolls sideways by ${root.scrollWidth - root.clientWidth}: ${wide.slice(0, 3).map(name).join(" | ")}`);
+          each => each.getBoundingClientRect().right > root.clientWidth + 1 && !isClipped(each, root));
+        report(at + `scrolls sideways by ${root.scrollWidth - root.clientWidth}: ${wide.slice(0, 3).map(name).join(" | ")}`);
       }
       for (const code of doc.querySelectorAll("article pre, article pre > code"))
-        if (!code.closest(".jp-OutputArea") && code.scrollWidth > code.clientWidth + 1) say(at + `code is cut: ${name(code)}`);
+        if (!code.closest(".jp-OutputArea") && code.scrollWidth > code.clientWidth + 1) report(at + `code is cut: ${name(code)}`);
       for (const table of doc.querySelectorAll("article table")) {
         if (table.closest(".highlighttable")) continue;
-        if (table.getBoundingClientRect().right > root.clientWidth + 1 && !own(table, root))
-          say(at + `a table has no box to scroll in: ${name(table)}`);
+        if (table.getBoundingClientRect().right > root.clientWidth + 1 && !isClipped(table, root))
+          report(at + `a table cannot be scrolled: ${name(table)}`);
       }
     }
   }
@@ -86,7 +86,7 @@ async function measured(page) {
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves the site and the page that measures it, and takes what that found."""
+    """A request handler that serves the site and the page that measures it, and receives the problems found."""
 
     found: queue.Queue
     measure: bytes
@@ -110,7 +110,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Build the site, with the tutorial as it is stored."""
+    """Build the site with the stored outputs of the tutorial, and return its folder."""
     pytest.importorskip("mkdocs")
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
@@ -127,9 +127,9 @@ def test_the_site_builds(site):
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 @pytest.mark.filterwarnings("default::ResourceWarning")
-def test_every_page_fits_and_has_its_pictures(site, tmp_path):
+def test_pages_fit_the_width_and_show_all_pictures(site, tmp_path):
     pages = sorted("/" + page.relative_to(site).as_posix() for page in site.rglob("*.html"))
     assert len(pages) > 20
     Handler.found, Handler.measure = queue.Queue(), MEASURE.replace("PAGES", json.dumps(pages)).encode()

@@ -1,10 +1,9 @@
-"""The backend of NetworkX: NetworkX's own tests, and its own answers and exceptions on every kind of graph."""
+"""The NetworkX backend: NetworkX's test suite, and the same ranks and exceptions as NetworkX for all types of graphs."""
 
 from __future__ import annotations
 
 import math
 import os
-import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
@@ -12,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from running import METHODS, examples
+from method_params import METHODS, examples
+from subprocesses import run_python
 
 networkx = pytest.importorskip("networkx")
 pytest.importorskip("scipy")  # NetworkX's own PageRank needs it
@@ -21,136 +21,135 @@ KINDS = [networkx.Graph, networkx.DiGraph, networkx.MultiGraph, networkx.MultiDi
 
 
 @pytest.fixture(autouse=True)
-def plain_configuration():
+def default_configuration():
     if "prplugin" not in networkx.config.backends:
         try:
             version("prplugin")
         except PackageNotFoundError:
-            pytest.skip("prplugin is not installed here, and NetworkX finds backends by their entry points")
-        pytest.fail("NetworkX does not know the backend: install prplugin again, which writes its entry points")
+            pytest.skip("prplugin is not installed, and NetworkX finds backends by their entry points")
+        pytest.fail("NetworkX does not find the backend: reinstall prplugin, which writes its entry points")
     with networkx.config(warnings_to_ignore={"cache"}):
         yield
 
 
 def sample(kind, *, seed=0, weights=True, n=60, m=200):
-    """A graph with self-loops, repeated pairs, isolated and dangling nodes, and names of several types."""
+    """Return a graph with self-loops, parallel edges, isolated and dangling nodes, and ids of two types."""
     random = np.random.default_rng(seed)
-    names = [*range(n // 2), *(f"n{i}" for i in range(n // 2, n))]
+    nodes = [*range(n // 2), *(f"n{i}" for i in range(n // 2, n))]
     graph = kind()
-    graph.add_nodes_from(names[::-1])
-    for tail, head, weight in zip(*random.integers(0, n - 5, (2, m)).tolist(), random.random(m).tolist(), strict=True):
-        if weights and weight > 0.2:  # the rest have none, which counts 1
-            graph.add_edge(names[tail], names[head], weight=weight, other=weight * 3)
+    graph.add_nodes_from(nodes[::-1])
+    for u, v, weight in zip(*random.integers(0, n - 5, (2, m)).tolist(), random.random(m).tolist(), strict=True):
+        if weights and weight > 0.2:  # the other edges have no attribute and count 1
+            graph.add_edge(nodes[u], nodes[v], weight=weight, other=weight * 3)
         else:
-            graph.add_edge(names[tail], names[head])
+            graph.add_edge(nodes[u], nodes[v])
     return graph
 
 
 def outcome(graph, backend, **options):
-    """What a call gives: its ranks, or the exception."""
+    """Return the ranks, or the exception that is raised."""
     try:
         return networkx.pagerank(graph, backend=backend, **options)
     except Exception as error:
         return error
 
 
-def assert_alike(graph, **options):
-    theirs = outcome(graph, "networkx", **options)
-    for _ in range(2):  # the second time from NetworkX's cache
-        ours = outcome(graph, "prplugin", **options)
-        if isinstance(theirs, Exception):
-            assert type(ours) is type(theirs), (ours, theirs)
-            assert str(ours) == str(theirs)
+def assert_same_as_networkx(graph, **options):
+    expected = outcome(graph, "networkx", **options)
+    for _ in range(2):  # the second call uses the graph in NetworkX's cache
+        found = outcome(graph, "prplugin", **options)
+        if isinstance(expected, Exception):
+            assert type(found) is type(expected), (found, expected)
+            assert str(found) == str(expected)
             continue
-        assert list(ours) == list(theirs)
-        assert {type(rank) for rank in ours.values()} <= {float}
-        assert math.fsum(abs(ours[node] - theirs[node]) for node in ours) < 1e-12
+        assert list(found) == list(expected)
+        assert {type(rank) for rank in found.values()} <= {float}
+        assert math.fsum(abs(found[node] - expected[node]) for node in found) < 1e-12
 
 
 OPTIONS = {
-    "nothing": {},
+    "defaults": {},
     "alpha": {"alpha": 0.5},
-    "alpha of 0": {"alpha": 0},
-    "a small tolerance": {"tol": 1e-14, "max_iter": 1000},
-    "an infinite tolerance": {"tol": math.inf},
-    "too few steps": {"max_iter": 2, "tol": 1e-10},
-    "no steps": {"max_iter": 0},
-    "fewer than none": {"max_iter": -3},
-    "steps that are no integer": {"max_iter": 3.0},
-    "a tolerance of 0": {"tol": 0},
-    "a negative tolerance": {"tol": -1.0},
-    "a tolerance that is NaN": {"tol": math.nan},
+    "alpha 0": {"alpha": 0},
+    "small tolerance": {"tol": 1e-14, "max_iter": 1000},
+    "infinite tolerance": {"tol": math.inf},
+    "too few iterations": {"max_iter": 2, "tol": 1e-10},
+    "no iterations": {"max_iter": 0},
+    "negative max_iter": {"max_iter": -3},
+    "max_iter that is no integer": {"max_iter": 3.0},
+    "tolerance 0": {"tol": 0},
+    "negative tolerance": {"tol": -1.0},
+    "tolerance NaN": {"tol": math.nan},
     "no weights": {"weight": None},
-    "another attribute": {"weight": "other"},
-    "an attribute that no edge has": {"weight": "absent"},
+    "other attribute": {"weight": "other"},
+    "missing attribute": {"weight": "absent"},
     "personalization": {"personalization": {1: 2, "n40": 3, 7: 0}},
     "personalization with unknown nodes": {"personalization": {1: 2, "nobody": 3}},
     "personalization of unknown nodes": {"personalization": {"nobody": 3}},
     "empty personalization": {"personalization": {}},
     "personalization of 0": {"personalization": {1: 0.0}},
-    "personalization that is no number": {"personalization": {1: "x"}},
+    "personalization that is not a number": {"personalization": {1: "x"}},
     "nstart": {"nstart": {1: 0.5, "n33": 0.25, "nobody": 1}, "max_iter": 3, "tol": 0.01},
     "nstart of 0": {"nstart": {1: 0}},
     "dangling": {"dangling": {5: 1, 6: 3, "nobody": 2}},
     "dangling of 0": {"dangling": {"nobody": 1}},
-    "all of them": {
+    "all options": {
         "alpha": 0.9, "personalization": {1: 2, 2: 1}, "nstart": {4: 1}, "dangling": {"n50": 1}, "weight": None, "tol": 1e-9,
     },
     "dangling of 0 and personalization of 0": {"dangling": {}, "personalization": {1: 0}},
 }  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NetworkX divides by 0
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NetworkX divides by zero
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_ranks_and_exceptions_are_those_of_networkx(kind, name):
-    assert_alike(sample(kind), **OPTIONS[name])
+    assert_same_as_networkx(sample(kind), **OPTIONS[name])
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("seed", range(5))
-def test_graphs_of_many_shapes(kind, seed):
-    assert_alike(sample(kind, seed=seed, n=10 << seed, m=8 << 2 * seed), tol=1e-12, max_iter=200)
-    assert_alike(sample(kind, seed=seed, weights=False))
+def test_random_graphs(kind, seed):
+    assert_same_as_networkx(sample(kind, seed=seed, n=10 << seed, m=8 << 2 * seed), tol=1e-12, max_iter=200)
+    assert_same_as_networkx(sample(kind, seed=seed, weights=False))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_odd_graphs(kind):
+def test_small_graphs(kind):
     assert networkx.pagerank(kind(), backend="prplugin") == {}
     for edges in ([], [(1, 1)], [(0, 1)], [(1, 0), (0, 1)], [(True, 2), (2, 1.0)], [((1, 2), frozenset([3]))]):
         graph = kind(edges)
-        graph.add_node(None) if isinstance(graph, dict) else graph.add_node("alone")
-        assert_alike(graph)
-    numbered = kind(networkx.path_graph(5))
-    assert_alike(numbered)
+        graph.add_node(None) if isinstance(graph, dict) else graph.add_node("isolated")
+        assert_same_as_networkx(graph)
+    assert_same_as_networkx(kind(networkx.path_graph(5)))
 
 
 @pytest.mark.parametrize("weight", [True, 0, 0.0, 5, np.float32(3), np.int64(2)])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_weights_of_many_types(kind, weight):
     graph = kind([(1, 2, {"weight": weight}), (2, 3, {"weight": 1.5}), (2, 1), (3, 3, {"weight": weight})])
-    assert_alike(graph)
+    assert_same_as_networkx(graph)
 
 
 @pytest.mark.parametrize("weight", ["x", [1]])
-def test_weights_that_are_no_numbers_are_refused_as_networkx_refuses_them(weight):
+def test_weights_that_are_not_numbers_are_refused(weight):
     graph = networkx.DiGraph([(1, 2, {"weight": weight}), (2, 1)])
     for _ in range(2):
-        ours, theirs = (outcome(graph, backend) for backend in ("prplugin", "networkx"))
-        assert isinstance(ours, type(theirs))
-        assert isinstance(ours, (TypeError, ValueError))
+        found, expected = (outcome(graph, backend) for backend in ("prplugin", "networkx"))
+        assert isinstance(found, type(expected))
+        assert isinstance(found, (TypeError, ValueError))
     assert len(networkx.pagerank(graph, weight=None, backend="prplugin")) == 2
 
 
 @pytest.mark.parametrize("weight", [-1, math.nan, math.inf])
-def test_what_prplugin_refuses_is_left_to_networkx(weight):
+def test_weights_that_prplugin_refuses_fall_back_to_networkx(weight):
     graph = networkx.DiGraph([(1, 2, {"weight": weight}), (2, 1), (2, 3)])
     with pytest.raises(NotImplementedError) as raised:
         networkx.pagerank(graph, backend="prplugin")
     assert "attribute 'weight' of the edges" in str(raised.value.__cause__)
     with networkx.config.backend_priority(algos=["prplugin"]), np.errstate(all="ignore"):
-        ours, theirs = outcome(graph, None), outcome(graph, "networkx")
-        assert ours == theirs if isinstance(theirs, dict) else type(ours) is type(theirs)
+        found, expected = outcome(graph, None), outcome(graph, "networkx")
+        assert found == expected if isinstance(expected, dict) else type(found) is type(expected)
 
 
 REFUSED = [
@@ -161,13 +160,13 @@ REFUSED = [
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("options", REFUSED, ids=str)
-def test_arguments_that_prplugin_refuses_are_left_to_networkx(options):
+def test_arguments_that_prplugin_refuses_fall_back_to_networkx(options):
     graph = sample(networkx.DiGraph)
     with pytest.raises(NotImplementedError):
         networkx.pagerank(graph, backend="prplugin", **options)
     with networkx.config.backend_priority(algos=["prplugin"]):
-        ours, theirs = outcome(graph, None, **options), outcome(graph, "networkx", **options)
-    assert ours == theirs if isinstance(theirs, dict) else type(ours) is type(theirs)
+        found, expected = outcome(graph, None, **options), outcome(graph, "networkx", **options)
+    assert found == expected if isinstance(expected, dict) else type(found) is type(expected)
 
 
 def test_views_and_subgraphs():
@@ -176,23 +175,23 @@ def test_views_and_subgraphs():
         graph.reverse(copy=False),
         graph.subgraph(list(graph)[5:40]),
         graph.to_undirected(as_view=True),
-        networkx.subgraph_view(graph, filter_edge=lambda tail, head: tail != head),
+        networkx.subgraph_view(graph, filter_edge=lambda u, v: u != v),
         networkx.freeze(graph.copy()),
         sample(networkx.MultiDiGraph).to_undirected(as_view=True),
         sample(networkx.MultiGraph).to_directed(as_view=True),
     ):
-        assert_alike(view)
+        assert_same_as_networkx(view)
 
 
 def subsets(items):
-    """Some of the items, each once."""
+    """Return a strategy that draws distinct items."""
     items = list(items)
     return st.lists(st.sampled_from(items), unique=True) if items else st.just([])
 
 
 @st.composite
 def views(draw):
-    """A graph of any of the four classes, with nodes that are integers or not, seen through up to three views."""
+    """Draw a graph of any of the four classes, with integer or string nodes, and up to three views over it."""
     graph = draw(st.sampled_from(KINDS))()
     graph.add_nodes_from(
         draw(st.lists(st.integers(0, 6) if draw(st.booleans()) else st.sampled_from("abcdef"), unique=True))
@@ -227,28 +226,28 @@ def edges_of(graph):
 
 @settings(deadline=None, max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(views(), st.sampled_from(["weight", None]))
-def test_any_view(graph, weight):
-    assert_alike(graph, weight=weight)
+def test_drawn_views(graph, weight):
+    assert_same_as_networkx(graph, weight=weight)
 
 
-def test_a_view_whose_filtered_multi_edges_are_fewer_than_it_counts():
+def test_views_that_count_filtered_parallel_edges():
     graph = networkx.MultiDiGraph([(0, 1), (0, 1), (0, 2), (1, 0)])
     for kept in ([(0, 2, 0)], [(0, 1, 1)], [(0, 1, 0), (1, 0, 0)], []):
-        assert_alike(networkx.subgraph_view(graph, filter_edge=lambda *edge, kept=kept: edge in kept))
+        assert_same_as_networkx(networkx.subgraph_view(graph, filter_edge=lambda *edge, kept=kept: edge in kept))
 
 
-def test_a_change_of_exactly_n_tol_is_not_below_it():
+def test_change_equal_to_n_tol_does_not_stop():
     graph = networkx.DiGraph([(0, 0), (0, 1), (1, 0)])
-    assert_alike(graph, alpha=0.5, tol=0.125)
-    assert_alike(graph, alpha=0.5, tol=0.125, max_iter=1)
+    assert_same_as_networkx(graph, alpha=0.5, tol=0.125)
+    assert_same_as_networkx(graph, alpha=0.5, tol=0.125, max_iter=1)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_by_name(method):
+def test_methods_by_name(method):
     graph = sample(networkx.DiGraph)
-    ours = networkx.pagerank(graph, backend="prplugin", method=method, tol=1e-10)
-    theirs = networkx.pagerank(graph, backend="networkx", tol=1e-10)
-    assert math.fsum(abs(ours[node] - theirs[node]) for node in graph) < 2 * len(graph) * 1e-10
+    found = networkx.pagerank(graph, backend="prplugin", method=method, tol=1e-10)
+    expected = networkx.pagerank(graph, backend="networkx", tol=1e-10)
+    assert math.fsum(abs(found[node] - expected[node]) for node in graph) < 2 * len(graph) * 1e-10
 
 
 def test_options_of_a_method():
@@ -257,31 +256,34 @@ def test_options_of_a_method():
     assert one == other
 
 
-class TestTheCache:
-    def test_a_graph_is_converted_once_for_each_attribute_and_again_when_it_has_changed(self, monkeypatch):
-        from prplugin.integrations import networkx as ours
+class TestCache:
+    def test_graph_is_converted_once_per_attribute_and_after_each_change(self, monkeypatch):
+        from prplugin.integrations import networkx as backend
 
-        read = []
-        convert = ours.convert_from_nx
-        monkeypatch.setattr(
-            ours, "convert_from_nx", lambda graph, **options: read.append(options["edge_attrs"]) or convert(graph, **options)
-        )  # fmt: skip
+        converted = []
+        convert = backend.convert_from_nx
+
+        def record(graph, **options):
+            converted.append(options["edge_attrs"])
+            return convert(graph, **options)
+
+        monkeypatch.setattr(backend, "convert_from_nx", record)
         graph = sample(networkx.MultiGraph)
         before = networkx.pagerank(graph, backend="prplugin")
         assert networkx.pagerank(graph, backend="prplugin", alpha=0.5) != before
         assert networkx.pagerank(graph, backend="prplugin") == before
-        assert read == [{"weight": 1}]
-        assert_alike(graph, weight=None)  # what is there is enough
-        assert read == [{"weight": 1}]
-        assert_alike(graph, weight="other")
-        assert read == [{"weight": 1}, {"other": 1}]
+        assert converted == [{"weight": 1}]
+        assert_same_as_networkx(graph, weight=None)  # needs no attribute that is not cached
+        assert converted == [{"weight": 1}]
+        assert_same_as_networkx(graph, weight="other")
+        assert converted == [{"weight": 1}, {"other": 1}]
         graph.add_edge(1, 2, weight=100.0)
-        assert_alike(graph)
-        assert read == [{"weight": 1}, {"other": 1}, {"weight": 1}]
+        assert_same_as_networkx(graph)
+        assert converted == [{"weight": 1}, {"other": 1}, {"weight": 1}]
         with networkx.config(cache_converted_graphs=False):
             networkx.pagerank(graph, backend="prplugin")
             networkx.pagerank(graph, backend="prplugin")
-        assert len(read) == 5
+        assert len(converted) == 5
 
     @pytest.mark.parametrize(
         "view",
@@ -291,15 +293,15 @@ class TestTheCache:
             lambda graph: graph.to_undirected(as_view=True),
         ],
     )
-    def test_a_view_changes_with_its_graph(self, view):
+    def test_views_reflect_changes_of_their_graph(self, view):
         graph = sample(networkx.DiGraph)
-        seen = view(graph)
-        before = networkx.pagerank(seen, backend="prplugin")
-        graph.add_edge(*list(seen)[:2], weight=100.0)
-        assert_alike(seen)
-        assert networkx.pagerank(seen, backend="prplugin") != before
+        viewed = view(graph)
+        before = networkx.pagerank(viewed, backend="prplugin")
+        graph.add_edge(*list(viewed)[:2], weight=100.0)
+        assert_same_as_networkx(viewed)
+        assert networkx.pagerank(viewed, backend="prplugin") != before
 
-    def test_the_graph_is_not_altered(self):
+    def test_the_graph_is_not_changed(self):
         graph = sample(networkx.MultiDiGraph)
         before = graph.copy()
         networkx.pagerank(graph, backend="prplugin")
@@ -307,7 +309,7 @@ class TestTheCache:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
+def test_converted_graphs_have_the_same_ranks_and_convert_back(kind):
     from prplugin.integrations.networkx import convert_from_nx, convert_to_nx, pagerank
 
     graph = sample(kind)
@@ -318,28 +320,28 @@ def test_a_converted_graph_ranks_alike_and_can_be_converted_back(kind):
     assert list(back) == list(graph)
     assert back.number_of_edges() == graph.number_of_edges()
     assert math.isclose(back.size("weight"), graph.size("weight"))
-    assert_alike(back)
+    assert_same_as_networkx(back)
     assert convert_to_nx({1: 0.5}) == {1: 0.5}
     with pytest.raises(NotImplementedError, match="no other attributes"):
         convert_from_nx(graph, preserve_edge_attrs=True)
 
 
-def test_large_graphs_go_to_the_gpu_where_cupy_is_loaded(monkeypatch):
-    from prplugin.integrations import networkx as ours
+def test_large_graphs_use_the_gpu_if_cupy_is_loaded(monkeypatch):
+    from prplugin.integrations import networkx as backend
 
     monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    assert not ours._worth_the_gpu(10**7)
+    assert not backend._worth_the_gpu(10**7)
     monkeypatch.setitem(sys.modules, "cupy", object())
-    assert ours._worth_the_gpu(10**7)
-    assert not ours._worth_the_gpu(1000)
+    assert backend._worth_the_gpu(10**7)
+    assert not backend._worth_the_gpu(1000)
     monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: "none")
-    assert not ours._worth_the_gpu(10**7)
+    assert not backend._worth_the_gpu(10**7)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("weight", ["weight", None])
-def test_a_graph_on_the_gpu(monkeypatch, weight):
+def test_graphs_on_the_gpu(monkeypatch, weight):
     cuda = pytest.importorskip("prplugin.gpu.runtime")
     if reason := cuda.missing():
         pytest.skip(reason)
@@ -348,11 +350,11 @@ def test_a_graph_on_the_gpu(monkeypatch, weight):
     monkeypatch.setattr("prplugin.integrations.networkx.ON_GPU_FROM", 1)
     for kind in KINDS:
         graph = sample(kind)
-        assert_alike(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})
+        assert_same_as_networkx(graph, weight=weight, personalization={1: 2, 2: 1}, nstart={3: 1}, dangling={4: 1})
 
 
 @pytest.mark.parametrize(
-    "name",
+    "to_id",
     [
         lambda node: node,
         lambda node: 3 * node - 50,
@@ -366,13 +368,13 @@ def test_a_graph_on_the_gpu(monkeypatch, weight):
     ],
 )
 @pytest.mark.parametrize("kind", [networkx.DiGraph, networkx.MultiGraph])
-def test_nodes_that_are_integers(kind, name):
+def test_integer_nodes(kind, to_id):
     graph = sample(kind)
-    numbers = {node: number for number, node in enumerate(reversed(list(graph)))}
-    assert_alike(networkx.relabel_nodes(graph, {node: name(number) for node, number in numbers.items()}))
+    ids = {node: to_id(position) for position, node in enumerate(reversed(list(graph)))}
+    assert_same_as_networkx(networkx.relabel_nodes(graph, ids))
 
 
-COUNTED = """
+NETWORKX_TESTS = """
 import logging, sys, pytest
 count = 0
 class Count(logging.Handler):
@@ -388,27 +390,22 @@ print("status", int(status), "calls", count)
 
 
 def run(code, tmp_path, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ, **environment},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_python("-c", code, cwd=tmp_path, env={**os.environ, **environment})
 
 
-def test_networkx_own_tests_pass_and_run_here(tmp_path):
-    """With the backend for every dispatched call; what it does not have, NetworkX's matrices, falls back."""
-    output = run(COUNTED, tmp_path, NETWORKX_TEST_BACKEND="prplugin", NETWORKX_FALLBACK_TO_NX="1")
+def test_networkx_test_suite_passes_with_the_backend(tmp_path):
+    """NetworkX dispatches all calls to the backend; functions that it does not have, on matrices, fall back."""
+    output = run(NETWORKX_TESTS, tmp_path, NETWORKX_TEST_BACKEND="prplugin", NETWORKX_FALLBACK_TO_NX="1")
     status, calls = output.splitlines()[-1].split()[1::2]
     assert status == "0", output
     assert "xfailed" not in output
-    assert int(calls) >= 20  # a call or two in each test of nx.pagerank
+    assert int(calls) >= 20  # one or two calls per test of nx.pagerank
 
 
 def test_scipy_is_not_needed(tmp_path):
     code = """
 import sys
-sys.modules["scipy"] = None  # any import of it fails
+sys.modules["scipy"] = None  # makes any import of SciPy fail
 import networkx as nx
 for kind in (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph):
     for graph in (kind([(0, 1), ("a", 0)]), kind(nx.gnm_random_graph(3000, 40000, seed=1)).subgraph(range(2900))):
@@ -423,7 +420,7 @@ for kind in (nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph):
 def test_automatic_dispatch(tmp_path):
     code = """
 import sys, networkx as nx
-assert "prplugin" not in sys.modules and "numpy" not in sys.modules  # NetworkX stays as light as it was
+assert "prplugin" not in sys.modules and "numpy" not in sys.modules  # importing NetworkX does not import the backend
 import logging
 logging.basicConfig(stream=sys.stdout, level=logging.DEBUG)
 graph = nx.path_graph(300)

@@ -1,16 +1,15 @@
-"""`Graph.from_networkx` and `Graph.from_igraph`: the ranks that these libraries give for their graphs."""
+"""`Graph.from_networkx` and `Graph.from_igraph` have the ranks that these libraries compute for their graphs."""
 
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import examples
+from method_params import examples
+from subprocesses import run_python
 
 import prplugin
 
@@ -23,9 +22,9 @@ def ranks_of(graph, **options):
     return dict(zip(frame["vertex"].tolist(), frame["pagerank"].tolist(), strict=True))
 
 
-def assert_close(ours, theirs):
-    assert set(ours) == set(theirs)
-    assert math.fsum(abs(ours[vertex] - theirs[vertex]) for vertex in ours) < 1e-10
+def assert_close(found, expected):
+    assert set(found) == set(expected)
+    assert math.fsum(abs(found[vertex] - expected[vertex]) for vertex in found) < 1e-10
 
 
 class TestNetworkX:
@@ -36,7 +35,7 @@ class TestNetworkX:
 
     @pytest.fixture(params=["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
     def sample(self, request, networkx):
-        """Self-loops, repeated pairs, an isolated node, and edges without weights."""
+        """Return a graph with self-loops, parallel edges, an isolated node, and edges without weights."""
         graph = getattr(networkx, request.param)()
         graph.add_edges_from((*edge, {"weight": w}) for edge, w in zip(EDGES, WEIGHTS, strict=True))
         graph.add_edge(0, 2)
@@ -45,39 +44,42 @@ class TestNetworkX:
 
     @pytest.mark.parametrize("weight", ["weight", None, "absent"])
     def test_ranks_are_those_of_networkx(self, networkx, sample, weight):
-        theirs = networkx.pagerank(sample, weight=weight, tol=1e-14, max_iter=1000, backend="networkx")
-        assert_close(ranks_of(prplugin.Graph.from_networkx(sample, weight=weight)), theirs)
+        expected = networkx.pagerank(sample, weight=weight, tol=1e-14, max_iter=1000, backend="networkx")
+        assert_close(ranks_of(prplugin.Graph.from_networkx(sample, weight=weight)), expected)
 
-    def test_it_is_the_graph_of_the_edge_frame(self, networkx, sample):
+    def test_graph_is_that_of_the_edge_frame(self, networkx, sample):
         graph = prplugin.Graph.from_networkx(sample)
         frame = networkx.to_pandas_edgelist(sample).fillna({"weight": 1.0})
-        same = prplugin.Graph(frame, weight="weight", directed=sample.is_directed(), vertices=list(sample))
-        assert (graph.number_of_vertices, graph.number_of_edges) == (same.number_of_vertices, same.number_of_edges)
-        pd.testing.assert_frame_equal(graph.rank().frame, same.rank().frame)
+        expected = prplugin.Graph(frame, weight="weight", directed=sample.is_directed(), vertices=list(sample))
+        assert graph.number_of_vertices == expected.number_of_vertices
+        assert graph.number_of_edges == expected.number_of_edges
+        pd.testing.assert_frame_equal(graph.rank().frame, expected.rank().frame)
 
-    def test_integers_ascend_and_others_come_in_the_order_of_the_graph(self, networkx, sample):
+    def test_integer_nodes_ascend_and_others_keep_their_order(self, networkx, sample):
         vertices = prplugin.Graph.from_networkx(sample).rank().frame["vertex"]
         assert vertices.tolist() == [-5, 0, 1, 2, 3]
         assert vertices.dtype == "int64"
-        named = networkx.relabel_nodes(sample, "n{}".format)
-        assert prplugin.Graph.from_networkx(named).rank().frame["vertex"].tolist() == list(named)
+        strings = networkx.relabel_nodes(sample, "n{}".format)
+        assert prplugin.Graph.from_networkx(strings).rank().frame["vertex"].tolist() == list(strings)
 
-    def test_nodes_of_other_kinds(self, networkx):
+    def test_tuples_and_large_integers_as_nodes(self, networkx):
         grid = networkx.grid_2d_graph(3, 3)
         assert_close(ranks_of(prplugin.Graph.from_networkx(grid)), networkx.pagerank(grid, tol=1e-14, max_iter=1000))
         large = networkx.DiGraph([(2**64 - 1, 5)])
         assert prplugin.Graph.from_networkx(large).rank().frame["vertex"].tolist() == [5, 2**64 - 1]
 
-    def test_ranks_by_vertex_are_taken_and_given_by_node(self, networkx, sample):
-        named = networkx.relabel_nodes(sample, "n{}".format)
-        given = {"n2": 1.0, "n3": 2.0}
-        theirs = networkx.pagerank(named, personalization=given, tol=1e-14, max_iter=1000, backend="networkx")
-        assert_close(ranks_of(prplugin.Graph.from_networkx(named), personalization=given), theirs)
+    def test_personalization_by_node(self, networkx, sample):
+        strings = networkx.relabel_nodes(sample, "n{}".format)
+        personalization = {"n2": 1.0, "n3": 2.0}
+        expected = networkx.pagerank(
+            strings, personalization=personalization, tol=1e-14, max_iter=1000, backend="networkx"
+        )
+        assert_close(ranks_of(prplugin.Graph.from_networkx(strings), personalization=personalization), expected)
 
-    def test_an_empty_graph(self, networkx):
+    def test_empty_graph(self, networkx):
         assert len(prplugin.Graph.from_networkx(networkx.MultiGraph()).rank().frame) == 0
 
-    def test_the_graph_is_not_altered_and_may_change_later(self, networkx, sample):
+    def test_graph_is_not_changed_and_changing_it_does_not_change_the_ranks(self, networkx, sample):
         before = sample.copy()
         graph = prplugin.Graph.from_networkx(sample)
         ranks = ranks_of(graph)
@@ -91,8 +93,8 @@ class TestNetworkX:
             networkx.subgraph_view(sample, filter_edge=lambda *edge: edge[:2] != (1, 2)),
             sample.to_undirected(as_view=True),
         ):
-            theirs = networkx.pagerank(view, tol=1e-14, max_iter=1000, backend="networkx")
-            assert_close(ranks_of(prplugin.Graph.from_networkx(view)), theirs)
+            expected = networkx.pagerank(view, tol=1e-14, max_iter=1000, backend="networkx")
+            assert_close(ranks_of(prplugin.Graph.from_networkx(view)), expected)
 
     @pytest.mark.parametrize(
         ("weight", "message"),
@@ -105,28 +107,28 @@ class TestNetworkX:
         ],
     )
     @pytest.mark.parametrize("kind", ["Graph", "MultiDiGraph"])
-    def test_bad_weights(self, networkx, kind, weight, message):
+    def test_bad_weights_are_refused(self, networkx, kind, weight, message):
         graph = getattr(networkx, kind)([(0, 1, {"weight": 2}), (1, 2, {"weight": weight}), (0, 3)])
         with pytest.raises(prplugin.InvalidEdgesError, match=message):
             prplugin.Graph.from_networkx(graph)
 
     @pytest.mark.parametrize("nodes", [(1, "a"), (1.5, 2.5), (2**70, 1), (True, 2)])
-    def test_nodes_that_are_no_ids(self, networkx, nodes):
+    def test_nodes_without_a_common_id_type_are_refused(self, networkx, nodes):
         with pytest.raises(prplugin.InvalidEdgesError, match="the nodes of the graph cannot be the ids of one column"):
             prplugin.Graph.from_networkx(networkx.Graph([nodes]))
 
     @pytest.mark.parametrize("weight", [len, [1]])
-    def test_a_weight_that_names_no_attribute(self, networkx, sample, weight):
+    def test_weight_that_is_not_a_name_is_refused(self, networkx, sample, weight):
         with pytest.raises(prplugin.InvalidOptionError, match="weight must be the name of an attribute"):
             prplugin.Graph.from_networkx(sample, weight=weight)
 
-    def test_something_else(self):
+    def test_other_objects_are_refused(self):
         with pytest.raises(prplugin.InvalidEdgesError, match=r"takes a graph of networkx, not builtins\.dict"):
             prplugin.Graph.from_networkx({})
 
 
-def solved(n, edges, weights, *, directed):
-    """The ranks of a graph by its edge frame."""
+def expected_ranks(n, edges, weights, *, directed):
+    """Return the ranks of the graph that `prplugin.Graph` reads from an edge frame."""
     frame = pd.DataFrame(edges, columns=["src", "dst"], dtype="int64").assign(weight=weights)
     graph = prplugin.Graph(frame, weight="weight", directed=directed, vertices=pd.Series(range(n), dtype="int64"))
     return ranks_of(graph)
@@ -139,10 +141,10 @@ class TestIgraph:
 
     @pytest.mark.parametrize("directed", [True, False])
     @pytest.mark.parametrize("weights", ["weight", None])
-    def test_ranks_are_those_of_its_edges(self, igraph, directed, weights):
+    def test_ranks_are_those_of_the_edge_frame(self, igraph, directed, weights):
         graph = igraph.Graph(6, EDGES, directed=directed, edge_attrs={"weight": WEIGHTS})
         found = prplugin.Graph.from_igraph(graph, weights=weights)
-        expected = solved(6, EDGES, 1.0 if weights is None else WEIGHTS, directed=directed)
+        expected = expected_ranks(6, EDGES, 1.0 if weights is None else WEIGHTS, directed=directed)
         assert_close(ranks_of(found), expected)
         assert found.number_of_vertices == 6
 
@@ -154,9 +156,9 @@ class TestIgraph:
         ranks = ranks_of(prplugin.Graph.from_igraph(directed, weights="cost"))
         assert_close(ranks, dict(enumerate(directed.pagerank(weights="cost"))))
 
-    def test_the_default_counts_every_edge_1_where_there_is_no_such_attribute(self, igraph):
+    def test_graph_without_weight_attribute_is_unweighted_by_default(self, igraph):
         graph = igraph.Graph(4, EDGES, directed=True)
-        assert_close(ranks_of(prplugin.Graph.from_igraph(graph)), solved(4, EDGES, 1.0, directed=True))
+        assert_close(ranks_of(prplugin.Graph.from_igraph(graph)), expected_ranks(4, EDGES, 1.0, directed=True))
 
     @pytest.mark.parametrize(
         ("names", "vertices"),
@@ -168,34 +170,34 @@ class TestIgraph:
             ([[1], [2], [3], [4], [5]], [0, 1, 2, 3, 4]),
         ],
     )
-    def test_vertices_are_named_where_all_names_differ(self, igraph, names, vertices):
+    def test_names_are_the_ids_if_they_are_distinct(self, igraph, names, vertices):
         graph = igraph.Graph(5, EDGES, directed=True, vertex_attrs={"name": names})
         ranks = ranks_of(prplugin.Graph.from_igraph(graph))
         assert list(ranks) == vertices
-        plain = solved(5, EDGES, 1.0, directed=True)
+        plain = expected_ranks(5, EDGES, 1.0, directed=True)
         ids = names if vertices != [0, 1, 2, 3, 4] else range(5)
-        assert_close(ranks, {vertex: plain[place] for place, vertex in enumerate(ids)})
+        assert_close(ranks, {vertex: plain[position] for position, vertex in enumerate(ids)})
 
     def test_empty_graphs(self, igraph):
         assert len(prplugin.Graph.from_igraph(igraph.Graph()).rank().frame) == 0
         assert ranks_of(prplugin.Graph.from_igraph(igraph.Graph(2))) == {0: 0.5, 1: 0.5}
 
     @pytest.mark.parametrize("weight", [-1.0, None, math.nan, "1"])
-    def test_bad_weights(self, igraph, weight):
+    def test_bad_weights_are_refused(self, igraph, weight):
         graph = igraph.Graph(3, [(0, 1), (1, 2)], edge_attrs={"weight": [1.0, weight]})
         with pytest.raises(
             prplugin.InvalidEdgesError, match=r"attribute 'weight' of the edges has 1 value .* in edge 1"
         ):
             prplugin.Graph.from_igraph(graph)
 
-    def test_an_attribute_that_the_edges_have_not(self, igraph):
+    def test_missing_attribute_is_refused(self, igraph):
         graph = igraph.Graph(3, [(0, 1)], edge_attrs={"cost": [1.0]})
         with pytest.raises(prplugin.ColumnNotFoundError, match="no attribute 'price'; they have: 'cost'"):
             prplugin.Graph.from_igraph(graph, weights="price")
         with pytest.raises(prplugin.InvalidOptionError, match="weights must be the name of an attribute"):
             prplugin.Graph.from_igraph(graph, weights=[1.0])
 
-    def test_something_else(self):
+    def test_other_objects_are_refused(self):
         with pytest.raises(prplugin.InvalidEdgesError, match=r"takes a graph of igraph, not builtins\.list"):
             prplugin.Graph.from_igraph([])
 
@@ -209,9 +211,9 @@ class TestIgraph:
     ),
     st.booleans(),
 )  # fmt: skip
-def test_any_multigraph_is_that_of_its_edge_frame(drawn, directed):
+def test_drawn_multigraphs_are_those_of_their_edge_frames(drawn, directed):
     n, rows = drawn
-    expected = solved(n, [row[:2] for row in rows], [row[2] for row in rows], directed=directed)
+    expected = expected_ranks(n, [row[:2] for row in rows], [row[2] for row in rows], directed=directed)
     networkx = pytest.importorskip("networkx")
     graph = (networkx.MultiDiGraph if directed else networkx.MultiGraph)()
     graph.add_nodes_from(reversed(range(n)))
@@ -223,12 +225,11 @@ def test_any_multigraph_is_that_of_its_edge_frame(drawn, directed):
     assert_close(ranks_of(prplugin.Graph.from_igraph(graph)), expected)
 
 
-def test_a_graph_of_igraph_loads_no_networkx():
+def test_igraph_graphs_do_not_import_networkx():
     pytest.importorskip("igraph")
     code = (
         "import igraph, prplugin, sys\n"
         "prplugin.Graph.from_igraph(igraph.Graph.Ring(5)).rank()\n"
         "print([name for name in ('networkx', 'scipy', 'numba') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[]", done.stderr
+    assert run_python("-c", code) == "[]"

@@ -1,4 +1,4 @@
-"""Edges from files, and ranks to files."""
+"""Reading edges from files, and writing ranks to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from running import examples
+from method_params import examples
 
 import prplugin
 from prplugin import machine
@@ -29,8 +29,8 @@ BANNER = "%%MatrixMarket matrix coordinate"
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write a file, and give its path."""
+def write_file(tmp_path):
+    """Return a function that writes a file of this name and returns its path."""
 
     def write(name, content):
         path = tmp_path / name
@@ -47,13 +47,13 @@ def compressed(data, codec):
     return sink.getvalue().to_pybytes()
 
 
-def pairs(file):
+def rows(file):
     names = [*file.source, *file.destination] + ([file.weight] if file.weight is not None else [])
     return list(file.frame[names].itertuples(index=False, name=None))
 
 
 SNAP = "# Directed graph\n# FromNodeId\tToNodeId\n30\t1412\n30\t3352\n3\t30\n"
-THREE = [(30, 1412), (30, 3352), (3, 30)]
+SNAP_EDGES = [(30, 1412), (30, 3352), (3, 30)]
 
 
 @pytest.mark.parametrize(
@@ -71,85 +71,85 @@ THREE = [(30, 1412), (30, 3352), (3, 30)]
     ],
 )
 @pytest.mark.parametrize(("ending", "codec"), [("", None), (".gz", "gzip"), (".zst", "zstd")])
-def test_text_gives_its_edges(written, name, content, ending, codec):
+def test_text_files(write_file, name, content, ending, codec):
     data = content.encode()
-    file = read_edges(written(name + ending, compressed(data, codec) if codec else data))
-    assert pairs(file) == THREE
+    file = read_edges(write_file(name + ending, compressed(data, codec) if codec else data))
+    assert rows(file) == SNAP_EDGES
     assert [str(dtype) for dtype in file.frame.dtypes] == ["int64", "int64"]
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
-def test_parquet_gives_the_columns_of_the_edges_only(written, ending):
+def test_only_columns_in_use_of_parquet_are_read(write_file, ending):
     frame = pd.DataFrame({"other": list("xyz"), "src": [30, 30, 3], "dst": [1412, 3352, 30], "w": [1.0, 2.0, 3.0]})
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pandas(frame), sink)
     data = sink.getvalue() if not ending else compressed(sink.getvalue(), {".gz": "gzip", ".zst": "zstd"}[ending])
-    file = read_edges(written("edges.parquet" + ending, data), weight="w")
+    file = read_edges(write_file("edges.parquet" + ending, data), weight="w")
     assert list(file.frame.columns) == ["src", "dst", "w"]
-    assert pairs(file) == [(30, 1412, 1.0), (30, 3352, 2.0), (3, 30, 3.0)]
+    assert rows(file) == [(30, 1412, 1.0), (30, 3352, 2.0), (3, 30, 3.0)]
 
 
-def test_column_names_may_hold_dots(written, tmp_path):
+def test_column_names_with_dots(write_file, tmp_path):
     pd.DataFrame({"a.b": [1], "a": [2], "c.d": [3]}).to_parquet(tmp_path / "edges.parquet")
     file = read_edges(str(tmp_path / "edges.parquet"), ["a.b"], ["c.d"])
-    assert pairs(file) == [(1, 3)]
+    assert rows(file) == [(1, 3)]
 
 
-def test_a_gzip_file_of_several_members_is_read_whole(written):
+def test_all_members_of_a_gzip_file_are_read(write_file):
     data = gzip.compress(b"1\t2\n") + gzip.compress(b"2\t3\n")
-    assert pairs(read_edges(written("edges.tsv.gz", data))) == [(1, 2), (2, 3)]
+    assert rows(read_edges(write_file("edges.tsv.gz", data))) == [(1, 2), (2, 3)]
 
 
-def test_strings_keep_every_character(written):
-    file = read_edges(written("edges.csv", 'src,dst\n"a,b", c\nNA,null\n"two\nlines",ümlaut\n'))
-    assert pairs(file) == [("a,b", " c"), ("NA", "null"), ("two\nlines", "ümlaut")]
+def test_strings_are_read_unchanged(write_file):
+    file = read_edges(write_file("edges.csv", 'src,dst\n"a,b", c\nNA,null\n"two\nlines",ümlaut\n'))
+    assert rows(file) == [("a,b", " c"), ("NA", "null"), ("two\nlines", "ümlaut")]
 
 
-def test_leading_zeros_make_strings(written):
-    assert pairs(read_edges(written("zip.csv", "src,dst\n00501,10001\n00501,00544\n"))) == [
+def test_ids_with_leading_zeros_are_strings(write_file):
+    assert rows(read_edges(write_file("zip.csv", "src,dst\n00501,10001\n00501,00544\n"))) == [
         ("00501", "10001"),
         ("00501", "00544"),
     ]
 
 
-def test_ids_are_of_the_kind_that_was_asked_for(written):
-    path = written("edges.csv", "src,dst\n1,2\n2,x7\n")
-    assert pairs(read_edges(path, ids="string")) == [("1", "2"), ("2", "x7")]
+def test_ids_have_the_requested_type(write_file):
+    path = write_file("edges.csv", "src,dst\n1,2\n2,x7\n")
+    assert rows(read_edges(path, ids="string")) == [("1", "2"), ("2", "x7")]
     with pytest.raises(InvalidEdgesError, match="line 3: column 'dst' has 'x7'"):
         read_edges(path, ids="integer")
 
 
-def test_ids_past_signed_integers_are_kept(written):
-    file = read_edges(written("edges.tsv", f"{2**64 - 1}\t1\n1\t{2**63}\n"))
-    assert pairs(file) == [(2**64 - 1, 1), (1, 2**63)]
+def test_ids_past_signed_integers_are_exact(write_file):
+    file = read_edges(write_file("edges.tsv", f"{2**64 - 1}\t1\n1\t{2**63}\n"))
+    assert rows(file) == [(2**64 - 1, 1), (1, 2**63)]
 
 
-def test_the_weight_is_read_only_when_named(written):
-    path = written("edges.txt", "1 2 0.5\n2 1 4\n")
-    assert pairs(read_edges(path)) == [(1, 2), (2, 1)]
-    assert pairs(read_edges(path, weight="weight")) == [(1, 2, 0.5), (2, 1, 4.0)]
+def test_weights_are_read_only_if_named(write_file):
+    path = write_file("edges.txt", "1 2 0.5\n2 1 4\n")
+    assert rows(read_edges(path)) == [(1, 2), (2, 1)]
+    assert rows(read_edges(path, weight="weight")) == [(1, 2, 0.5), (2, 1, 4.0)]
 
 
-def test_vertices_of_several_columns(written):
-    path = written("edges.csv", "kind,id,kind2,id2\na,1,b,2\nb,2,a,1\n")
+def test_vertices_of_several_columns(write_file):
+    path = write_file("edges.csv", "kind,id,kind2,id2\na,1,b,2\nb,2,a,1\n")
     file = read_edges(path, ["kind", "id"], ["kind2", "id2"])
-    assert pairs(file) == [("a", 1, "b", 2), ("b", 2, "a", 1)]
+    assert rows(file) == [("a", 1, "b", 2), ("b", 2, "a", 1)]
 
 
-def test_a_header_is_what_names_known_or_named_columns_or_is_not_all_numbers(written):
-    assert pairs(read_edges(written("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(3, 4)]
-    assert pairs(read_edges(written("b.csv", "u,v\n3,4\n"), ["u"], ["v"])) == [(3, 4)]
+def test_header_detection(write_file):
+    assert rows(read_edges(write_file("a.csv", "1,2\n3,4\n"), ["1"], ["2"])) == [(3, 4)]
+    assert rows(read_edges(write_file("b.csv", "u,v\n3,4\n"), ["u"], ["v"])) == [(3, 4)]
     with pytest.raises(ColumnNotFoundError, match=r"'u', 'v'\. .*--source.*Line 1 was taken for a header.*--no-header"):
-        read_edges(written("c.csv", "u,v\nw,x\n"))
-    assert pairs(read_edges(written("c.csv", "u,v\nw,x\n"), header=False)) == [("u", "v"), ("w", "x")]
+        read_edges(write_file("c.csv", "u,v\nw,x\n"))
+    assert rows(read_edges(write_file("c.csv", "u,v\nw,x\n"), header=False)) == [("u", "v"), ("w", "x")]
     with pytest.raises(ColumnNotFoundError, match="--format snap if it is a comment"):
-        read_edges(written("d.tsv", "# a comment\n1\t2\n"))
+        read_edges(write_file("d.tsv", "# a comment\n1\t2\n"))
     with pytest.raises(ColumnNotFoundError, match="no column 'u'"):
-        read_edges(written("e.csv", "1,2\n"), ["u"], ["v"])
+        read_edges(write_file("e.csv", "1,2\n"), ["u"], ["v"])
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "line", "says"),
+    ("name", "content", "line", "message"),
     [
         ("edges.txt", "# c\n1\t2\n12x\t3\n3\t4\n", 3, "column 'source' has '12x', which is no integer"),
         ("edges.csv", "src,dst\n12x,3\n1,2\n3,4\n5,6\n", 2, "'12x'"),
@@ -189,23 +189,23 @@ def test_a_header_is_what_names_known_or_named_columns_or_is_not_all_numbers(wri
         ("edges.csv", "src,dst\n1,2\n".encode("utf-16-le"), 1, "zero byte"),
     ],
 )  # fmt: skip
-def test_a_malformed_line_is_named(written, name, content, line, says):
-    path = written(name, content)
-    with pytest.raises(InvalidEdgesError, match=f"{name}, line {line}: .*{says}"):
+def test_malformed_lines_are_named(write_file, name, content, line, message):
+    path = write_file(name, content)
+    with pytest.raises(InvalidEdgesError, match=f"{name}, line {line}: .*{message}"):
         read_edges(path)
 
 
 @pytest.mark.parametrize(
-    ("weight", "says"),
+    ("weight", "message"),
     [("nan", "no finite number"), ("inf", "no finite number"), ("1e999", "past the range"), ("-0.5", "below 0"), ("", "empty"), ("x", "no finite")],
 )  # fmt: skip
-def test_a_malformed_weight_is_named(written, weight, says):
-    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'w' .*{says}"):
-        read_edges(written("edges.csv", f"src,dst,w\n1,2,1e-300\n2,1,{weight}\n"), weight="w")
+def test_malformed_weights_are_named(write_file, weight, message):
+    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'w' .*{message}"):
+        read_edges(write_file("edges.csv", f"src,dst,w\n1,2,1e-300\n2,1,{weight}\n"), weight="w")
 
 
 @pytest.mark.parametrize(
-    ("weight", "says"),
+    ("weight", "message"),
     [
         ("1e-400", "too near to 0"),
         ("2e-324", "too near to 0"),
@@ -224,57 +224,57 @@ def test_a_malformed_weight_is_named(written, weight, says):
         ("edges.mtx", f"{BANNER} real general\n2 2 1\n2 1 "),
     ],
 )
-def test_weights_that_float64_does_not_hold_are_named(written, name, before, weight, says):
-    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'weight' has '{weight}', which is {says}"):
-        read_edges(written(name, f"{before}{weight}\n"), weight="weight")
+def test_weights_out_of_the_range_of_float64_are_named(write_file, name, before, weight, message):
+    with pytest.raises(InvalidEdgesError, match=f"line 3: column 'weight' has '{weight}', which is {message}"):
+        read_edges(write_file(name, f"{before}{weight}\n"), weight="weight")
 
 
 @pytest.mark.parametrize("text", ["0x10", "1e3", "1.0", "+1", "007", "-0", "1_0", "\u0663", "true", "NaN"])
-def test_no_text_becomes_another_id(written, text):
+def test_text_that_is_not_a_canonical_integer_is_refused_or_kept(write_file, text):
     rest = "".join(f"{i},{i}\n" for i in range(1, 9))
     with pytest.raises(InvalidEdgesError, match="line 10: column 'src' has"):
-        read_edges(written("edges.csv", f"src,dst\n{rest}{text},2\n"))
-    assert pairs(read_edges(written("edges.csv", f"src,dst\n{rest}{text},2\n"), ids="string"))[-1] == (text, "2")
-    assert pairs(read_edges(written("edges.csv", f"src,dst\n{text},x\n"))) == [(text, "x")]
+        read_edges(write_file("edges.csv", f"src,dst\n{rest}{text},2\n"))
+    assert rows(read_edges(write_file("edges.csv", f"src,dst\n{rest}{text},2\n"), ids="string"))[-1] == (text, "2")
+    assert rows(read_edges(write_file("edges.csv", f"src,dst\n{text},x\n"))) == [(text, "x")]
 
 
-def test_leading_zeros_are_dropped_only_where_integers_are_asked_for(written):
-    path = written("edges.csv", "src,dst\n7,8\n007,9\n")
-    assert pairs(read_edges(path, ids="integer")) == [(7, 8), (7, 9)]
+def test_leading_zeros_are_dropped_only_if_integers_are_requested(write_file):
+    path = write_file("edges.csv", "src,dst\n7,8\n007,9\n")
+    assert rows(read_edges(path, ids="integer")) == [(7, 8), (7, 9)]
     with pytest.raises(InvalidEdgesError, match=r"line 3: .*leading zeros"):
         read_edges(path)
 
 
-def test_dates_and_truth_values_stay_text(written):
-    path = written("edges.csv", "src,dst\n2024-01-01,12:00\ntrue,FALSE\nNone,nan\n")
-    assert pairs(read_edges(path)) == [("2024-01-01", "12:00"), ("true", "FALSE"), ("None", "nan")]
+def test_dates_and_booleans_are_strings(write_file):
+    path = write_file("edges.csv", "src,dst\n2024-01-01,12:00\ntrue,FALSE\nNone,nan\n")
+    assert rows(read_edges(path)) == [("2024-01-01", "12:00"), ("true", "FALSE"), ("None", "nan")]
 
 
-def test_text_after_a_closing_quote_is_refused(written):
-    path = written("edges.csv", 'src,dst\nit"s,b\n"c ""d""",e\n\n"f"g,h\n')
+def test_text_after_a_closing_quote_is_refused(write_file):
+    path = write_file("edges.csv", 'src,dst\nit"s,b\n"c ""d""",e\n\n"f"g,h\n')
     with pytest.raises(InvalidEdgesError, match="line 5: its quotes"):
         read_edges(path)
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "edges.txt"])
-def test_fields_and_lines_may_be_long(written, monkeypatch, name):
+def test_long_fields_and_lines(write_file, monkeypatch, name):
     monkeypatch.setattr(content, "PIECE_BYTES", 1 << 16)
-    between = "," if name == "edges.csv" else " "
+    delimiter = "," if name == "edges.csv" else " "
     long = "x" * (3 << 20)
-    lines = [f"src{between}dst", f"a{between}{long}", f"b{between}c"]
-    assert pairs(read_edges(written(name, "\n".join(lines)))) == [("a", long), ("b", "c")]
+    lines = [f"src{delimiter}dst", f"a{delimiter}{long}", f"b{delimiter}c"]
+    assert rows(read_edges(write_file(name, "\n".join(lines)))) == [("a", long), ("b", "c")]
     with pytest.raises(InvalidEdgesError, match=r"line 4: it has 1 field where the first has 2: 'x{60}'"):
-        read_edges(written(name, "\n".join([*lines, long])))
+        read_edges(write_file(name, "\n".join([*lines, long])))
 
 
-def test_a_line_without_end_is_named(written, monkeypatch):
+def test_line_without_end_is_refused(write_file, monkeypatch):
     monkeypatch.setattr(blocks, "LONGEST_RECORD", 1 << 20)
     with pytest.raises(InvalidEdgesError, match=r"line 3: it does not end within 1,048,576 bytes.*closing quote"):
-        read_edges(written("edges.csv", 'src,dst\na,b\n"a,b\n' + "a,b\n" * (1 << 21)))
+        read_edges(write_file("edges.csv", 'src,dst\na,b\n"a,b\n' + "a,b\n" * (1 << 21)))
 
 
-def test_text_stops_before_memory_runs_out(written, monkeypatch):
-    path = written("edges.tsv.gz", gzip.compress(b"1\t2\n" * (4 << 20)))
+def test_reading_text_stops_before_memory_runs_out(write_file, monkeypatch):
+    path = write_file("edges.tsv.gz", gzip.compress(b"1\t2\n" * (4 << 20)))
     free = iter([1 << 30, 100 << 20, 64 << 20])
     monkeypatch.setattr(machine, "bytes_available", lambda: next(free))
     with pytest.raises(
@@ -284,7 +284,7 @@ def test_text_stops_before_memory_runs_out(written, monkeypatch):
 
 
 @pytest.mark.parametrize("ids", ["integer", "string"])
-def test_text_takes_little_more_than_its_columns(tmp_path, ids):
+def test_memory_to_read_text_is_little_more_than_its_columns(tmp_path, ids):
     path = tmp_path / "edges.txt.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(64):
@@ -298,29 +298,31 @@ def test_text_takes_little_more_than_its_columns(tmp_path, ids):
     )
     command = [sys.executable, "-c", code, str(path), ids]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert float(done.stdout) < (40 if ids == "integer" else 55)  # beside what a block takes
+    assert float(done.stdout) < (
+        40 if ids == "integer" else 55
+    )  # bytes per edge, without the blocks that are being parsed
 
 
-@pytest.mark.parametrize("between", [",", "  "])
-def test_lines_are_counted_across_pieces(written, monkeypatch, between):
+@pytest.mark.parametrize("delimiter", [",", "  "])
+def test_line_numbers_across_blocks(write_file, monkeypatch, delimiter):
     monkeypatch.setattr(content, "PIECE_BYTES", 64)
-    name = "edges.csv" if between == "," else "edges.txt"
-    lines = [f"{i}{between}{i + 1}" for i in range(500)]
-    assert pairs(read_edges(written(name, "\n".join(lines)))) == [(i, i + 1) for i in range(500)]
-    lines[432] = f"432{between}x"
+    name = "edges.csv" if delimiter == "," else "edges.txt"
+    lines = [f"{i}{delimiter}{i + 1}" for i in range(500)]
+    assert rows(read_edges(write_file(name, "\n".join(lines)))) == [(i, i + 1) for i in range(500)]
+    lines[432] = f"432{delimiter}x"
     with pytest.raises(InvalidEdgesError, match=r"line 433: .*'x'"):
-        read_edges(written(name, "\n".join(lines)))
-    # Neither piece is at fault on its own.
-    lines[432], lines[7] = f"432{between}{2**63}", f"-7{between}8"
+        read_edges(write_file(name, "\n".join(lines)))
+    # Each of the two ids is valid, but together they have no common integer type.
+    lines[432], lines[7] = f"432{delimiter}{2**63}", f"-7{delimiter}8"
     with pytest.raises(InvalidEdgesError, match=r"line 433: .*negative"):
-        read_edges(written(name, "\n".join(lines)))
+        read_edges(write_file(name, "\n".join(lines)))
 
 
-def test_quoted_fields_may_go_over_blocks(written, monkeypatch):
+def test_quoted_fields_across_blocks(write_file, monkeypatch):
     monkeypatch.setattr(content, "PIECE_BYTES", 128)
-    rows = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
-    path = written("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in rows))
-    assert pairs(read_edges(path)) == rows
+    expected = [(f"{'a' * (i % 60)}\n{i}", f"b{i}") for i in range(200)]
+    path = write_file("edges.csv", "src,dst\n" + "".join(f'"{a}",{b}\n' for a, b in expected))
+    assert rows(read_edges(path)) == expected
 
 
 QUOTED = st.text(alphabet='",\n\ra ', min_size=1, max_size=9).map(lambda text: text + "b")
@@ -328,19 +330,19 @@ QUOTED = st.text(alphabet='",\n\ra ', min_size=1, max_size=9).map(lambda text: t
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100))
 @given(
-    rows=st.lists(st.tuples(QUOTED, QUOTED), min_size=1, max_size=12),
+    fields=st.lists(st.tuples(QUOTED, QUOTED), min_size=1, max_size=12),
     quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
     piece=st.integers(1, 64),
 )
-def test_what_csv_quotes_reads_back(tmp_path, monkeypatch, rows, quoting, piece):
+def test_fields_quoted_by_csv_writer(tmp_path, monkeypatch, fields, quoting, piece):
     monkeypatch.setattr(content, "PIECE_BYTES", piece)
     with open(tmp_path / "edges.csv", "w", newline="") as file:
-        csv.writer(file, quoting=quoting).writerows([("src", "dst"), *rows])
-    assert pairs(read_edges(str(tmp_path / "edges.csv"), ids="string")) == rows
+        csv.writer(file, quoting=quoting).writerows([("src", "dst"), *fields])
+    assert rows(read_edges(str(tmp_path / "edges.csv"), ids="string")) == fields
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("edges.csv", b"", "is empty"),
         ("edges.txt.gz", gzip.compress(b""), "is empty"),
@@ -355,15 +357,15 @@ def test_what_csv_quotes_reads_back(tmp_path, monkeypatch, rows, quoting, piece)
         ("edges.mtx", f"{BANNER} pattern general\n{10**23} {10**23} 1\n1 2\n".encode(), "line 2: .*more than 64 bits"),
         ("edges.json", b"{}", r"\.parquet, .*\.mtx.*--format"),
     ],
-    ids=lambda value: "" if isinstance(value, bytes) else value,  # what gzip writes holds the time
+    ids=lambda value: "" if isinstance(value, bytes) else value,  # the output of gzip contains a timestamp
 )
-def test_a_file_that_holds_no_edges_says_why(written, name, content, says):
-    with pytest.raises(InvalidEdgesError, match=says):
-        read_edges(written(name, content))
+def test_files_without_edges_are_refused_with_the_reason(write_file, name, content, message):
+    with pytest.raises(InvalidEdgesError, match=message):
+        read_edges(write_file(name, content))
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "edges.parquet", "edges.mtx"])
-def test_what_cannot_be_opened_is_the_systems_error(tmp_path, name):
+def test_files_that_cannot_be_opened_raise_os_errors(tmp_path, name):
     with pytest.raises(FileNotFoundError):
         read_edges(str(tmp_path / name))
     (tmp_path / name).mkdir()
@@ -371,25 +373,25 @@ def test_what_cannot_be_opened_is_the_systems_error(tmp_path, name):
         read_edges(str(tmp_path / name))
 
 
-def test_matrix_market_counts_all_vertices_and_symmetric_entries_both_ways(written):
-    general = read_edges(written("a.mtx", f"{BANNER} pattern general\n%\n\n4 4 2\n1 2\n 2  3\n"))
-    assert pairs(general) == [(1, 2), (2, 3)]
+def test_matrix_market_vertices_and_symmetry(write_file):
+    general = read_edges(write_file("a.mtx", f"{BANNER} pattern general\n%\n\n4 4 2\n1 2\n 2  3\n"))
+    assert rows(general) == [(1, 2), (2, 3)]
     assert (general.vertices.tolist(), general.directed, general.weight) == ([1, 2, 3, 4], True, None)
     text = f"{BANNER.upper()} Integer Symmetric\n3 3 2\n1 1 2\n3\t1\t4\n"
-    symmetric = read_edges(written("b.mtx", text))
-    assert pairs(symmetric) == [(1, 1, 2.0), (3, 1, 4.0)]
+    symmetric = read_edges(write_file("b.mtx", text))
+    assert rows(symmetric) == [(1, 1, 2.0), (3, 1, 4.0)]
     assert not symmetric.directed
-    assert read_edges(written("b.mtx", text), unweighted=True).weight is None
-    assert pairs(read_edges(written("c.mtx", f"{BANNER} real general\n2 2 0\n"))) == []
+    assert read_edges(write_file("b.mtx", text), unweighted=True).weight is None
+    assert rows(read_edges(write_file("c.mtx", f"{BANNER} real general\n2 2 0\n"))) == []
 
 
-def test_matrix_market_of_more_vertices_than_memory_holds(written):
-    path = written("a.mtx", f"{BANNER} pattern general\n{9 * 10**18} {9 * 10**18} 1\n1 2\n")
+def test_matrix_market_with_more_vertices_than_memory(write_file):
+    path = write_file("a.mtx", f"{BANNER} pattern general\n{9 * 10**18} {9 * 10**18} 1\n1 2\n")
     with pytest.raises(OutOfMemoryError, match="line 2: it announces 9,000,000,000,000,000,000 vertices"):
         read_edges(path)
 
 
-def test_a_graph_of_a_file(written, tmp_path):
+def test_graph_from_file(write_file, tmp_path):
     frame = pd.DataFrame({"u": [1, 2, 3], "v": [2, 1, 1], "w": [1.0, 2.0, 3.0]})
     frame.to_parquet(tmp_path / "edges.parquet")
     frame.to_csv(tmp_path / "edges.csv", index=False)
@@ -397,19 +399,19 @@ def test_a_graph_of_a_file(written, tmp_path):
     for name in ("edges.parquet", "edges.csv"):
         graph = prplugin.Graph.from_file(tmp_path / name, "u", "v", "w", directed=False)
         pd.testing.assert_frame_equal(graph.rank().frame, expected, check_exact=True)
-    symmetric = prplugin.Graph.from_file(written("a.mtx", f"{BANNER} pattern symmetric\n4 4 1\n2 1\n"))
+    symmetric = prplugin.Graph.from_file(write_file("a.mtx", f"{BANNER} pattern symmetric\n4 4 1\n2 1\n"))
     assert (symmetric.number_of_vertices, symmetric.number_of_edges) == (4, 2)
 
 
-def test_a_column_is_an_end_or_the_weight(written):
+def test_column_named_as_endpoint_and_weight_is_refused(write_file):
     with pytest.raises(InvalidOptionError, match="'dst' is named as an endpoint and as the weight"):
-        read_edges(written("edges.csv", "src,dst\n1,2\n"), weight="dst")
+        read_edges(write_file("edges.csv", "src,dst\n1,2\n"), weight="dst")
 
 
 RANKS = pd.DataFrame({"vertex": ["a", 'say "b"', "tab\there"], "pagerank": [0.1, 1 / 3, 5e-324]})
 
 
-def read_back(path, name):
+def read_ranks(path, name):
     raw = path.read_bytes()
     if name.endswith((".gz", ".zst")):
         raw = pa.CompressedInputStream(pa.BufferReader(raw), "gzip" if name.endswith(".gz") else "zstd").read()
@@ -423,37 +425,37 @@ def read_back(path, name):
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("kind", ["parquet", "csv", "tsv", "jsonl", "ndjson"])
-def test_what_is_written_reads_back_to_the_last_bit(tmp_path, kind, ending):
+def test_written_ranks_have_all_bits(tmp_path, kind, ending):
     path = tmp_path / f"ranks.{kind}{ending}"
     write_frame(RANKS, str(path))
-    back = read_back(path, path.name)
-    assert back["vertex"].tolist() == RANKS["vertex"].tolist()
-    assert back["pagerank"].tolist() == RANKS["pagerank"].tolist()
+    found = read_ranks(path, path.name)
+    assert found["vertex"].tolist() == RANKS["vertex"].tolist()
+    assert found["pagerank"].tolist() == RANKS["pagerank"].tolist()
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_csv_quotes_only_where_it_must(tmp_path):
+def test_csv_quotes_only_if_necessary(tmp_path):
     path = tmp_path / "ranks.csv"
     write_frame(pd.DataFrame({"vertex": [1], "pagerank": [1.0]}), str(path))
     assert '"' not in path.read_text()
 
 
-def test_dates_are_written_as_text(tmp_path):
+def test_datetimes_are_written_as_strings(tmp_path):
     frame = pd.DataFrame({"vertex": pd.to_datetime(["2024-02-29"]), "pagerank": [1.0]})
     write_frame(frame, str(tmp_path / "ranks.jsonl"))
     assert json.loads((tmp_path / "ranks.jsonl").read_text())["vertex"].startswith("2024-02-29")
 
 
-def test_a_failure_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "ranks.jsonl"
     path.write_text("old\n")
     with pytest.raises(InvalidOptionError, match="jsonl"):
         write_frame(pd.DataFrame({"vertex": [b"bytes"], "pagerank": [1.0]}), str(path))
 
-    def full(descriptor):
+    def raise_no_space(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", raise_no_space)
     with pytest.raises(OSError, match="No space left") as caught:
         write_frame(RANKS, str(path))
     assert caught.value.filename == str(path)
@@ -461,7 +463,7 @@ def test_a_failure_leaves_the_old_file_as_it_was(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["ranks.jsonl"]
 
 
-def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path):
+def test_write_keeps_file_mode_and_symbolic_link(tmp_path):
     target, link = tmp_path / "target.csv", tmp_path / "link.csv"
     target.write_text("old")
     target.chmod(0o640)
@@ -472,7 +474,7 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path):
     assert target.read_text().startswith("vertex,pagerank\n")
 
 
-def test_an_output_that_cannot_be_is_told_before_the_work(tmp_path):
+def test_invalid_output_is_refused_before_ranking(tmp_path):
     with pytest.raises(InvalidOptionError, match=r"Known endings are .*\.jsonl"):
         check_output(str(tmp_path / "ranks.xlsx"))
     with pytest.raises(InvalidOptionError):
@@ -485,11 +487,11 @@ def test_an_output_that_cannot_be_is_told_before_the_work(tmp_path):
     assert os.listdir(tmp_path) == ["folder.csv"]
 
 
-def test_real_edges_survive_text(data_dir, tmp_path):
+def test_real_edges_as_text(data_dir, tmp_path):
     real = pd.read_parquet(data_dir / "graphs" / "p2p-Gnutella31-weighted.parquet")
     path = tmp_path / "edges.txt.gz"
     with gzip.open(path, "wt") as file:
         file.write("# a comment\n")
         real.to_csv(file, sep=" ", header=False, index=False)
-    read = read_edges(str(path), weight="weight").frame
-    assert np.array_equal(read.to_numpy(np.float64), real.to_numpy(np.float64))
+    found = read_edges(str(path), weight="weight").frame
+    assert np.array_equal(found.to_numpy(np.float64), real.to_numpy(np.float64))

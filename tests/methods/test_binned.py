@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from running import param
+from method_params import param
 
 import prplugin
 from prplugin.errors import InvalidOptionError

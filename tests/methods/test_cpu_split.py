@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from running import param
+from method_params import param
 
 import prplugin
 from prplugin.cpu import tail_kernels

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from running import param
+from method_params import param
 
 import prplugin
 from benchmarks.generate import grid, rmat, scattered, uniform, weighted

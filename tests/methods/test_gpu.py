@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from running import param
+from method_params import param
 
 import prplugin
 from conformance import rapids

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running import param
+from method_params import param
 
 import prplugin
 from conformance.shapes import SHAPES

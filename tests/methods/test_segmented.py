@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running import param
+from method_params import param
 
 import prplugin
 from prplugin.cpu.sorting import offsets_of

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import examples, param
+from method_params import examples, param
 
 import prplugin
 from prplugin.cpu.threads import Threads

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import examples
+from method_params import examples
 
 from prplugin.cpu import compensated
 from prplugin.cpu import pull_kernels as kernels

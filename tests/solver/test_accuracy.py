@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact import distance, solve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from running import GPU_METHODS, METHODS, examples
+from method_params import GPU_METHODS, METHODS, examples
+from rational_pagerank import distance, solve
 
 import prplugin
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact import solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from running import METHODS, examples
+from method_params import METHODS, examples
+from rational_pagerank import solve
 
 import prplugin
 from prplugin.graph.adjacency import Adjacency

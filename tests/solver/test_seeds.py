@@ -9,11 +9,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
-from exact import distance, solve
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from running import examples, param
+from method_params import examples, param
+from rational_pagerank import distance, solve
 
 import prplugin
 from conformance import rapids

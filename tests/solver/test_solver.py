@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from exact import distance, solve
+from rational_pagerank import distance, solve
 
 import prplugin
 from prplugin.graph.problem import Problem

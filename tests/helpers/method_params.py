@@ -1,4 +1,4 @@
-"""Parameters for tests of every method, which are skipped with the reason where a method cannot run."""
+"""Parameter sets for tests of every method; a method that cannot run here is skipped with the reason."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "
 
 
 def examples(count: int) -> int:
-    """Return how many examples hypothesis draws: `count` with the profile `thorough`, a share of it by default.
+    """Return how many examples hypothesis draws: `count` with the profile `thorough`, a quarter of it by default.
 
-    A tenth of that where the methods for the GPU run as well: some of them time kernels for each example.
+    With a GPU, a tenth of that: some GPU methods time kernels for each example.
     """
     drawn = count * settings.default.max_examples // 100
     return max(2, drawn if missing() else drawn // 10)
 
 
 def same_ranks(method: str, one: Any, other: Any) -> bool:
-    """Return whether ranks have the same bits, or are within rounding where the method is nondeterministic."""
+    """Return whether ranks have the same bits, or differ only by rounding if the method is nondeterministic."""
     if getattr(methods()[method], "nondeterministic", False):
         return bool(np.abs(one - other).sum() < 1e-14)
     return bool(one.tobytes() == other.tobytes())

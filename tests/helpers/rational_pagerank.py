@@ -1,4 +1,4 @@
-"""PageRank in rational numbers: an independent solution without rounding, for graphs of a few vertices."""
+"""PageRank in rational arithmetic: an independent solution without rounding, for graphs of a few vertices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def solve(
 ) -> list[Fraction]:
     """Solve (I - alpha * (P^T + w d^T)) x = (1 - alpha) * v by elimination.
 
-    Every float is taken for the rational number that it is; the weights of `rows` add up.
+    Floats are converted to fractions exactly. Weights of `rows` with the same endpoints add up.
     """
     a = Fraction(alpha)
     v = _normalized(n, personalization) if personalization is not None else [Fraction(1, n)] * n
@@ -37,7 +37,7 @@ def solve(
 
 
 def distance(ranks: Sequence[float], exact: Sequence[Fraction], scale: int = 1) -> Fraction:
-    """Give the L1 distance, of ranks that were multiplied by `scale`, without rounding."""
+    """Return the exact L1 distance between the exact ranks and `ranks / scale`."""
     return sum((abs(Fraction(float(r)) / scale - x) for r, x in zip(ranks, exact, strict=True)), Fraction(0))
 
 
@@ -47,7 +47,7 @@ def _normalized(n: int, values: Mapping[int, float]) -> list[Fraction]:
 
 
 def _eliminate(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
-    """Gauss and Jordan; the columns of I - alpha * A dominate, so the pivots need no search."""
+    """Solve by Gauss-Jordan elimination, without pivoting: I - alpha * A is diagonally dominant by columns."""
     n = len(right)
     for k in range(n):
         for i in range(n):

@@ -1,4 +1,4 @@
-"""A worker of a Dask cluster that is killed in the middle, by the number of its own process."""
+"""Failure injection: kill a worker of a Dask cluster while it computes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["killed"]
+__all__ = ["worker_killed"]
 
 
 @contextmanager
-def killed(client: Any, victim: str, seconds: float) -> Iterator[None]:
-    """Kill the worker of this address after so many seconds; at the end it is gone."""
-    process = client.run(os.getpid)[victim]
+def worker_killed(client: Any, address: str, seconds: float) -> Iterator[None]:
+    """Kill the process of the worker at this address after so many seconds; it is dead when the context ends."""
+    process = client.run(os.getpid)[address]
 
     def kill() -> None:
         time.sleep(seconds)
