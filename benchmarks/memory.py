@@ -16,7 +16,7 @@ class NoRoomError(Exception):
 def bytes_available(memory_space: MemorySpace) -> float:
     """Return the available memory in bytes: of the GPU, or of this process within the limit of its container."""
     if memory_space == "device":
-        return runtime.bytes_free()
+        return runtime.available_bytes()
     return machine.bytes_available()
 
 

@@ -7,13 +7,16 @@ the CPU's time for tails in which the GPU was summing heads, on a common clock. 
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,11 +25,12 @@ from benchmarks.run import Part
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.papers import cpu_split
+from prplugin.methods.papers._host_rows import unrecorded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
+__all__ = ["COLUMNS", "KEYS", "Span", "figure", "parts", "recorded"]
 
 COLUMNS = (
     "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms per iteration", "heads ms",
@@ -72,17 +76,18 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
     for n in sorted(splits, key=lambda n: longest if n == "all" else n):
         step = cpu_split.prepare(problem, machine, split=n)
         seconds, spans = _measure(step, adjacency.n)
-        tally = step.tally
-        covered = [_covered(spans, iteration) for iteration in range(RECORDED)] if tally.edges else []
+        tails = step.pull.tails
+        vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
+        covered = [] if tails is None else [_covered(spans, iteration) for iteration in range(RECORDED)]
         yield {
             "graph": name,
             "edges": adjacency.m,
             "N": n,
             "choice": ", ".join(["auto"] * (n == chosen) + ["drawn"] * (n == split)),
-            "tail vertices": tally.vertices,
-            "tail edges": tally.edges,
-            "MB down": tally.bytes_down / 1e6,
-            "MB up": tally.bytes_up / 1e6,
+            "tail vertices": vertices,
+            "tail edges": edges,
+            "MB down": 8 * sources / 1e6,
+            "MB up": 8 * vertices / 1e6,
             "ms per iteration": statistics.median(seconds) * 1e3,
             "heads ms": _median_ms(spans, "heads"),
             "tails ms": _median_ms(spans, "tails") if covered else "",
@@ -90,10 +95,10 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
             "samples": seconds,
             "spans": [span._asdict() for span in spans] if n == split else [],
         }
-        del step
+        del step, tails
 
 
-def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_split.Span]]:
+def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[Span]]:
     """Return the seconds of each of some iterations, and the spans of some more."""
     import cupy
 
@@ -105,13 +110,91 @@ def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[cpu_s
         began = time.perf_counter()
         step()  # its sums come back to the host: it is over
         seconds.append(time.perf_counter() - began)
-    with step.record() as spans:
+    with recorded(step) as spans:
         for _ in range(RECORDED):
             step()
     return seconds, spans
 
 
-def _covered(spans: list[cpu_split.Span], iteration: int) -> float:
+class Span(NamedTuple):
+    """One operation of an iteration, in seconds on the clock of `time.perf_counter`.
+
+    `what` is "gather", "heads", "add", "down", "up" or "tails"; `lane` is "GPU", "copy" or "host".
+    """
+
+    iteration: int
+    what: str
+    lane: str
+    begin: float
+    end: float
+
+
+@contextmanager
+def recorded(step: cpu_split.SplitStep) -> Iterator[list[Span]]:
+    """Record the steps within the block; the list is filled when it ends."""
+    spans: list[Span] = []
+    timeline = _Timeline()
+    step.pull.span = timeline.span
+    try:
+        yield spans
+    finally:
+        step.pull.span = unrecorded
+        spans.extend(timeline.spans())
+
+
+class _Timeline:
+    """Recorder that maps GPU events and host times to one clock.
+
+    CUDA measures the time between two events. One event is synchronized on an idle GPU between two readings of the
+    host's clock, and so took place between them. The closest of ten such pairs, a few microseconds apart, is the
+    reference.
+    """
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._cuda = cupy.cuda
+        self._cuda.Device().synchronize()
+        self._marks: list[tuple[str, str, Any, Any]] = []
+        nearest = math.inf
+        for _ in range(10):
+            before, event = time.perf_counter(), self._mark(self._cuda.get_current_stream())
+            event.synchronize()
+            after = time.perf_counter()
+            if after - before < nearest:
+                nearest, self._zero, self._reference = after - before, (before + after) / 2, event
+
+    @contextmanager
+    def span(self, what: str, lane: str, stream: Any) -> Iterator[None]:
+        """Record begin and end of the work that is enqueued on a stream, or done by the host, within the block."""
+        begin = self._mark(stream)
+        yield
+        self._marks.append((what, lane, begin, self._mark(stream)))
+
+    def _mark(self, stream: Any) -> Any:
+        if stream is None:
+            return time.perf_counter()
+        event = self._cuda.Event()
+        event.record(stream)
+        return event
+
+    def spans(self) -> list[Span]:
+        """Wait for all recorded work, and return it."""
+        self._cuda.Device().synchronize()
+        seen: Counter[str] = Counter()  # each occurs once per iteration
+        spans = []
+        for what, lane, begin, end in self._marks:
+            spans.append(Span(seen[what], what, lane, self._seconds(begin), self._seconds(end)))
+            seen[what] += 1
+        return spans
+
+    def _seconds(self, mark: Any) -> float:
+        if isinstance(mark, float):
+            return mark
+        return self._zero + float(self._cuda.get_elapsed_time(self._reference, mark)) / 1e3
+
+
+def _covered(spans: list[Span], iteration: int) -> float:
     """Return the share of the host's time in which the GPU was at the heads."""
     at = {span.what: span for span in spans if span.iteration == iteration}
     heads, tails = at["heads"], at["tails"]
@@ -119,7 +202,7 @@ def _covered(spans: list[cpu_split.Span], iteration: int) -> float:
     return max(common, 0.0) / (tails.end - tails.begin)
 
 
-def _median_ms(spans: list[cpu_split.Span], what: str) -> float:
+def _median_ms(spans: list[Span], what: str) -> float:
     return statistics.median(span.end - span.begin for span in spans if span.what == what) * 1e3
 
 

@@ -68,7 +68,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     many = (*SIZES[0], QUICK_QUERIES) if quick else (*SIZES[1], QUERIES)
     found = []
     for space, processor in PROCESSORS.items():
-        if space == "device" and runtime.missing():
+        if space == "device" and runtime.unavailable_reason():
             continue
         for n, m in sizes:
             runs = 5 if quick else min(60, max(5, 3_000_000 // m))

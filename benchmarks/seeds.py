@@ -60,7 +60,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
         if quick
         else {"R-MAT 20": lambda memory_space: rmat(20, memory_space=memory_space)}
     )
-    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.missing() else {})
+    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.unavailable_reason() else {})
     found = [
         Part(f"{name}, {side}", partial(rows, name, make))
         for name, make in graphs.items()

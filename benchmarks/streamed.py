@@ -104,22 +104,25 @@ def _within(budget: int) -> Iterator[None]:
 
 def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
     """Time iterations in each type, and copies of the same size."""
-    with _within(budget), runtime.allocating("device"):
+    with _within(budget), runtime.device_allocation("device"):
         problem = Problem(adjacency, 0.85)
-        pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.fitting(problem))
+        pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.chunk_bytes_for(problem))
         step = streamed.step_of(problem, pull)
         for dtype in ("float32", "float64"):
             step.set_contribution_dtype(dtype)
             step.start(1.0 / adjacency.n)
             for _ in range(3):
                 step()
-            before, seconds = pull.bytes_copied, []
+            stream = pull.chunk_stream
+            assert stream is not None
+            before, seconds = stream.bytes_copied, []
             for _ in range(STEPS):
                 began = time.perf_counter()
                 step()  # its sums come back to the host: it is over
                 seconds.append(time.perf_counter() - began)
-            an_iteration = (pull.bytes_copied - before) / STEPS
-            chunk = pull.chunk_bytes
+            an_iteration = (stream.bytes_copied - before) / STEPS
+            chunk = max(sum(part.nbytes for part in parts) for parts in zip(*stream.columns, strict=True))
+            del stream  # frees its memory before the next type
             copy = _copies(chunk)
             median = statistics.median(seconds)
             yield {
@@ -128,7 +131,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 "budget MB": budget / 1e6,
                 "type": dtype,
                 "order": "as it is" if pull.rows.order is None else "by out-degree",
-                "bytes per edge": pull.bytes_of_edges / adjacency.m,
+                "bytes per edge": sum(chunk.nbytes for chunk in pull.data) / adjacency.m,
                 "chunk MB": chunk / 1e6,
                 "MB per iteration": an_iteration / 1e6,
                 "ms per iteration": median * 1e3,

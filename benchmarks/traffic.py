@@ -18,7 +18,7 @@ from prplugin.gpu import runtime
 __all__ = ["BYTES", "COUNTED", "kernel_names", "must_move", "parameters"]
 
 COUNTED = (
-    "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/few.cu", "gpu/grouped.cu",
+    "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
     "gpu/offsets.cu", "gpu/pairs.cu", "gpu/run_sums.cu", "gpu/sort.cu", "gpu/sparse_ids.cu",
     "methods/papers/block.cu", "methods/propagation_blocking.cu", "methods/propagation_blocking_layout.cu",
     "gpu/cut.cu", "methods/papers/dense.cu",
@@ -30,10 +30,10 @@ COUNTED = (
 `strings.cu` read strings of any length."""
 
 
-def _early(a: Mapping[str, Any]) -> int:
-    """Count the spans that are sent early, as a share of what all move."""
-    moved = sum(a[name].nbytes for name in ("bounds", "locals", "goals", "values", "from"))
-    return moved * int(a["early"]) * 3 // a["bounds"].size
+def _row_spans(a: Mapping[str, Any]) -> int:
+    """Count the row spans that are scattered first, as a share of what all move."""
+    moved = sum(a[name].nbytes for name in ("bounds", "tile_sources", "chunk_by_piece", "values", "from"))
+    return moved * int(a["row_spans"]) * 3 // a["bounds"].size
 
 
 def _pull(a: Mapping[str, Any]) -> int:
@@ -44,7 +44,7 @@ def _pull(a: Mapping[str, Any]) -> int:
     an_edge = int(a["sources"].itemsize + (0 if a["normalized_weights"] is None else a["normalized_weights"].itemsize))
     offset = int(a["begins"].itemsize)
     offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + int(a["rows"].itemsize))
-    return edges * an_edge + offsets + int(a["contributions"].nbytes) + count * int(a["pulled"].itemsize)
+    return edges * an_edge + offsets + int(a["contributions"].nbytes) + count * int(a["row_sums"].itemsize)
 
 
 def _place(a: Mapping[str, Any]) -> int:
@@ -68,8 +68,8 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "sparse_ids.collect": "table keys slots",
     "sparse_ids.place": _place,
     "sparse_ids.recode": _recode,
-    "few.factorize_few": "a b c codes ids",
-    "few.group_few": "groups values weights begins values_out weights_out",
+    "one_block.factorize_one_block": "a b c codes ids",
+    "one_block.group_one_block": "groups values weights begins values_out weights_out",
     "grouped.mark_endpoints": "begins outs bits",
     "grouped.compact": "marks begins outs ids begins_by_position out_weights",
     "grouped.compact_codes": "codes codes marks",
@@ -89,27 +89,27 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     # The layouts of methods.
     "cut.cut": "cuts",
     "propagation_blocking_layout.count": "cuts sources chunks",
-    "propagation_blocking_layout.arrange": "cuts sources chunks ends begins locals goals spots",
-    "propagation_blocking_layout.arrange_normalized_weights": "cuts begins spots normalized_weights arranged",
+    "propagation_blocking_layout.arrange": "cuts sources chunks ends begins tile_sources chunk_by_piece piece_edges",
+    "propagation_blocking_layout.arrange_normalized_weights": "cuts begins piece_edges normalized_weights arranged",
     "normalized_weights.normalized_weights": "sources weights out_weights normalized_weights",
     # One iteration.
     "merge_start.merge_start": "out_weight given tails ranks inverse_out_weight contributions",
     "persistent.persist": "cuts offsets sources normalized_weights target teleport inverse_out_weight "
     "ranks ranks from to",
-    "propagation_blocking.propagate": "bounds locals goals spots values values normalized_weights cuts "
-    "offsets begins target teleport inverse_out_weight ranks ranks from to",
-    "propagation_blocking.send_early": _early,
+    "propagation_blocking.propagate": "bounds tile_sources chunk_by_piece piece_edges values values "
+    "normalized_weights cuts offsets begins target teleport inverse_out_weight ranks ranks from to",
+    "propagation_blocking.scatter_row_spans": _row_spans,
     "node.node_pull": _pull,
     "warp.warp_pull": _pull,
     "block.block_pull": _pull,
-    "edge.edge_push": "sources targets normalized_weights contributions pulled pulled",
-    "dense.dense_pull": "matrix contributions pulled",
+    "edge.edge_push": "sources targets normalized_weights contributions row_sums row_sums",
+    "dense.dense_pull": "matrix contributions row_sums",
     "expanded.expand": "sources contributions expanded",
-    "expanded.sum_expanded": "rows starts heads expanded normalized_weights pulled partials",
+    "expanded.sum_expanded": "rows starts heads expanded normalized_weights row_sums partials",
     "expanded.collect": "heads partials",
     "finish.inverse_out_weight": "out_weight inverse_weight",
     "finish.begin": "ranks inverse_out_weight contributions",
-    "finish.finish": "pulled target teleport inverse_out_weight ranks ranks contributions",
+    "finish.finish": "row_sums target teleport inverse_out_weight ranks ranks contributions",
     "finish.total": "partials",
 }
 

@@ -46,7 +46,7 @@ def missing(name: str) -> str | None:
     """Say why "cudf" or "cugraph" cannot be used here, or None; it is imported only where there is a GPU."""
     if find_spec(name) is None:
         return f"{name} is not installed"
-    if reason := runtime.missing():
+    if reason := runtime.unavailable_reason():
         return f"{name} cannot run: {reason}"
     try:
         module(name)

@@ -22,7 +22,7 @@ import numpy as np
 import prplugin
 from conformance.circumstances import circumstances
 from conformance.shapes import SHAPES
-from prplugin.gpu.runtime import ROOT, missing, source
+from prplugin.gpu.runtime import ROOT, source, unavailable_reason
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
@@ -180,7 +180,7 @@ def main(output: Path, logs: Path | None, seconds: float, inner: bool) -> None:
     if inner:
         workload(seconds)
         return
-    if reason := missing():
+    if reason := unavailable_reason():
         sys.exit(f"nothing to sanitize: {reason}")
     about = circumstances(f"python -m conformance.sanitize --seconds {seconds:g}")
     with TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:

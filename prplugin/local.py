@@ -36,8 +36,7 @@ from prplugin.methods.estimates import (
     explain_oom,
 )
 from prplugin.methods.measured import TimingCache, fastest, measured
-from prplugin.methods.reasons import reasons
-from prplugin.methods.registry import choose, choose_batch, compile_ahead
+from prplugin.methods.registry import choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
@@ -103,7 +102,7 @@ class LocalGraph:
         weighted = columns.weight is not None
         with (
             explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),
-            runtime.allocating(adapter.memory_space),
+            runtime.device_allocation(adapter.memory_space),
         ):
             if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
@@ -131,7 +130,7 @@ class LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
         began = time.perf_counter()
         matrix = matrices.given_as(offsets, indices, weights)
-        with runtime.allocating(matrix.memory_space, gpu_of(matrix.offsets)):
+        with runtime.device_allocation(matrix.memory_space, gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)
 
@@ -242,7 +241,7 @@ class LocalGraph:
                 method = choose(options.method, adjacency, this_machine(), options.method_options)
         memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_method_memory, adjacency, method.name, this_machine())
-        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
+        with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol)
             if self._lasting and self.memory_space == "host" and outcome.converged and proves(options):
@@ -291,7 +290,7 @@ class LocalGraph:
         positions: Any = None
         memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
-        with explain_oom(planned), runtime.allocating(memory_space, adjacency.gpu):
+        with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
             for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
                 ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
                 ranks = ranks.astype(options.dtype, copy=False)
@@ -322,7 +321,7 @@ class LocalGraph:
 
     def _allocating(self) -> Any:
         gpu = self._adjacency.gpu if self._changing is None else None
-        return runtime.allocating(self.memory_space, gpu)
+        return runtime.device_allocation(self.memory_space, gpu)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

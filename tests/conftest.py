@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 
 # The default profile draws the same few examples in every run, so that a new failure is due to a change of the code.
 # `--hypothesis-profile=thorough` draws four times as many, and different ones in every run unless
@@ -37,7 +37,7 @@ def pytest_unconfigure() -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Report in one line how many tests were skipped because there is no GPU."""
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if "gpu" in report.keywords]
-    if skipped and (reason := missing()):
+    if skipped and (reason := unavailable_reason()):
         terminalreporter.line(f"{len(skipped):,} GPU tests were skipped: {reason}")
 
 

@@ -33,7 +33,7 @@ _running: list[Workers] = []
 @cache
 def on_gpus() -> bool:
     """Say whether there are GPUs, and what spreads frames over them."""
-    return runtime.missing() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
+    return runtime.unavailable_reason() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
 
 
 @cache
@@ -133,7 +133,7 @@ def _started(count: int) -> Workers:
 
 
 def _part(scale: int, first: int, last: int, memory_space: Any) -> Any:
-    with runtime.allocating(memory_space):
+    with runtime.device_allocation(memory_space):
         return rmat_part(scale, first, last, EDGE_FACTOR, memory_space=memory_space).astype("int32")
 
 

@@ -123,7 +123,7 @@ def _exact(scale: int, memory_space: Any) -> Any:
     """Rank one frame in one memory; give an array by id, 0 where no edge has it."""
     import prplugin
 
-    with runtime.allocating(memory_space):
+    with runtime.device_allocation(memory_space):
         edges = rmat(scale, EDGE_FACTOR, memory_space=memory_space).astype("int32")
         frame = prplugin.Graph(edges, "src", "dst").rank(tol=PROVED).frame
         return _by_id(frame, 1 << scale)
@@ -137,6 +137,6 @@ def _by_id(frame: Any, n: int) -> Any:
 
 
 def _distance(exact: Any, parts: list[Any]) -> float:
-    with runtime.allocating(memory_space_of(exact)):
+    with runtime.device_allocation(memory_space_of(exact)):
         found = sum(_by_id(part, exact.size) for part in parts)
         return float(abs(found - exact).sum())

@@ -13,7 +13,7 @@ extern "C" __global__ void ell_pull(long long n, long long width, const index_t 
                                     double *pulled) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         for (long long turn = 0; turn < width; ++turn) {
             index_t from = columns[turn * n + i];
             if (from >= 0) sum.add(__ldg(contributions + from));

@@ -35,7 +35,7 @@ class EllPull:
 
     def __init__(self, adjacency: Adjacency) -> None:
         needed = bytes_needed(adjacency)
-        room = min(LIMIT, runtime.bytes_free())
+        room = min(LIMIT, runtime.available_bytes())
         if needed > room:
             raise MethodUnavailableError(
                 f"ELL would need {needed / 1e9:,.1f} GB for rows of {adjacency.largest_in_degree:,}; "

@@ -60,7 +60,7 @@ class Named:
 
 def memory_space() -> MemorySpace:
     """Say where graphs are generated: on the GPU where cuDF is."""
-    return "host" if runtime.missing() or find_spec("cudf") is None else "device"
+    return "host" if runtime.unavailable_reason() or find_spec("cudf") is None else "device"
 
 
 def generated(name: str, n: int, m: int, make: Callable[[MemorySpace], Any], weight: str | None = None) -> Named:

@@ -117,7 +117,7 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
             "% of the edges": 100 * edges / adjacency.m,
         }
         line = row(SPLIT, TABLES[SPLIT], known)
-        if runtime.missing():  # the sides have said so
+        if runtime.unavailable_reason():  # the sides have said so
             yield line
         else:
             yield from or_why(line, partial(_timed, adjacency, line, n))

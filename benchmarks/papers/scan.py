@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 
@@ -32,7 +33,8 @@ class ScanPull:
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
-        runtime.require_bytes(bytes_needed(adjacency), "segmented scan")
+        if not runtime.fits(needed := bytes_needed(adjacency)):
+            raise MethodUnavailableError(f"segmented scan needs about {needed:,} bytes of GPU memory.")
         import cupy  # there, since the edges are on the GPU
 
         self._n, self._m = adjacency.n, adjacency.m

@@ -114,15 +114,19 @@ def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
     pull = streaming.StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes)
     step = streaming.step_of(problem, pull)
     samples = iteration(step, adjacency.n)
-    before = pull.bytes_copied
+    stream = pull.chunk_stream
+    assert stream is not None
+    before = stream.bytes_copied
     step()
-    return samples, streamed_note(pull.number_of_chunks, pull.bytes_copied - before, pull.bytes_of_edges)
+    return samples, streamed_note(
+        len(pull.data), stream.bytes_copied - before, sum(chunk.nbytes for chunk in pull.data)
+    )
 
 
 def packed_bytes(adjacency: Adjacency) -> int:
     """Return the bytes of a host graph's edges as `streamed` packs them, without normalized weights."""
     threads = Threads(this_machine().threads)
-    rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
+    rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
     return sum(int(part.data.nbytes) for part in packed.packed(rows, threads))
 
 
@@ -156,7 +160,7 @@ def iteration(step: Step, n: int) -> list[float]:
 
 def require_gpu() -> None:
     """Raise MethodUnavailableError if there is none."""
-    if reason := runtime.missing():
+    if reason := runtime.unavailable_reason():
         raise MethodUnavailableError(reason)
 
 

@@ -158,7 +158,7 @@ class RowsStep(MixedOnDevice):
         if self._plan is not None:
             self._edges: tuple[Any, ...] = ()  # frees the edges in the other precision
             self._launch = self._plan.kernel(dtype).kernel
-            self._room = self._plan.room(dtype)
+            self._room = self._plan.smem(dtype)
             self._blocks = gpu_merge.blocks_of(self._plan, self._launch, self._room)
             self._edges = self._plan.edges(dtype)
 

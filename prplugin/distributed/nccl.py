@@ -243,7 +243,7 @@ def _communicator(mailbox: Mailbox) -> _Communicator:
 
 def _facts() -> tuple[str | None, Any]:
     """Return the reason why this worker cannot use NCCL, or None, and an identifier of its GPU."""
-    if reason := runtime.missing():
+    if reason := runtime.unavailable_reason():
         return reason, None
     try:
         from cupy.cuda import nccl

@@ -372,7 +372,7 @@ def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicato
         return
     from prplugin.distributed import nccl  # imports CuPy, which cuDF has
 
-    with nccl.connected(messages) as communicator, cudf.on_cudf_stream(), runtime.allocating("device"):
+    with nccl.connected(messages) as communicator, cudf.on_cudf_stream(), runtime.device_allocation("device"):
         yield communicator
 
 

@@ -29,7 +29,7 @@ from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions o
 from prplugin.frames.columns import Columns
 from prplugin.frames.cudf import column_of
 from prplugin.frames.parts import Facts, Shared, Typed
-from prplugin.gpu.factorize import extremes, widened
+from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, namespace, to_host
 from prplugin.types.edges import Floats, Integers
 
@@ -64,7 +64,7 @@ def facts(column: Any, label: str) -> Facts:
         values = ids.integers(column, label)
         sample: Any = np.empty(0, values.dtype)
         if values.size:
-            sample = np.array(extremes(widened([values]))[:2], values.dtype)
+            sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.plain(column.head(1)).to_pandas().array
     return Facts(kind, len(column), Typed(column.dtype), sample)

@@ -207,7 +207,7 @@ def read(
     """
     # Lower bound per edge: two codes, as much again during factorization, and the weight. Ids may need more.
     edge_bytes = 16 if columns.weight is None else 24
-    if columns.time is None and runtime.holds(edge_bytes * len(frame)):
+    if columns.time is None and runtime.fits(edge_bytes * len(frame)):
         with suppress(MemoryError):
             return _read_on_device(frame, columns, vertices, edge_list=edge_list)
     opened_, _ = narwhals.opened(frame)

@@ -35,7 +35,7 @@ struct Vectors {
 };
 
 struct Column {  // constants of the step
-    double mass, pour;  // factors of w and of v
+    double mass, teleport_factor;  // factors of w and of v
     int live;
 };
 
@@ -56,7 +56,7 @@ struct Count {
     }
 };
 
-#define NO_COUNT {NOTHING, NOTHING, 0.0}
+#define ZERO_COUNT {ZERO_SUM, ZERO_SUM, 0.0}
 
 // Measurements of the last step of a column.
 struct State {
@@ -74,7 +74,7 @@ __device__ inline unsigned neighbours() {
 // `none`, which are 0 and change no bit.
 __device__ inline double sum_edges(const index_t *sources, const real_t *normalized_weights, int count, int column,
                                    index_t none, const real_t *from) {
-    const int at_once = 8;
+    const int loads_in_flight = 8;
     const unsigned lanes = neighbours();
     const char *line = reinterpret_cast<const char *>(from);
     double sum = 0.0;
@@ -84,24 +84,24 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *normali
 #if WEIGHTED
         real_t normalized_weight = column < here ? normalized_weights[base + column] : 0;
 #endif
-        for (; here > 0; here -= at_once) {
-            real_t terms[at_once];
+        for (; here > 0; here -= loads_in_flight) {
+            real_t terms[loads_in_flight];
 #pragma unroll
-            for (int k = 0; k < at_once; ++k) {
+            for (int k = 0; k < loads_in_flight; ++k) {
                 long long begin = static_cast<long long>(__shfl_sync(lanes, source, k, SEEDS)) * (SEEDS * sizeof(real_t));
                 terms[k] = __ldg(reinterpret_cast<const real_t *>(line + begin));
             }
 #pragma unroll
-            for (int k = 0; k < at_once; ++k) {
+            for (int k = 0; k < loads_in_flight; ++k) {
 #if WEIGHTED
                 sum += __dmul_rn(terms[k], __shfl_sync(lanes, normalized_weight, k, SEEDS));
 #else
                 sum += terms[k];
 #endif
             }
-            source = __shfl_down_sync(lanes, source, at_once, SEEDS);
+            source = __shfl_down_sync(lanes, source, loads_in_flight, SEEDS);
 #if WEIGHTED
-            normalized_weight = __shfl_down_sync(lanes, normalized_weight, at_once, SEEDS);
+            normalized_weight = __shfl_down_sync(lanes, normalized_weight, loads_in_flight, SEEDS);
 #endif
         }
     }
@@ -109,13 +109,13 @@ __device__ inline double sum_edges(const index_t *sources, const real_t *normali
 }
 
 // Computes rank and contribution of a row. `entry` is the first entry of v at or after the row, and is advanced.
-__device__ inline void end_row(long long row, double pulled, double before, double inverse_weight, int column,
+__device__ inline void finish_row(long long row, double row_sum, double before, double inverse_weight, int column,
                                double alpha, const Column &constants, const double *target, const Entries &entries,
                                long long &entry, long long last_entry, const Vectors &vectors, Count &count) {
-    double rank = alpha * pulled;
+    double rank = alpha * row_sum;
     if (target != nullptr) rank += constants.mass * target[row];
     for (; entry < last_entry && entries.rows[entry] == row; ++entry) {
-        if (entries.columns[entry] == column) rank += constants.pour * entries.values[entry];
+        if (entries.columns[entry] == column) rank += constants.teleport_factor * entries.values[entry];
     }
     rank = constants.live ? rank : before;
     count.add(before, rank, inverse_weight == 0.0);
@@ -125,7 +125,7 @@ __device__ inline void end_row(long long row, double pulled, double before, doub
 }
 
 // Writes the measurements of a block, by column. All threads must call it.
-__device__ inline void leave(const Count &count, Measured *measured) {
+__device__ inline void write_measured(const Count &count, Measured *measured) {
     __shared__ Measured counted[GROUP_THREADS];
     counted[threadIdx.x] = {count.change.value(), count.largest, count.dangling.value()};
     __syncthreads();
@@ -144,7 +144,7 @@ __device__ inline void leave(const Count &count, Measured *measured) {
 extern "C" __global__ void batch_begin(long long n, const double *norms, const double *inverse_out_weight,
                                        double *ranks, real_t *to, Measured *measured) {
     int column = threadIdx.x % SEEDS;
-    Count count = NO_COUNT;
+    Count count = ZERO_COUNT;
     long long stride = static_cast<long long>(gridDim.x) * GROUPS;
     for (long long row = static_cast<long long>(blockIdx.x) * GROUPS + threadIdx.x / SEEDS; row < n; row += stride) {
         double rank = ranks[row * SEEDS + column] / norms[column], inverse_weight = inverse_out_weight[row];
@@ -152,7 +152,7 @@ extern "C" __global__ void batch_begin(long long n, const double *norms, const d
         ranks[row * SEEDS + column] = rank;
         to[row * SEEDS + column] = static_cast<real_t>(rank * inverse_weight);
     }
-    leave(count, measured);
+    write_measured(count, measured);
 }
 
 // SEEDS threads per piece, in a grid-stride loop.
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
     Vectors vectors = {ranks, to, moves, inverse_out_weight};
-    Count count = NO_COUNT;
+    Count count = ZERO_COUNT;
     const index_t none = static_cast<index_t>(n);
     const real_t *line = from + column;
     asm("" : "+l"(line));  // keeps the compiler from adding the column for each edge
@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
         long long row = cuts[p], open = cuts[p + 1];
         long long edge = p * size - row, end = min((p + 1) * size, n + m) - open;
         long long entry = entry_cuts[p], last_entry = entry_cuts[p + 1];
-        bool began_before = row < n && offsets[row] < edge;
+        bool continued = row < n && offsets[row] < edge;
         for (; row < open; ++row) {
             // In flight while the row is summed.
             double before = ranks[row * SEEDS + column], inverse_weight = inverse_out_weight[row];
@@ -184,13 +184,13 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
             double sum = sum_edges(sources + edge, normalized_weights + edge, static_cast<int>(past - edge), column,
                                    none, line);
             edge = past;
-            if (began_before) {
+            if (continued) {
                 fronts[p * SEEDS + column] = sum;
                 while (entry < last_entry && entries.rows[entry] == row) ++entry;
-                began_before = false;
+                continued = false;
             } else {
-                end_row(row, sum, before, inverse_weight, column, alpha, constants, target, entries, entry, last_entry,
-                        vectors, count);
+                finish_row(row, sum, before, inverse_weight, column, alpha, constants, target, entries, entry,
+                           last_entry, vectors, count);
             }
         }
         if (edge < end) {
@@ -198,14 +198,14 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS, AT_LEAST)
             tails[p * SEEDS + column] = sum_edges(sources + edge, normalized_weights + edge, count, column, none, line);
         }
     }
-    leave(count, measured);
+    write_measured(count, measured);
 }
 
-// Completes the rows that cross pieces: crossing[k] is the piece in which one ends. The first `many` of them take a
-// block each, the others SEEDS threads.
+// Completes the rows that cross pieces: crossing[k] is the piece in which one ends. The first `long_crossings` of them
+// take a block each, the others SEEDS threads.
 extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
-    batch_cross(long long size, long long crossings, long long many, const long long *crossing, const index_t *cuts,
-          const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
+    batch_cross(long long size, long long crossings, long long long_crossings, const long long *crossing,
+          const index_t *cuts, const offset_t *offsets, const long long *entry_cuts, const long long *entry_rows,
           const long long *entry_columns, const double *entry_values, double alpha, const Column *columns,
           const double *target, const double *inverse_out_weight, double *ranks, real_t *to, float *moves,
           const double *fronts, const double *tails, Measured *measured) {
@@ -215,13 +215,13 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
     if (!__syncthreads_or(constants.live)) return;
     Entries entries = {entry_rows, entry_columns, entry_values};
     Vectors vectors = {ranks, to, moves, inverse_out_weight};
-    Count count = NO_COUNT;
-    long long blocks = many + (crossings - many + GROUPS - 1) / GROUPS;
+    Count count = ZERO_COUNT;
+    long long blocks = long_crossings + (crossings - long_crossings + GROUPS - 1) / GROUPS;
     for (long long block = blockIdx.x; block < blocks; block += gridDim.x) {
-        bool by_block = block < many;  // uniform in a block
-        long long k = by_block ? block : many + (block - many) * GROUPS + group;
+        bool by_block = block < long_crossings;  // uniform in a block
+        long long k = by_block ? block : long_crossings + (block - long_crossings) * GROUPS + group;
         bool ends = k < crossings && (!by_block || group == 0);
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         long long p = 0, row = 0;
         if (k < crossings) {
             p = crossing[k];
@@ -243,11 +243,11 @@ extern "C" __global__ void __launch_bounds__(GROUP_THREADS)
         if (ends) {
             sum.add(fronts[p * SEEDS + column]);
             long long entry = entry_cuts[p];
-            end_row(row, sum.value(), ranks[row * SEEDS + column], inverse_out_weight[row], column, alpha, constants,
-                    target, entries, entry, entry_cuts[p + 1], vectors, count);
+            finish_row(row, sum.value(), ranks[row * SEEDS + column], inverse_out_weight[row], column, alpha, constants,
+                       target, entries, entry, entry_cuts[p + 1], vectors, count);
         }
     }
-    leave(count, measured);
+    write_measured(count, measured);
 }
 
 // One block: adds up the measurements of all blocks, and derives the constants of the next step. If `starting`, there
@@ -258,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(1024)
     __shared__ Measured parts[1024];
     int column = threadIdx.x % SEEDS;
     if (!__syncthreads_or(starting || states[column].live != 0.0)) return;
-    Sum change = NOTHING, dangling = NOTHING;
+    Sum change = ZERO_SUM, dangling = ZERO_SUM;
     double largest = 0.0;
     for (long long block = threadIdx.x / SEEDS; block < blocks; block += blockDim.x / SEEDS) {
         Measured part = measured[block * SEEDS + column];

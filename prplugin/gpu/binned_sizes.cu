@@ -13,7 +13,7 @@
 #define THREADS 512
 #define BLOCKS 4
 #define COUNTED 12000
-#define AT_A_TIME 8
+#define LOADS_IN_FLIGHT 8
 
 // `sizes` must be zeroed; a part has at most COUNTED groups.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) binned_sizes(
@@ -23,15 +23,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) binned_sizes(
     for (int group = threadIdx.x; group < width; group += THREADS) counts[group] = 0;
     Part part = part_of_block(m, starts, shift, parts, width, length);
     const unsigned int *mine = rows + part.begin;
-    for (int first = threadIdx.x; first < part.rows; first += AT_A_TIME * THREADS) {
-        unsigned int groups[AT_A_TIME];
+    for (int first = threadIdx.x; first < part.rows; first += LOADS_IN_FLIGHT * THREADS) {
+        unsigned int groups[LOADS_IN_FLIGHT];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             int place = first + item * THREADS;
             groups[item] = place < part.rows ? mine[place] - part.low : ~0u;  // past the end: in no part
         }
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             if (groups[item] < width) atomicAdd(counts + groups[item], 1u);
         }
     }

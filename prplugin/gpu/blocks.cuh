@@ -12,9 +12,9 @@
 // Runs are padded to chunks of CHUNK edges, a memory sector of floats. A padding edge reads the first vertex of the
 // tile, and writes to an entry after those of the largest piece. Chunks are moved as a whole:
 //
-//   locals[e]  by tile: index of the source in the tile
-//   goals[c]   of a chunk by tile: its index by piece
-//   begins[p]  first chunk of piece p, by piece; the last entry is the number of chunks
-//   spots[e]   by piece: index of the edge in the piece, in the order of the rows
+//   tile_sources[e]    by tile: index of the source in the tile
+//   chunk_by_piece[c]  of a chunk by tile: its index by piece
+//   begins[p]          first chunk of piece p, by piece; the last entry is the number of chunks
+//   piece_edges[e]     by piece: index of the edge in the piece, in the order of the rows
 
 #define CHUNK 8

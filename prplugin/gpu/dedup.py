@@ -12,14 +12,13 @@ from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.sort import bits_for, order_of, state_type
 from prplugin.types.edges import Edges, Integers, index_dtype
 
-__all__ = ["repeated", "without"]
+__all__ = ["drop_marked", "mark_repeated"]
 
 
-def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
-    """Mark all rows of each pair but the first, or the last; peak memory is 17 bytes per edge.
+def mark_repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int]:
+    """Mark all rows of each pair but the first, or the last, with a byte of 1 per row; also return their number.
 
-    Returns `marks` (array of m bytes): 1 for each row to drop, else 0.
-    Returns `count`: number of marked rows.
+    Peak memory is 17 bytes per edge.
     """
     m, bits = edges.m, bits_for(edges.n)
     if not m:
@@ -38,7 +37,7 @@ def repeated(edges: Edges, *, last: bool, directed: bool) -> tuple[Integers, int
     return marks, int(count[0])
 
 
-def without(edges: Edges, marks: Integers, count: int) -> Edges:
+def drop_marked(edges: Edges, marks: Integers, count: int) -> Edges:
     """Copy the rows that are not marked, in their order; `count` is the number of marked rows."""
     blocks, kept = blocks_for_each(edges.m), edges.m - count
     states = cupy.zeros(blocks + 1, state_type(edges.m))

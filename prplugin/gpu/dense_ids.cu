@@ -81,7 +81,7 @@ extern "C" __global__ void count_marks(long long words, const unsigned int *bits
     }
     unsigned int before = block_scan(count, &all);
     if (threadIdx.x < WARP) {
-        state_t earlier = tile_begin(states, tile, all);
+        state_t earlier = warp_prefix(states, tile, all);
         if (threadIdx.x == 0) {
             before_tile = earlier;
             if (tile == gridDim.x - 1) *total = earlier + all;

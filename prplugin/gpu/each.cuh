@@ -1,23 +1,23 @@
 // Loop over an array by all threads of the grid.
 
-#define AT_A_TIME 8
+#define LOADS_IN_FLIGHT 8
 
 __device__ inline long long this_thread() { return static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline long long all_threads() { return static_cast<long long>(gridDim.x) * blockDim.x; }
 
-// Calls `work(item, place)` for each item. AT_A_TIME loads are in flight per thread.
+// Calls `work(item, place)` for each item. LOADS_IN_FLIGHT loads are in flight per thread.
 template <typename T, typename Work>
 __device__ void each(const T *items, long long count, Work work) {
     long long stride = all_threads();
-    for (long long first = this_thread(); first < count; first += AT_A_TIME * stride) {
-        T mine[AT_A_TIME];
+    for (long long first = this_thread(); first < count; first += LOADS_IN_FLIGHT * stride) {
+        T mine[LOADS_IN_FLIGHT];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             long long place = first + item * stride;
             if (place < count) mine[item] = items[place];
         }
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             long long place = first + item * stride;
             if (place < count) work(mine[item], place);
         }

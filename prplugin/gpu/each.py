@@ -8,10 +8,10 @@ __all__ = ["THREADS", "blocks_for_each"]
 
 THREADS = 256
 
-AT_A_TIME = 8
+LOADS_IN_FLIGHT = 8
 """Items per thread, as in each.cuh."""
 
 
 def blocks_for_each(count: int) -> int:
-    """Return the number of blocks of THREADS threads for `count` items, AT_A_TIME per thread."""
-    return runtime.blocks_for(count, THREADS * AT_A_TIME)
+    """Return the number of blocks of THREADS threads for `count` items, LOADS_IN_FLIGHT per thread."""
+    return runtime.blocks_for(count, THREADS * LOADS_IN_FLIGHT)

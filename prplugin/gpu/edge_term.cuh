@@ -20,23 +20,23 @@ __device__ inline double edge_term(const index_t *sources, const real_t *normali
 
 // For kernels that call `add_edges`: up to 1024 threads per block, and registers for all its gathers in flight. By
 // default the compiler uses fewer registers, and waits for each gather before the next.
-#define GATHERING __launch_bounds__(1024, 1)
+#define GATHER_LAUNCH_BOUNDS __launch_bounds__(1024, 1)
 
 // Adds the terms of the edges first, first + step, ... before `end` to a sum, in this order. Several gathers are in
 // flight at a time, since a gather waits for its index, and an addition for the one before.
 __device__ inline void add_edges(Sum &sum, long long first, long long end, long long step, const index_t *sources,
                                  const real_t *normalized_weights, const real_t *contributions) {
-    const int at_once = 8;
+    const int loads_in_flight = 8;
     long long edge = first;
-    for (; edge + (at_once - 1) * step < end; edge += at_once * step) {
-        index_t from[at_once];
-        real_t terms[at_once];
+    for (; edge + (loads_in_flight - 1) * step < end; edge += loads_in_flight * step) {
+        index_t from[loads_in_flight];
+        real_t terms[loads_in_flight];
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) from[k] = sources[edge + k * step];
+        for (int k = 0; k < loads_in_flight; ++k) from[k] = sources[edge + k * step];
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) terms[k] = __ldg(contributions + from[k]);
+        for (int k = 0; k < loads_in_flight; ++k) terms[k] = __ldg(contributions + from[k]);
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) {
+        for (int k = 0; k < loads_in_flight; ++k) {
 #if WEIGHTED
             sum.add(__dmul_rn(terms[k], normalized_weights[edge + k * step]));
 #else

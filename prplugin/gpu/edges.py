@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import cupy
@@ -13,13 +12,13 @@ import numpy as np
 
 from prplugin.gpu import group, runtime
 from prplugin.gpu.each import THREADS, blocks_for_each
-from prplugin.gpu.factorize import FEW, counted_marks, extremes, factorize_ids, widened
+from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 
 __all__ = ["GivenWeights", "edges_by_id", "with_weights"]
 
-HELD, HELD_WEIGHTED, HELD_A_PLACE = 17, 33, 24
+EDGE_BYTES, WEIGHTED_EDGE_BYTES, ID_BYTES = 17, 33, 24
 """Peak memory of `_grouped` in bytes per edge, per weighted edge, and per id of the range."""
 
 
@@ -36,20 +35,18 @@ def edges_by_id(
 ) -> tuple[Edges | GroupedEdges, Integers]:
     """Factorize the endpoints of edges in ascending order of id.
 
-    `columns` (list of arrays of ids): of one integer type: sources, destinations, and additional vertices, if any.
-    `grouped`: whether to group the edges by target if that is fast and fits in memory.
-
-    Returns `edges` (Edges or GroupedEdges).
-    Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
+    `columns`, of one integer type, are sources, destinations, and additional vertices, if any. `grouped`: whether to
+    group the edges by target if that is fast and fits in memory. Return the edges, and the distinct ids, ascending, in
+    the type of the columns.
     """
     m, dtype, known, extent = columns[0].size, columns[0].dtype, None, None
-    columns = widened(columns)
-    if grouped and len(columns) == 2 and 2 * m > FEW and offset_dtype(m).itemsize == 4:
+    columns = as_kernel_ids(columns)
+    if grouped and len(columns) == 2 and 2 * m > ONE_BLOCK and offset_dtype(m).itemsize == 4:
         low, high, least, most = extremes(columns, None if weights is None else weights.floats)
         known, extent = (low, high), (least, most)
         span = high - low + 1
-        held = (HELD if weights is None else HELD_WEIGHTED) * m + HELD_A_PLACE * span
-        if span <= m and runtime.holds(held):
+        held = (EDGE_BYTES if weights is None else WEIGHTED_EDGE_BYTES) * m + ID_BYTES * span
+        if span <= m and runtime.fits(held):
             edges, ids = _grouped(columns, low, span, None if weights is None else _checked(weights, extent), extent)
             return edges, ids.astype(dtype, copy=False)
     codes, ids = factorize_ids(columns, known)
@@ -102,10 +99,9 @@ def _grouped(
     if n < span:
         compact_codes = runtime.kernel("gpu/grouped.cu", "compact_codes", **kernels)
         compact_codes((blocks_for_each(sources.size),), (THREADS,), (sources.size, sources, marks))
-    edge_list = partial(_by_target, offsets, sources)
+
+    def edge_list() -> tuple[Integers, Integers]:
+        """Return source and destination of each edge, ordered by target."""
+        return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))
+
     return GroupedEdges((offsets, sources, weights), out_weight, edge_list, rounding_depth, extent), ids
-
-
-def _by_target(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
-    """Return source and destination of each edge, ordered by target."""
-    return sources, group.groups_of(offsets, sources.size, index_dtype(offsets.size - 1))

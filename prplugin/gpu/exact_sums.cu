@@ -18,7 +18,7 @@
 #include "bins.cuh"
 
 #define THREADS 1024
-#define AT_A_TIME 8
+#define LOADS_IN_FLIGHT 8
 
 typedef unsigned long long wide_t;
 
@@ -61,20 +61,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_exactly(
     Part part = part_of_block(m, starts, shift, parts, width, length);
     const unsigned int *mine = rows + part.begin;
     const wide_t *with = weights + part.begin;
-    for (int first = threadIdx.x; first < part.rows; first += AT_A_TIME * THREADS) {
-        unsigned int groups[AT_A_TIME];
-        wide_t bits[AT_A_TIME];
+    for (int first = threadIdx.x; first < part.rows; first += LOADS_IN_FLIGHT * THREADS) {
+        unsigned int groups[LOADS_IN_FLIGHT];
+        wide_t bits[LOADS_IN_FLIGHT];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             int place = first + item * THREADS;
             groups[item] = place < part.rows ? mine[place] - part.low : ~0u;  // past the end: in no part
         }
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             if (groups[item] < width) bits[item] = with[first + item * THREADS];
         }
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             if (groups[item] < width) add_weight(bits[item], unit, words + groups[item], width);
         }
     }

@@ -16,21 +16,21 @@ from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_typ
 from prplugin.types.edges import Floats, Integers, index_dtype
 
 __all__ = [
-    "FEW",
     "INDEX",
+    "ONE_BLOCK",
     "STATE",
+    "as_kernel_ids",
     "counted_marks",
     "extremes",
     "factorize_ids",
     "ids_kernel",
     "slots_needed",
-    "widened",
 ]
 
 DENSE = 16
 """Ids are dense if their range is below this many times their number: its bitmap then takes at most 6 bytes per id."""
 
-FEW = TILE
+ONE_BLOCK = TILE
 """Number of ids up to which one block factorizes all of them."""
 
 WORDS = 4 * THREADS
@@ -39,10 +39,10 @@ WORDS = 4 * THREADS
 SKETCHED = 1 << 20
 """Number of ids from which the distinct ones are estimated: a hash table for fewer takes at most 16 MiB."""
 
-CLASSES = 1 << 12
+REGISTERS = 1 << 12
 """Registers of the HyperLogLog sketch, whose standard error is 1.6 %: see sparse_ids.cu."""
 
-ROOM = 1.7
+SLOTS_PER_ID = 1.7
 """Slots of the hash table per distinct id."""
 
 INDEX, STATE = np.dtype(np.int32), np.dtype(np.uint32)
@@ -55,27 +55,32 @@ def factorize_ids(columns: list[Integers], known: tuple[int, int] | None = None)
     count = sum(column.size for column in columns)
     if not count:
         return [cupy.empty(0, np.int32) for _ in columns], cupy.empty(0, dtype)
-    ready = widened(columns)
-    if count <= FEW:
-        codes, ids = _few(ready, count)
+    ready = as_kernel_ids(columns)
+    if count <= ONE_BLOCK:
+        codes, ids = _factorize_one_block(ready, count)
     else:
         low, high = known or extremes(ready)[:2]
         codes, ids = _dense(ready, low, high) if high - low < DENSE * count else _sparse(ready, low, high)
     return codes, ids.astype(dtype, copy=False)
 
 
-def widened(columns: list[Integers]) -> list[Integers]:
+def as_kernel_ids(columns: list[Integers]) -> list[Integers]:
     """Convert ids to a type of 4 or 8 bytes, which the kernels take; copy only if needed."""
     dtype = columns[0].dtype
     return [cupy.ascontiguousarray(column, dtype if dtype.itemsize >= 4 else np.int32) for column in columns]
 
 
-def _few(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
+def _factorize_one_block(columns: list[Integers], count: int) -> tuple[list[Integers], Integers]:
     """Factorize all ids in one launch."""
     codes = cupy.empty(count + 1, np.int32)
     ids = cupy.empty(count, columns[0].dtype)
     launch = runtime.kernel(
-        "gpu/few.cu", "factorize_few", id_t=runtime.ctype(ids.dtype), value_t="int", THREADS=SORTING, ITEMS=ITEMS
+        "gpu/one_block.cu",
+        "factorize_one_block",
+        id_t=runtime.ctype(ids.dtype),
+        value_t="int",
+        THREADS=SORTING,
+        ITEMS=ITEMS,
     )
     launch((1,), (SORTING,), (*_columns(columns), codes, ids))
     ends = np.cumsum([0, *(column.size for column in columns)]).tolist()
@@ -132,11 +137,8 @@ def _dense(columns: list[Integers], low: int, high: int) -> tuple[list[Integers]
 def counted_marks(mark: Callable[[Integers], None], span: int, dtype: np.dtype[Any]) -> tuple[Any, int]:
     """Mark the ids of a range that occur, and count the marks before each word of 32 bits.
 
-    `mark`: function that sets the bit of each id in zeroed words.
-    `dtype` (integer type): type of the ids; selects the compiled module.
-
-    Returns `marks` (array of 8 bytes per word): see marks.cuh.
-    Returns `n`: number of ids that occur.
+    `mark` sets the bit of each id in zeroed words; `dtype`, the type of the ids, selects the compiled module. Return
+    8 bytes of marks per word (see marks.cuh), and the number of ids that occur.
     """
     words = -(-span // 32)
     tiles = -(-words // WORDS)
@@ -183,20 +185,20 @@ def _sparse(columns: list[Integers], low: int, high: int) -> tuple[list[Integers
 def slots_needed(columns: list[Integers]) -> int:
     """Return the number of slots of a hash table for the distinct ids, whose number is estimated for many ids."""
     count = sum(column.size for column in columns)
-    return int(ROOM * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
+    return int(SLOTS_PER_ID * min(count, _estimate(columns) if count > SKETCHED else count)) + 1
 
 
 def _estimate(columns: list[Integers]) -> int:
     """Estimate the number of distinct ids by HyperLogLog, plus three standard deviations."""
-    ranks = cupy.zeros(CLASSES, np.uint32)
+    ranks = cupy.zeros(REGISTERS, np.uint32)
     blocks = min(_blocks(columns), 4 * runtime.multiprocessors())
     _sparse_kernel("sketch", columns[0].dtype)((blocks,), (THREADS,), (*_columns(columns), ranks))
     found = ranks.get()
-    estimate = 0.7213 / (1 + 1.079 / CLASSES) * CLASSES**2 / (0.5**found).sum()
-    empty = CLASSES - np.count_nonzero(found)
-    if estimate <= 2.5 * CLASSES and empty:
-        estimate = CLASSES * np.log(CLASSES / empty)
-    return int(1.05 * estimate) + CLASSES
+    estimate = 0.7213 / (1 + 1.079 / REGISTERS) * REGISTERS**2 / (0.5**found).sum()
+    empty = REGISTERS - np.count_nonzero(found)
+    if estimate <= 2.5 * REGISTERS and empty:
+        estimate = REGISTERS * np.log(REGISTERS / empty)
+    return int(1.05 * estimate) + REGISTERS
 
 
 def _blocks(columns: list[Integers]) -> int:

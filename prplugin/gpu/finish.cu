@@ -23,7 +23,7 @@ extern "C" __global__ void inverse_out_weight(long long n, int weighted, const d
 // Computes contributions and D of the initial ranks.
 extern "C" __global__ void begin(long long n, const double *ranks, const double *inverse_out_weight,
                                  real_t *contributions, Totals *partials) {
-    Tally tally = NO_TALLY;
+    Tally tally = ZERO_TALLY;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
         tally.add(ranks[i], ranks[i], inverse_out_weight[i] == 0.0);
@@ -35,15 +35,15 @@ extern "C" __global__ void begin(long long n, const double *ranks, const double 
 
 // `moves` receives y - x, unless null. `target` (w) and `teleport` ((1 - alpha) v) have n entries and step 1, or one
 // entry for all and step 0.
-extern "C" __global__ void finish(long long n, double alpha, const double *pulled, const double *target,
+extern "C" __global__ void finish(long long n, double alpha, const double *row_sums, const double *target,
                                   long long target_step, const double *teleport, long long teleport_step,
                                   const double *inverse_out_weight, const Totals *totals, double *ranks,
                                   real_t *contributions, float *moves, Totals *partials) {
-    Tally tally = NO_TALLY;
+    Tally tally = ZERO_TALLY;
     double mass = alpha * totals->dangling;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
-        double rank = alpha * pulled[i] + (mass * target[i * target_step] + teleport[i * teleport_step]);
+        double rank = alpha * row_sums[i] + (mass * target[i * target_step] + teleport[i * teleport_step]);
         double inverse_weight = inverse_out_weight[i];
         tally.add(ranks[i], rank, inverse_weight == 0.0);
         if (moves != nullptr) moves[i] = static_cast<float>(rank - ranks[i]);
@@ -56,7 +56,7 @@ extern "C" __global__ void finish(long long n, double alpha, const double *pulle
 
 // One block: adds up the sums of all blocks. It needs at least as many threads as a block can have warps.
 extern "C" __global__ void total(long long blocks, const Totals *partials, Totals *totals) {
-    Tally tally = NO_TALLY;
+    Tally tally = ZERO_TALLY;
     for (long long block = threadIdx.x; block < blocks; block += blockDim.x) tally.add(partials[block]);
     Totals measured = block_totals(tally);
     if (threadIdx.x == 0) *totals = measured;

@@ -19,7 +19,7 @@ __all__ = ["degrees", "grouped", "groups_of", "offsets_of", "run_sums", "sums_by
 FEW_GROUPS = 1 << 16
 """Number of groups up to which one block groups `TILE` rows."""
 
-BINNED, A_GROUP = range(1 << 21, (1 << 26) + 1), 4
+BINNED, MIN_ROWS_PER_GROUP = range(1 << 21, (1 << 26) + 1), 4
 """Numbers of groups, and least rows per group, for which rows are binned before they are counted. Fewer counts fit in
 the L2 cache; more are too many per bin."""
 
@@ -38,7 +38,7 @@ SPAN = 8192
 COUNTED, COUNTING = 12_000, 512
 """Counts in shared memory per block of `binned_sizes`, and its threads, as in binned_sizes.cu."""
 
-PIECE, A_COUNT = 1 << 17, 4
+PIECE, ROWS_PER_GROUP = 1 << 17, 4
 """Rows per block of `binned_sizes` or `add_exactly`: the maximum of the first and the second times the groups of a bin.
 A block adds to each group at most once, so that there are far fewer atomic additions than rows."""
 
@@ -61,25 +61,25 @@ OFFSETS_PIECE = 2048
 def grouped(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
     """Sort members (and weights) by group, stably.
 
-    Temporary memory is two copies of the groups and one of members and weights.
-
-    Returns `offsets` (array of n + 1): of type `offset_dtype(m)`.
-    Returns `members`, `weights`: arrays, or None.
+    Return n + 1 offsets, of type `offset_dtype(m)`, and the sorted members and weights. Temporary memory is two copies
+    of the groups and one of members and weights.
     """
     if groups.size <= TILE and n <= FEW_GROUPS and groups.itemsize == 4:
-        return _grouped_few(groups, members, weights, n)
+        return _grouped_one_block(groups, members, weights, n)
     groups, members, weights = sorted_by(groups, bits_for(n), members, weights)
     return offsets_of(groups, n), members, weights
 
 
-def _grouped_few(groups: Integers, members: Any, weights: Floats | None, n: int) -> tuple[Integers, Any, Floats | None]:
+def _grouped_one_block(
+    groups: Integers, members: Any, weights: Floats | None, n: int
+) -> tuple[Integers, Any, Floats | None]:
     """Do the same as `grouped`, in one launch."""
     offsets = cupy.empty(n + 1, np.int32)
     grouped_members = cupy.empty_like(members)
     grouped_weights = None if weights is None else cupy.empty_like(weights)
     launch = runtime.kernel(
-        "gpu/few.cu",
-        "group_few",
+        "gpu/one_block.cu",
+        "group_one_block",
         id_t="int",
         value_t=runtime.ctype(f"i{members.itemsize}"),
         THREADS=SORTING,
@@ -100,7 +100,7 @@ def degrees(groups: Integers, n: int) -> Integers:
     """Return the number of rows of each group, as `offset_dtype(m)`; peak memory includes a copy of the groups."""
     m = groups.size
     counts: Integers = cupy.zeros(n, offset_dtype(m))
-    if n in BINNED and m >= A_GROUP * n and groups.itemsize == counts.itemsize == 4:
+    if n in BINNED and m >= MIN_ROWS_PER_GROUP * n and groups.itemsize == counts.itemsize == 4:
         _count_binned(groups, counts)
     elif m:
         launch = runtime.kernel("gpu/offsets.cu", "group_sizes", **_types(groups, counts))
@@ -114,7 +114,7 @@ def _count_binned(groups: Integers, counts: Integers) -> None:
     (rows,), starts, shift = partitioned(groups, bits_for(n))
     width = 1 << shift
     parts = -(-width // COUNTED)
-    piece = max(PIECE, A_COUNT * width)
+    piece = max(PIECE, ROWS_PER_GROUP * width)
     launch = runtime.kernel("gpu/binned_sizes.cu", "binned_sizes", state_t=runtime.ctype(starts.dtype))
     launch(
         (_pieces(m, n, width, piece) * parts,),
@@ -131,16 +131,12 @@ def _pieces(m: int, n: int, width: int, piece: int) -> int:
 def sums_by(
     groups: Integers | Column, terms: Floats, n: int, extent: tuple[float, float], *, absent: float = 0.0
 ) -> tuple[Floats, int]:
-    """Sum non-negative terms by group.
+    """Sum non-negative terms by group; return the sums, and the rounding depth of one.
 
     Temporary memory is up to two copies of groups and terms, and 16 bytes per group.
 
-    `groups` (array, or Column): positions below n.
     `extent`: bounds of the terms above 0.
     `absent`: result for a group without terms.
-
-    Returns `sums`: array of n float64.
-    Returns `rounding_depth`: rounding depth of a sum.
     """
     m = terms.size
     if words := _words_of_sums(m, n, groups.dtype.itemsize, extent):
@@ -157,13 +153,13 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
     """Sum by bins of neighbouring groups, in integer multiples of the last place of numbers of exponent `least`."""
     m = terms.size
     (rows, terms), starts, shift = partitioned(groups, bits_for(n), terms)
-    width, a_sum = 1 << shift, words * WORD_BITS // 8
-    parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // a_sum))
+    width, sum_bytes = 1 << shift, words * WORD_BITS // 8
+    parts = -(-width // ((runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC) // sum_bytes))
     part = -(-width // parts)
-    piece = max(PIECE, A_COUNT * width)
+    piece = max(PIECE, ROWS_PER_GROUP * width)
     sums = cupy.zeros((2, n), np.uint64)
     macros: dict[str, Any] = {"state_t": runtime.ctype(starts.dtype), "WORDS": words}
-    add = runtime.with_dynamic_smem(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), a_sum * part)
+    add = runtime.with_dynamic_smem(runtime.kernel("gpu/exact_sums.cu", "add_exactly", **macros), sum_bytes * part)
     add(
         (_pieces(m, n, width, piece) * parts,),
         (SUMMING,),
@@ -171,7 +167,7 @@ def _exact_sums(groups: Integers | Column, terms: Floats, n: int, least: int, wo
             m, rows, terms, starts, np.int32(shift), np.int32(parts), np.int32(part), np.int32(piece), np.int32(least),
             n, sums,
         ),
-        shared_mem=a_sum * part,
+        shared_mem=sum_bytes * part,
     )  # fmt: skip
     values: Floats = cupy.empty(n, np.float64)
     rounded = runtime.kernel("gpu/exact_sums.cu", "rounded", **macros)
@@ -217,11 +213,7 @@ def _types(groups: Integers, counts: Integers) -> dict[str, str]:
 
 
 def _words_of_sums(m: int, n: int, itemsize: int, extent: tuple[float, float]) -> int:
-    """Return the number of words per exact sum of m terms by n groups; 0 if a sort is faster.
-
-    `itemsize`: bytes per group number.
-    `extent`: bounds of the terms above 0.
-    """
+    """Return the number of words per exact sum of m terms by n groups of `itemsize` bytes; 0 if a sort is faster."""
     least, most = (_exponent(term) for term in extent)
     words = -(-(most - least + DIGITS + m.bit_length() + 1) // WORD_BITS)
     fit = m > TILE and n <= SUMMED and itemsize == 4 and words <= max(WORDS)

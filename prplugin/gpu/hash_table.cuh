@@ -61,14 +61,14 @@ __device__ inline void count_keys(unsigned int added, Found *found) {
 }
 
 // Calls `list(slot, to)` for each filled slot, with a running number `to` in no particular order. `*listed` must be 0.
-// A thread takes AT_A_TIME neighbouring slots; the grid must cover all of them.
+// A thread takes LOADS_IN_FLIGHT neighbouring slots; the grid must cover all of them.
 template <int EACH, typename List>
 __device__ void each_filled(long long capacity, const wide_t *table, wide_t *listed, List list) {
     __shared__ wide_t first;
-    long long base = this_thread() * AT_A_TIME;
+    long long base = this_thread() * LOADS_IN_FLIGHT;
     unsigned int filled = 0, total;
 #pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
+    for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
         long long slot = base + item;
         if (slot <= capacity && table[EACH * slot] != EMPTY) filled |= 1u << item;
     }

@@ -9,12 +9,12 @@
 
 #define FLAG_SHIFT (8 * sizeof(state_t) - 2)
 #define COUNT_MASK (~(static_cast<state_t>(3) << FLAG_SHIFT))
-#define NOTHING_YET 0
-#define OWN 1
-#define UP_TO_HERE 2
+#define INVALID 0
+#define AGGREGATE 1
+#define PREFIX 2
 
 // Words that a thread loads at once.
-#define AT_ONCE 4
+#define WORDS_IN_FLIGHT 4
 
 __device__ inline state_t flag_of(state_t word) { return word >> FLAG_SHIFT; }
 
@@ -22,20 +22,22 @@ __device__ inline void publish(state_t *word, state_t flag, state_t count) {
     *reinterpret_cast<volatile state_t *>(word) = flag << FLAG_SHIFT | count;
 }
 
-__device__ inline state_t look_at(const state_t *word) { return *reinterpret_cast<const volatile state_t *>(word); }
+__device__ inline state_t load_state(const state_t *word) { return *reinterpret_cast<const volatile state_t *>(word); }
 
 // Returns the count in all tiles before `tile` > 0, one count per thread; a tile's words are `stride` apart.
-__device__ inline state_t counted_before(const state_t *words, long long tile, int stride) {
+__device__ inline state_t prefix_before(const state_t *words, long long tile, int stride) {
     state_t sum = 0;
     for (long long last = tile - 1;;) {
-        state_t seen[AT_ONCE];
+        state_t seen[WORDS_IN_FLIGHT];
 #pragma unroll
-        for (int back = 0; back < AT_ONCE; ++back) seen[back] = look_at(words + max(last - back, 0LL) * stride);
+        for (int back = 0; back < WORDS_IN_FLIGHT; ++back) {
+            seen[back] = load_state(words + max(last - back, 0LL) * stride);
+        }
 #pragma unroll
-        for (int back = 0; back < AT_ONCE; ++back) {
-            if (flag_of(seen[back]) == NOTHING_YET) break;
+        for (int back = 0; back < WORDS_IN_FLIGHT; ++back) {
+            if (flag_of(seen[back]) == INVALID) break;
             sum += seen[back] & COUNT_MASK;
-            if (flag_of(seen[back]) == UP_TO_HERE) return sum;  // reached at the first tile at the latest
+            if (flag_of(seen[back]) == PREFIX) return sum;  // reached at the first tile at the latest
             --last;
         }
     }
@@ -43,24 +45,24 @@ __device__ inline state_t counted_before(const state_t *words, long long tile, i
 
 // The same for one count per tile, by a whole warp, each lane of which reads one of the 32 preceding tiles; also
 // publishes the tile's own count.
-__device__ inline state_t tile_begin(state_t *words, long long tile, state_t own) {
+__device__ inline state_t warp_prefix(state_t *words, long long tile, state_t own) {
     int lane = threadIdx.x % 32;
-    if (tile && lane == 0) publish(words + tile, OWN, own);
+    if (tile && lane == 0) publish(words + tile, AGGREGATE, own);
     state_t sum = 0;
     unsigned int complete = tile == 0;
     for (long long last = tile - 1; !complete; last -= 32) {
-        state_t word = static_cast<state_t>(UP_TO_HERE) << FLAG_SHIFT;  // before the first tile: 0
+        state_t word = static_cast<state_t>(PREFIX) << FLAG_SHIFT;  // before the first tile: 0
         if (last - lane >= 0) {
-            do word = look_at(words + last - lane);
-            while (flag_of(word) == NOTHING_YET);
+            do word = load_state(words + last - lane);
+            while (flag_of(word) == INVALID);
         }
-        complete = __ballot_sync(0xffffffffu, flag_of(word) == UP_TO_HERE);
+        complete = __ballot_sync(0xffffffffu, flag_of(word) == PREFIX);
         int nearest = complete ? __ffs(complete) - 1 : 31;
         state_t count = lane <= nearest ? word & COUNT_MASK : 0;
 #pragma unroll
         for (int distance = 16; distance > 0; distance /= 2) count += __shfl_xor_sync(0xffffffffu, count, distance);
         sum += count;
     }
-    if (lane == 0) publish(words + tile, UP_TO_HERE, sum + own);
+    if (lane == 0) publish(words + tile, PREFIX, sum + own);
     return sum;
 }

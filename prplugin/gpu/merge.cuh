@@ -62,20 +62,20 @@ struct Vectors {
 
 // Why a launch ends: after the given number of iterations (COUNT); after one whose change is at most `goal` (GOAL); at
 // least `stall` times the previous change, initially `before`, unless a mix was in between (STALL); or when, at the
-// rate of the last iteration, the goal is more than `many` iterations away (MANY).
-enum Reason { COUNT, GOAL, STALL, MANY };
+// rate of the last iteration, the goal is more than `mixing_from` iterations away (FAR_FROM_GOAL).
+enum Reason { COUNT, GOAL, STALL, FAR_FROM_GOAL };
 
 struct Ending {
-    double goal, stall, before, many;
+    double goal, stall, before, mixing_from;
 
     __device__ Reason after(double before, double change, bool is_after_mix) const {
         if (change <= goal) return GOAL;
         if (is_after_mix) return COUNT;
         if (change >= stall * before) return STALL;
-        // Equivalent to change * (change / before)^many > goal; the logarithm needs fewer registers.
-        bool is_far = change < before &&
-                      many * __logf(static_cast<float>(change / before)) > __logf(static_cast<float>(goal / change));
-        return is_far ? MANY : COUNT;
+        // Equivalent to change * (change / before)^mixing_from > goal; the logarithm needs fewer registers.
+        bool is_far = change < before && mixing_from * __logf(static_cast<float>(change / before)) >
+                                             __logf(static_cast<float>(goal / change));
+        return is_far ? FAR_FROM_GOAL : COUNT;
     }
 };
 
@@ -111,15 +111,15 @@ struct Piece {
 struct Row {
     row_t row;
     int place, past;  // of its terms
-    bool began_before;
+    bool continued;
     double before, inverse_weight;
 
     __device__ Row(row_t row, const Piece &piece, const Pieces &pieces, const Equation &equation,
                    const Vectors &vectors)
-        : row(row), place(0), past(0), began_before(false) {
+        : row(row), place(0), past(0), continued(false) {
         if (row > piece.last) return;
         offset_t starts = pieces.offsets[row];
-        began_before = starts < piece.begin;
+        continued = starts < piece.begin;
         place = static_cast<int>(max(starts, piece.begin) - piece.begin);
         past = static_cast<int>((row < piece.open ? pieces.offsets[row + 1] : piece.end) - piece.begin);
         before = vectors.ranks[row] * *vectors.scale;
@@ -128,7 +128,7 @@ struct Row {
 };
 
 // Finishes a row: computes its new rank and contribution.
-__device__ inline void end_row(const Row &row, double sum, double mass, const Equation &equation,
+__device__ inline void finish_row(const Row &row, double sum, double mass, const Equation &equation,
                                const Vectors &vectors, Tally &tally) {
     double target = equation.target[row.row * equation.target_step];
     double teleport = equation.teleport[row.row * equation.teleport_step];
@@ -160,8 +160,9 @@ __device__ inline double sum_of(const term_t *terms, int at, int past, int step)
 
 // Sums the rows of piece p, whose terms are in shared memory, and finishes them. `mine` is the first row of the thread,
 // loaded before the terms were complete. All threads of the block must call it.
-__device__ inline void end_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms, double mass,
-                                const Pieces &pieces, const Equation &equation, const Vectors &vectors, Tally &tally) {
+__device__ inline void finish_rows(long long p, const Piece &piece, int bits, Row mine, const term_t *terms,
+                                   double mass, const Pieces &pieces, const Equation &equation, const Vectors &vectors,
+                                   Tally &tally) {
     int lane = threadIdx.x % WARP, lanes = 1 << bits, slot = lane & (lanes - 1);
     row_t ahead = lane >> bits;  // of the first row of the warp
     while (mine.row - ahead <= piece.last) {  // uniform in a warp
@@ -179,10 +180,10 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
         }
         if (slot == 0) {
             if (mine.row < piece.open) {
-                if (mine.began_before) {  // only for row `first`
+                if (mine.continued) {  // only for row `first`
                     pieces.fronts[p] = sum;
                 } else {
-                    end_row(mine, sum, mass, equation, vectors, tally);
+                    finish_row(mine, sum, mass, equation, vectors, tally);
                 }
             } else if (mine.row <= piece.last) {
                 __stcg(pieces.tails + p, sum);
@@ -193,14 +194,14 @@ __device__ inline void end_rows(long long p, const Piece &piece, int bits, Row m
 }
 
 // Finishes the row that ends in piece p and begins in an earlier one, if any. All lanes of the warp must call it.
-__device__ inline void end_crossing_row(long long p, double mass, const Pieces &pieces, const Equation &equation,
+__device__ inline void finish_crossing_row(long long p, double mass, const Pieces &pieces, const Equation &equation,
                                         const Vectors &vectors, Tally &tally) {
     Piece piece(pieces, p);
     if (piece.first == piece.open) return;  // it does not end here
     Row row(piece.first, piece, pieces, equation, vectors);
-    if (!row.began_before) return;  // it is finished
+    if (!row.continued) return;  // it is finished
     int lane = threadIdx.x % WARP;
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     for (long long other = (row.row + pieces.offsets[row.row]) / pieces.size + lane; other < p; other += WARP) {
         volatile double *tail = pieces.tails + other;
         double partial = *tail;
@@ -211,49 +212,49 @@ __device__ inline void end_crossing_row(long long p, double mass, const Pieces &
     sum = lanes_sum<WARP>(sum);
     if (lane == 0) {
         sum.add(pieces.fronts[p]);
-        end_row(row, sum.value(), mass, equation, vectors, tally);
+        finish_row(row, sum.value(), mass, equation, vectors, tally);
     }
 }
 
 // Writes the measurements of a block for the others. All threads must call it.
-__device__ inline void leave_totals(const Tally &tally, Totals *written) {
+__device__ inline void write_totals(const Tally &tally, Totals *written) {
     Totals mine = block_totals(tally);
     if (threadIdx.x == 0) written[blockIdx.x] = mine;
 }
 
 // Returns the measurements of all blocks, with the same bits in each block. All threads must call it.
 __device__ inline Totals grid_totals(const Totals *written) {
-    Tally all = NO_TALLY;
+    Tally all = ZERO_TALLY;
     for (int block = threadIdx.x; block < gridDim.x; block += blockDim.x) all.add(written[block]);
     return block_totals(all);
 }
 
 // Iterates up to `count` times, on a grid launched cooperatively. `terms_of(piece, from, terms)` writes the terms of a
-// piece to shared memory; `spread(from)` does work of the whole grid that must precede it, and then ends with a
+// piece to shared memory; `scatter(from)` does work of the whole grid that must precede it, and then ends with a
 // barrier. The loop ends early as `ending` says, and never after an iteration that mixing rejects: see mixing.cuh.
 // `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
 // totals[0] the number of iterations, the reason for the end, and the number of rejected iterations; and to the entries
 // after it the measurements of each iteration. `partials` has two entries per block.
-template <typename Spread, typename TermsOf>
+template <typename Scatter, typename TermsOf>
 __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
                         const Mixing &mixing, Vectors vectors, int parts, const Totals *latest, Totals *totals, Totals *partials,
-                        unsigned *arrived, double *room, Spread spread, TermsOf terms_of) {
+                        unsigned *arrived, double *smem, Scatter scatter, TermsOf terms_of) {
     __shared__ History history;
     __shared__ double weights[MOST_WINDOW], scale, before;
     vectors.scale = &scale;
-    term_t *terms = reinterpret_cast<term_t *>(room);
+    term_t *terms = reinterpret_cast<term_t *>(smem);
     const bool mixes = mixing.window > 0;
     if (threadIdx.x == 0) {
         if (mixes && !mixing.fresh) {
             history = *mixing.history;
-            history.lost = 0;
+            history.rejected = 0;
         } else {
             history.begin();
         }
         scale = 1.0;
         before = ending.before;
     }
-    Tally last = NO_TALLY;
+    Tally last = ZERO_TALLY;
     for (int part = threadIdx.x; part < parts; part += blockDim.x) last.add(latest[part]);
     double dangling = block_totals(last).dangling;
     int step = 0;
@@ -261,8 +262,8 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
     while (step < count) {
         double mass = equation.alpha * dangling;
         if (mixes) vectors.residuals = mixing.residuals + history.next * pieces.n;
-        Tally tally = NO_TALLY;
-        spread(vectors.from);
+        Tally tally = ZERO_TALLY;
+        scatter(vectors.from);
         Piece next(pieces, min(static_cast<long long>(blockIdx.x), pieces.count - 1));
         for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
             Piece piece = next;
@@ -271,15 +272,15 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
             terms_of(piece, vectors.from, terms);
             next = Piece(pieces, min(p + gridDim.x, pieces.count - 1));  // in flight while this one is summed
             __syncthreads();
-            end_rows(p, piece, bits, mine, terms, mass, pieces, equation, vectors, tally);
+            finish_rows(p, piece, bits, mine, terms, mass, pieces, equation, vectors, tally);
             __syncthreads();  // `terms` are no longer needed, and `fronts` are complete
         }
         for (long long p = blockIdx.x + static_cast<long long>(threadIdx.x / WARP) * gridDim.x; p < pieces.count;
              p += static_cast<long long>(blockDim.x / WARP) * gridDim.x) {
-            end_crossing_row(p, mass, pieces, equation, vectors, tally);
+            finish_crossing_row(p, mass, pieces, equation, vectors, tally);
         }
         Totals *written = partials + step % 2 * gridDim.x;  // double-buffered: other blocks may still read
-        leave_totals(tally, written);
+        write_totals(tally, written);
         // Early enough that the launch also includes the iteration that accepts or rejects the mix.
         bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
         int differences = history.held;
@@ -287,21 +288,21 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
             __syncthreads();
             Products products(differences);
             for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
-                products.add(pieces.cuts[p], pieces.cuts[p + 1], pieces.n, differences, history.next, mixing, room);
+                products.add(pieces.cuts[p], pieces.cuts[p + 1], pieces.n, differences, history.next, mixing, smem);
             }
-            products.leave(mixing, room);
+            products.write(mixing, smem);
         }
         grid_barrier(arrived);
         Totals all = grid_totals(written);
         ++step;
         if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
         reason = ending.after(before, all.change, mixes && history.mixed & 1);
-        bool is_worse = mixes && reason == COUNT && history.is_worse(equation.alpha, before, all.change);
+        bool is_rejected = mixes && reason == COUNT && history.is_rejected(equation.alpha, before, all.change);
         __syncthreads();  // no thread reads the old values any more
         if (threadIdx.x == 0) {
             scale = 1.0;
-            if (is_worse) {
-                history.drop(mixing.period);
+            if (is_rejected) {
+                history.reject(mixing.period);
             } else {
                 before = all.change;
                 history.keep(mixing.window, equation.alpha, all.change);
@@ -313,18 +314,18 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         vectors.from = vectors.to;
         vectors.to = swap;
         dangling = all.dangling;
-        if (is_worse || is_due) {
-            if (!is_worse && blockIdx.x == 0) solve(differences, mixing, room);
+        if (is_rejected || is_due) {
+            if (!is_rejected && blockIdx.x == 0) solve(differences, mixing, smem);
             grid_barrier(arrived);  // also ends all reads of `written`
-            if (!is_worse && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
+            if (!is_rejected && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();
-            tally = mix(differences, is_worse, pieces.n, mixing, history, weights, equation.inverse_out_weight,
+            tally = mix(differences, is_rejected, pieces.n, mixing, history, weights, equation.inverse_out_weight,
                         vectors.ranks, vectors.from);
-            leave_totals(tally, written);
+            write_totals(tally, written);
             grid_barrier(arrived);
             Totals totals = grid_totals(written);
             dangling = totals.dangling;
-            if (!is_worse) {
+            if (!is_rejected) {
                 double inverse = 1.0 / totals.change;
                 dangling *= inverse;
                 if (threadIdx.x == 0) {
@@ -336,7 +337,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(history.lost)};
+        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(history.rejected)};
         if (mixes) *mixing.history = history;
     }
 }

@@ -17,7 +17,7 @@ extern "C" __global__ void merge_start(long long n, int weighted, const double *
                                        Totals *begun) {
     long long first = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
-    Tally tally = NO_TALLY;
+    Tally tally = ZERO_TALLY;
     for (long long i = first; i < n; i += stride) {
         double rank = given == nullptr ? uniform : given[i];
         // 1 / W; 1 for weighted edges, whose normalized weight includes it; 0 for dangling vertices.

@@ -39,7 +39,7 @@ extern "C" __global__ void products(long long n, const float *moves, double *par
 // Replaces the ranks y by z = max(y - weights @ moves, 0), writes z - y to `jump`, and the sum of each block's z.
 extern "C" __global__ void mix(long long n, const float *moves, const double *weights, double *ranks, float *jump,
                                double *sums) {
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
         double rank = ranks[i];
@@ -77,7 +77,7 @@ extern "C" __global__ void seeds_products(long long n, const float *moves, doubl
 extern "C" __global__ void seeds_mix(long long n, const float *moves, const double *weights, double *ranks, float *jump,
                                      double *sums) {
     int seeds = blockDim.x, seed = threadIdx.x;
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.y;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.y + threadIdx.y; i < n; i += stride) {
         double before = ranks[i * seeds + seed], rank = before;

@@ -15,9 +15,9 @@
 //     y_(j+1) - y_j = r_(j+1) + x_(j+1) - y_j = r_(j+1),   or   r_(j+1) + c - (s - 1) x_(j+1).                   (3)
 //
 // Plain iterations satisfy || r_(k+1) ||_1 <= alpha || r_k ||_1. A mix is rejected if the residual after it is more
-// than TWICE that, or more than alpha^j times the first one of the history, j iterations before. Then y_k is restored,
-// the history is dropped, and the next mix follows after `pause` plain iterations; `pause` doubles each time. So all
-// accepted iterations reduce residuals at least as the contraction guarantees.
+// than MAX_GROWTH times that, or more than alpha^j times the first one of the history, j iterations before. Then y_k is
+// restored, the history is dropped, and the next mix follows after `pause` plain iterations; `pause` doubles each time.
+// So all accepted iterations reduce residuals at least as the contraction guarantees.
 //
 // z is not divided by s at once: the next iteration multiplies what it reads by `scale` = 1 / s.
 //
@@ -32,7 +32,7 @@
 #define MOST_CORRECTIONS 8   // m / p, at most
 #define FIRST 3              // residuals before the first mix
 #define RIDGE 1e-12
-#define TWICE 2.0
+#define MAX_GROWTH 2.0
 
 // State of the history; the same in all blocks.
 struct History {
@@ -40,21 +40,21 @@ struct History {
     int next;  // row of the next residual
     int latest;  // row of the last correction
     int rest;         // iterations until the next mix, this one included
-    int pause, lost;  // lost: number of rejected iterations
+    int pause, rejected;  // rejected: number of rejected mixes
     unsigned mixed;  // bit i: the i-th residual before the next follows a mix
     double allowed;  // bound for the residual of the last accepted iteration; 0 before the first
     double excess[MOST_CORRECTIONS];  // s - 1
 
     __device__ void begin() {
-        held = next = latest = pause = lost = 0;
+        held = next = latest = pause = rejected = 0;
         rest = FIRST;
         mixed = 0;
         allowed = 0.0;
     }
 
     // Whether the last iteration, which followed a mix, is rejected; `before` is the change of the one before it.
-    __device__ bool is_worse(double alpha, double before, double change) const {
-        return (mixed & 1) != 0 && change > alpha * fmin(allowed, TWICE * before);
+    __device__ bool is_rejected(double alpha, double before, double change) const {
+        return (mixed & 1) != 0 && change > alpha * fmin(allowed, MAX_GROWTH * before);
     }
 
     __device__ void keep(int window, double alpha, double change) {
@@ -72,11 +72,11 @@ struct History {
         rest = period;
     }
 
-    __device__ void drop(int period) {
+    __device__ void reject(int period) {
         held = next = 0;
         mixed = 0;
         rest = pause = max(2 * pause, period);
-        ++lost;
+        ++rejected;
     }
 };
 
@@ -139,7 +139,7 @@ struct Products {
     }
 
     // Writes the sums of the block. All threads must call it.
-    __device__ void leave(const Mixing &mixing, double *tile) {
+    __device__ void write(const Mixing &mixing, double *tile) {
         tile[threadIdx.x] = product;
         __syncthreads();
         if (portion > 0) return;
@@ -193,10 +193,10 @@ template <typename contribution_t>
 __device__ inline Tally mix(int differences, bool back, long long n, const Mixing &mixing, const History &history,
                             const double *weights, const double *inverse_out_weight, double *ranks,
                             contribution_t *contributions) {
-    const int at_once = 4;
+    const int loads_in_flight = 4;
     int newest = mixing.before(history.next, 1), corrections = mixing.window / mixing.period;
     int upcoming = history.latest + 1 == corrections ? 0 : history.latest + 1;
-    Tally tally = NO_TALLY;
+    Tally tally = ZERO_TALLY;
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long v = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; v < n; v += stride) {
         double mixed;
@@ -206,18 +206,18 @@ __device__ inline Tally mix(int differences, bool back, long long n, const Mixin
             double rank = ranks[v], earlier = rank;  // y_j, from j = k back
             int correction = history.latest;
             mixed = rank;
-            for (int first = 0; first < differences; first += at_once) {
-                float brought[at_once];
+            for (int first = 0; first < differences; first += loads_in_flight) {
+                float loaded[loads_in_flight];
 #pragma unroll
-                for (int k = 0; k < at_once; ++k) {
+                for (int k = 0; k < loads_in_flight; ++k) {
                     int age = min(first + k, differences - 1);
-                    brought[k] = mixing.residuals[mixing.before(newest, age) * n + v];
+                    loaded[k] = mixing.residuals[mixing.before(newest, age) * n + v];
                 }
 #pragma unroll
-                for (int k = 0; k < at_once; ++k) {
+                for (int k = 0; k < loads_in_flight; ++k) {
                     int age = first + k;
                     if (age < differences) {
-                        double residual = brought[k], difference = residual;
+                        double residual = loaded[k], difference = residual;
                         if (history.mixed >> (age + 1) & 1) {
                             difference += mixing.corrections[correction * n + v];
                             difference -= history.excess[correction] * (earlier - residual);

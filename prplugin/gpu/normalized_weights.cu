@@ -14,18 +14,18 @@ extern "C" __global__ void normalized_weights(long long m, const index_t *__rest
                                               const double *__restrict__ out_weights,
                                               real_t *__restrict__ normalized_weights) {
     long long stride = all_threads();
-    for (long long first = this_thread(); first < m; first += AT_A_TIME * stride) {
-        index_t mine[AT_A_TIME];
-        double weight[AT_A_TIME], out_weight[AT_A_TIME];
+    for (long long first = this_thread(); first < m; first += LOADS_IN_FLIGHT * stride) {
+        index_t mine[LOADS_IN_FLIGHT];
+        double weight[LOADS_IN_FLIGHT], out_weight[LOADS_IN_FLIGHT];
         // Past the end the last edge is read again: no load depends on a condition.
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) mine[item] = sources[min(first + item * stride, m - 1)];
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) mine[item] = sources[min(first + item * stride, m - 1)];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) weight[item] = weights[min(first + item * stride, m - 1)];
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) weight[item] = weights[min(first + item * stride, m - 1)];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) out_weight[item] = out_weights[mine[item]];
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) out_weight[item] = out_weights[mine[item]];
 #pragma unroll
-        for (int item = 0; item < AT_A_TIME; ++item) {
+        for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
             long long edge = first + item * stride;
             if (edge >= m) continue;
             double quotient = out_weight[item] > 0.0 ? weight[item] / out_weight[item] : 0.0;

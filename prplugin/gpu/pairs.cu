@@ -76,23 +76,23 @@ extern "C" __global__ void keep_rows(long long m, const unsigned char *marks, un
     if (threadIdx.x == 0) taken = atomicAdd(ticket, 1u);
     __syncthreads();
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    long long tile = taken, first = (tile * blockDim.x + warp * WARP) * AT_A_TIME + lane;
-    unsigned int kept[AT_A_TIME], in_warp = 0, all;  // of each 32 neighbouring rows, those that are not marked
+    long long tile = taken, first = (tile * blockDim.x + warp * WARP) * LOADS_IN_FLIGHT + lane;
+    unsigned int kept[LOADS_IN_FLIGHT], in_warp = 0, all;  // of each 32 neighbouring rows, those that are not marked
 #pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
+    for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
         long long row = first + item * WARP;
         kept[item] = __ballot_sync(0xffffffffu, row < m && !marks[row]);
         in_warp += __popc(kept[item]);
     }
     state_t to = __shfl_sync(0xffffffffu, block_scan(lane == 0 ? in_warp : 0, &all), 0);
     if (warp == 0) {
-        state_t earlier = tile_begin(states, tile, all);
+        state_t earlier = warp_prefix(states, tile, all);
         if (lane == 0) before_tile = earlier;
     }
     __syncthreads();
     to += before_tile;
 #pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
+    for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
         if (kept[item] >> lane & 1) {
             long long row = first + item * WARP;
             state_t place = to + __popc(kept[item] & ((1u << lane) - 1));

@@ -21,7 +21,7 @@ struct Partials {  // of the row that ends in the piece, and of the one that con
 // call it.
 __device__ inline Sum crossing_sum(const Partials *partials, long long began, long long ended) {
     const Sum *sums = reinterpret_cast<const Sum *>(partials);  // front, tail, front, tail ...
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     for (long long k = 2 * began + 1 + threadIdx.x; k <= 2 * ended; k += blockDim.x) sum.add(sums[k]);
     return block_sum(sum);
 }

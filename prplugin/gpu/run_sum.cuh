@@ -9,14 +9,14 @@
 __device__ inline Sum run_sum(const double *terms, int place, int past) {
     int lane = threadIdx.x % WARP;
     bool is_long = past - place > LONG_RUN;
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     if (!is_long) {
         for (; place < past; ++place) sum.add(terms[place]);
     }
     for (unsigned waiting = __ballot_sync(ALL_LANES, is_long); waiting != 0; waiting &= waiting - 1) {
         int owner = __ffs(waiting) - 1;
         int stop = __shfl_sync(ALL_LANES, past, owner);
-        Sum shared = NOTHING;
+        Sum shared = ZERO_SUM;
         for (int at = __shfl_sync(ALL_LANES, place, owner) + lane; at < stop; at += WARP) shared.add(terms[at]);
         shared = lanes_sum<WARP>(shared);
         shared.high = __shfl_sync(ALL_LANES, shared.high, 0);

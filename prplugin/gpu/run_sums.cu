@@ -75,7 +75,7 @@ extern "C" __global__ void crossing_sums(long long spans, const offset_t *offset
     if (span >= spans || partials[span].crossed < 0) return;
     long long run = partials[span].crossed;
     int lane = threadIdx.x % WARP;
-    Sum sum = NOTHING;
+    Sum sum = ZERO_SUM;
     for (long long other = (offsets[run] + run) / SPAN + lane; other < span; other += WARP) {
         sum.add(partials[other].tail);
     }

@@ -16,34 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.errors import InvalidOptionError, MethodUnavailableError, OutOfMemoryError
+from prplugin.errors import InvalidOptionError, OutOfMemoryError
 from prplugin.types.arrays import MemorySpace, synchronize
 
-__all__ = [
-    "BUDGET",
-    "COMPUTE_CAPABILITY",
-    "REMEDY",
-    "allocating",
-    "attribute",
-    "blocks_for",
-    "budget",
-    "bytes_free",
-    "compile_ahead",
-    "ctype",
-    "device",
-    "holds",
-    "kernel",
-    "missing",
-    "multiprocessors",
-    "require_bytes",
-    "source",
-    "with_dynamic_smem",
-]
+MOST_BLOCKS = 2**31 - 1
+"""Largest grid."""
 
 COMPUTE_CAPABILITY = (7, 5)
 """Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
 
-REMEDY = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
+MEMORY_ADVICE = "Use method='streamed', which keeps the edges in host memory, dtype='float32', or several GPUs."
 """Advice in errors about a lack of memory."""
 
 FEW_BYTES = 1 << 28
@@ -69,7 +51,7 @@ CTYPES = {
 }
 
 
-def missing() -> str | None:
+def unavailable_reason() -> str | None:
     """Return why nothing can run on a GPU here, or None if it can."""
     try:
         import cupy  # lazy import
@@ -91,7 +73,7 @@ def missing() -> str | None:
 
 
 @contextmanager
-def allocating(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
+def device_allocation(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
     """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
     Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
@@ -110,7 +92,7 @@ def allocating(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise
-        raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {REMEDY}") from error
+        raise OutOfMemoryError(f"the GPU's memory ran out: {error}. {MEMORY_ADVICE}") from error
 
 
 @contextmanager
@@ -168,24 +150,24 @@ def budget() -> int | None:
 
 
 _used: defaultdict[int, int] = defaultdict(int)
-_freed: deque[tuple[int, int]] = deque()
+_released: deque[tuple[int, int]] = deque()
 _counting = Lock()
 
 
-class _Held:
+class _Allocation:
     """An allocation that counts as used until it is garbage-collected."""
 
     def __init__(self, memory: Any, size: int, gpu: int) -> None:
         self.memory = memory
         # Only recorded: the finalizer may run at any time, even while `_counting` is locked.
-        weakref.finalize(self, _freed.append, (gpu, -size)).atexit = False
+        weakref.finalize(self, _released.append, (gpu, -size)).atexit = False
 
 
-def _left(limit: int, gpu: int, wanted: int = 0) -> int:
+def _reserve(limit: int, gpu: int, wanted: int = 0) -> int:
     """Return the bytes left of a limit; count `wanted` bytes as used if they fit."""
     with _counting:
-        while _freed:
-            where, change = _freed.popleft()
+        while _released:
+            where, change = _released.popleft()
             _used[where] += change
         left = limit - _used[gpu]
         if wanted <= left:
@@ -202,14 +184,14 @@ def _within(limit: int, allocate: Callable[[int], Any]) -> Callable[[int], Any]:
     gpu = device()
 
     def limited(size: int) -> Any:
-        if size > (left := _left(limit, gpu, size)):
+        if size > (left := _reserve(limit, gpu, size)):
             raise MemoryError(f"{size:,} bytes are wanted, and {BUDGET} leaves {left:,} of {limit:,}")
         try:
             memory = allocate(size)
         except BaseException:
-            _freed.append((gpu, -size))
+            _released.append((gpu, -size))
             raise
-        held = _Held(memory, size, gpu)
+        held = _Allocation(memory, size, gpu)
         return cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(memory.ptr, size, held, gpu), 0)
 
     limited.beneath = allocate  # type: ignore[attr-defined]
@@ -241,7 +223,7 @@ def _attribute(name: str, device: int) -> int:
     return int(runtime.deviceGetAttribute(getattr(runtime, f"cudaDevAttr{name}"), device))
 
 
-def bytes_free() -> int:
+def available_bytes() -> int:
     """Return the available GPU memory in bytes: free for the driver, or unused in a memory pool.
 
     RMM's pools do not report their use, so all of a pool counts, and an allocation may still fail. A budget limits the
@@ -260,28 +242,20 @@ def bytes_free() -> int:
                 free += int(resource.pool_size())
             resource = getattr(resource, "upstream_mr", None)
     limit = budget()
-    return free if limit is None else max(0, min(free, _left(limit, device())))
+    return free if limit is None else max(0, min(free, _reserve(limit, device())))
 
 
-def holds(needed: int) -> bool:
+def fits(needed: int) -> bool:
     """Return whether `needed` bytes can be allocated; small allocations skip the memory query."""
     if budget() is not None:
-        return needed <= bytes_free()
-    return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= bytes_free()
+        return needed <= available_bytes()
+    return needed <= FEW_BYTES or needed <= _free_to_the_driver() or needed <= available_bytes()
 
 
 def _free_to_the_driver() -> int:
     import cupy
 
     return int(cupy.cuda.runtime.memGetInfo()[0])
-
-
-def require_bytes(needed: int, what: str) -> None:
-    """Raise MethodUnavailableError if fewer than `needed` bytes are available."""
-    if not holds(needed):
-        raise MethodUnavailableError(
-            f"{what} needs about {needed:,} bytes of GPU memory, and {bytes_free():,} are free. {REMEDY}"
-        )
 
 
 # --- kernels ------------------------------------------------------------------------------------------------------
@@ -349,9 +323,9 @@ def compile_ahead(path: str, name: str, /, **macros: str | int) -> None:
     Thread(target=begin, name=f"prplugin-{name}").start()  # not a daemon: the process waits for it at exit
 
 
-def with_dynamic_smem(kernel: Any, room: int) -> Any:
-    """Allow a kernel to use `room` bytes of dynamic shared memory, which is opt-in above 48 KB."""
-    kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, room)
+def with_dynamic_smem(kernel: Any, smem: int) -> Any:
+    """Allow a kernel to use `smem` bytes of dynamic shared memory, which is opt-in above 48 KB."""
+    kernel.max_dynamic_shared_size_bytes = max(kernel.max_dynamic_shared_size_bytes, smem)
     return kernel
 
 
@@ -362,4 +336,4 @@ def ctype(dtype: Any) -> str:
 
 def blocks_for(threads: int, block: int) -> int:
     """Return the number of blocks of `block` threads for `threads` threads, at most the limit of a grid."""
-    return max(1, min(-(-threads // block), 2**31 - 1))
+    return max(1, min(-(-threads // block), MOST_BLOCKS))

@@ -13,8 +13,8 @@
 // Items are sorted in shared memory first, so that those of a digit are written contiguously.
 // Memory: keys once for the counts; in each pass keys, values and weights read once and written once, and about 4 state
 // words per digit and tile.
-// Wins: always, beyond what one block sorts at once (`few.cu`): only used bits cost passes, and a pass moves each item
-// once.
+// Wins: always, beyond what one block sorts at once (`one_block.cu`): only used bits cost passes, and a pass moves each
+// item once.
 //   key_t    unsigned int or unsigned long long
 //   value_t  int or long long: any four or eight bytes
 //   PAYLOADS  1 0 2
@@ -70,7 +70,7 @@ __device__ void find_starts(int skipped, int bits, int passes, state_t *starts, 
     __threadfence();
     for (int pass = 0; pass < passes; ++pass) {
         state_t mine = 0, total;
-        if (threadIdx.x < BINS) mine = look_at(&starts[pass * BINS + threadIdx.x]);
+        if (threadIdx.x < BINS) mine = load_state(&starts[pass * BINS + threadIdx.x]);
         mine = block_scan(mine, &total);
         if (threadIdx.x < BINS) starts[pass * BINS + threadIdx.x] = mine;
     }
@@ -146,15 +146,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     unsigned int own = counted(counts), total;
     state_t *word = states + tile * BINS + threadIdx.x;
     if (threadIdx.x < BINS) {
-        if (tile == 0) publish(word, UP_TO_HERE, starts[threadIdx.x] + own);
-        else publish(word, OWN, own);
+        if (tile == 0) publish(word, PREFIX, starts[threadIdx.x] + own);
+        else publish(word, AGGREGATE, own);
         next_states[tile * BINS + threadIdx.x] = 0;
     }
     unsigned int first = block_scan(own, &total);
-    turn_into_places(counts, first);
+    counts_to_offsets(counts, first);
     __syncthreads();
     unsigned int ranks[ITEMS];
-    take_places(counts, mine, digit, ranks);
+    place_items(counts, mine, digit, ranks);
     key_t *staged = reinterpret_cast<key_t *>(staging);
 #pragma unroll
     for (int item = 0; item < ITEMS; ++item) staged[ranks[item]] = mine[item];
@@ -171,8 +171,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, (WIDEST == 4 ? 1024 : 768)
     if (threadIdx.x < BINS) {
         state_t before = starts[threadIdx.x];
         if (tile) {
-            before = counted_before(states + threadIdx.x, tile, BINS);
-            publish(word, UP_TO_HERE, before + own);
+            before = prefix_before(states + threadIdx.x, tile, BINS);
+            publish(word, PREFIX, before + own);
         }
         moves[threadIdx.x] = before - first;
     }

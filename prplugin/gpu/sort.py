@@ -75,9 +75,8 @@ def order_of(keys: Integers, bits: int, *, owned: bool = False) -> tuple[Integer
 def partitioned(keys: Integers | Column, bits: int, *payloads: Any) -> tuple[list[Any], Integers, int]:
     """Partition keys by their highest bits, as many as one pass processes.
 
-    Returns `keys`, `*payloads`: list of new arrays.
-    Returns `starts` (array of `BINS`): begin of each partition.
-    Returns `skipped`: number of lower bits that are not sorted.
+    Return new keys and payloads, the begin of each of the `BINS` partitions, and the number of lower bits that are not
+    sorted.
     """
     skipped = max(bits - DIGIT_BITS, 0)
     arrays, starts = _passes(_columns(keys, *payloads), bits, skipped=skipped)
@@ -91,8 +90,7 @@ def _columns(*given: Any) -> list[Column]:
 def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool = False) -> tuple[list[Any], Any]:
     """Sort by the bits of the first column, the keys, except for the lowest `skipped`.
 
-    Returns `arrays` (list): keys and payloads.
-    Returns `starts`: for each pass, the begin of each digit; then counters of the kernels.
+    Return keys and payloads; and for each pass the begin of each digit, then counters of the kernels.
     """
     keys, *payloads = columns
     count = keys.array.size
@@ -120,7 +118,7 @@ def _passes(columns: list[Column], bits: int, *, skipped: int = 0, owned: bool =
     arrays: list[Any] = [column.array for column in columns]
     spare: list[Any] = [None] * len(columns)
     for number in range(passes):
-        to = [cupy.empty(count, c.dtype) if room is None else room for room, c in zip(spare, columns, strict=True)]
+        to = [cupy.empty(count, c.dtype) if array is None else array for array, c in zip(spare, columns, strict=True)]
         launch(
             (tiles,),
             (SORTING,),

@@ -16,24 +16,24 @@
 #include "hash_table.cuh"
 #include "ids.cuh"
 
-#define CLASS_BITS 12
-#define CLASSES (1 << CLASS_BITS)
+#define REGISTER_BITS 12
+#define REGISTERS (1 << REGISTER_BITS)
 
 // Computes the greatest rank of a hash in each class: the number of leading zeros after the bits of the class, plus
 // one.
 // `ranks` must be zeroed.
 extern "C" __global__ void sketch(const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c,
                                   long long in_c, unsigned int *ranks) {
-    __shared__ unsigned int greatest[CLASSES];
-    for (int of = threadIdx.x; of < CLASSES; of += blockDim.x) greatest[of] = 0;
+    __shared__ unsigned int greatest[REGISTERS];
+    for (int of = threadIdx.x; of < REGISTERS; of += blockDim.x) greatest[of] = 0;
     __syncthreads();
     each_of(a, in_a, b, in_b, c, in_c, [&](id_t id, int, long long) {
         wide_t hash = mixed(static_cast<wide_t>(id));
-        unsigned int rank = 1 + __clzll(hash << CLASS_BITS | 1ull << (CLASS_BITS - 1));
-        atomicMax(greatest + (hash >> (64 - CLASS_BITS)), rank);
+        unsigned int rank = 1 + __clzll(hash << REGISTER_BITS | 1ull << (REGISTER_BITS - 1));
+        atomicMax(greatest + (hash >> (64 - REGISTER_BITS)), rank);
     });
     __syncthreads();
-    for (int of = threadIdx.x; of < CLASSES; of += blockDim.x) atomicMax(ranks + of, greatest[of]);
+    for (int of = threadIdx.x; of < REGISTERS; of += blockDim.x) atomicMax(ranks + of, greatest[of]);
 }
 
 // Inserts all ids into the table, and writes the slot of each. `table` has `capacity` + 1 slots, initialized to EMPTY;

@@ -71,7 +71,7 @@ struct Strings {
 };
 
 // Sources, destinations and additional vertices; the last may be absent.
-struct Ends {
+struct Columns {
     Strings a, b, c;
 
     // Calls `work(column, row)` for a place.
@@ -110,12 +110,12 @@ __device__ T of_lane(const T &mine, int lane) {
 template <typename Item, typename Of>
 __device__ wide_t over_words(const Item &mine, Of of) {
     int lane = threadIdx.x % WARP;
-    bool alone = mine.words() <= FEW_WORDS;
+    bool is_short = mine.words() <= FEW_WORDS;
     wide_t sum = 0;
-    if (alone) {
+    if (is_short) {
         for (long long word = 0; word < mine.words(); ++word) sum += of(mine, word);
     }
-    for (unsigned int rest = __ballot_sync(0xffffffffu, !alone); rest; rest &= rest - 1) {
+    for (unsigned int rest = __ballot_sync(0xffffffffu, !is_short); rest; rest &= rest - 1) {
         int owner = __ffs(rest) - 1;
         Item item = of_lane(mine, owner);
         wide_t part = 0;
@@ -153,7 +153,7 @@ extern "C" __global__ void hash_strings(const unsigned char *chars, const offset
 // `table`, of `capacity` + 1 slots, is initialized to EMPTY, and `found` to 0.
 extern "C" __global__ void insert(long long edges, int end, const wide_t *hashes, long long rows, long long capacity,
                                   wide_t *table, index_t *slots, Found *found) {
-    Ends ends = {{0, 0, edges}};
+    Columns ends = {{0, 0, edges}};
     unsigned int added = 0;
     each(hashes, rows, [&](wide_t hash, long long row) {
         long long slot = slot_of<2>(hash, capacity, table, found, &added);
@@ -191,24 +191,24 @@ extern "C" __global__ void place(long long n, const wide_t *places, const index_
     __shared__ state_t before_tile;
     if (threadIdx.x == 0) taken = atomicAdd(ticket, 1u);
     __syncthreads();
-    Ends ends = {{0, a, in_a}, {0, b, in_b}, {0, c, in_c}};
-    long long tile = taken, base = (tile * blockDim.x + threadIdx.x) * AT_A_TIME;
-    state_t bytes[AT_A_TIME], own = 0, all;
+    Columns ends = {{0, a, in_a}, {0, b, in_b}, {0, c, in_c}};
+    long long tile = taken, base = (tile * blockDim.x + threadIdx.x) * LOADS_IN_FLIGHT;
+    state_t bytes[LOADS_IN_FLIGHT], own = 0, all;
 #pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
+    for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
         long long at = base + item;
         bytes[item] = at < n ? static_cast<state_t>(ends.bytes(places[at])) : 0;
         own += bytes[item];
     }
     state_t begin = block_scan(own, &all);
     if (threadIdx.x / WARP == 0) {
-        state_t earlier = tile_begin(states, tile, all);
+        state_t earlier = warp_prefix(states, tile, all);
         if (threadIdx.x == 0) before_tile = earlier;
     }
     __syncthreads();
     begin += before_tile;
 #pragma unroll
-    for (int item = 0; item < AT_A_TIME; ++item) {
+    for (int item = 0; item < LOADS_IN_FLIGHT; ++item) {
         long long at = base + item;
         if (at >= n) break;
         table[2 * static_cast<long long>(slots[at])] = at;
@@ -234,7 +234,7 @@ extern "C" __global__ void recode(const unsigned char *chars_a, const offset_t *
                                   const unsigned char *chars_b, const offset_t *b, long long in_b,
                                   const unsigned char *chars_c, const offset_t *c, long long in_c, int end,
                                   long long rows, const wide_t *__restrict__ table, index_t *codes, Outcome *outcome) {
-    Ends ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
+    Columns ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
     each_row(rows, [=](long long row) {
         Pair pair = {};
         if (row >= 0) {
@@ -255,7 +255,7 @@ extern "C" __global__ void copy_strings(long long n, const wide_t *places, const
                                         const offset_t *b, long long in_b, const unsigned char *chars_c,
                                         const offset_t *c, long long in_c, const offset_t *begins,
                                         unsigned char *chars) {
-    Ends ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
+    Columns ends = {{chars_a, a, in_a}, {chars_b, b, in_b}, {chars_c, c, in_c}};
     for (long long at = this_thread() / WARP; at < n; at += all_threads() / WARP) {
         String string = ends[places[at]];
         unsigned char *to = chars + begins[at];

@@ -33,13 +33,10 @@ class Strings(NamedTuple):
 def factorize_strings(columns: list[Strings]) -> tuple[list[Integers], Strings] | None:
     """Factorize strings as they first appear: row by row, source before destination, then additional vertices.
 
-    Peak memory: 12 bytes per string, or 4 bytes per string and 63 per distinct one.
-
-    `columns` (list of Strings): sources, destinations, and additional vertices, if any; at least one string in all.
-
-    Returns `codes` (list of arrays): one per column, of type `index_dtype(n)`.
-    Returns `distinct` (Strings): the n distinct strings, in order.
-    Returns None if 64-bit hashes of different strings collide, or the hash table is too small.
+    `columns` are sources, destinations, and additional vertices, if any, with at least one string in all. Return the
+    codes of each column, of type `index_dtype(n)`, and the n distinct strings, in order; None if 64-bit hashes of
+    different strings collide, or the hash table is too small. Peak memory: 12 bytes per string, or 4 bytes per string
+    and 63 per distinct one.
     """
     bytes_at_most = sum(column.chars.size for column in columns)
     columns = _of_one_width(columns, offset_dtype(bytes_at_most))

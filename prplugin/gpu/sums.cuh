@@ -6,7 +6,7 @@
 // same bound holds). For k below 2^26 that is two roundings, whatever the in-degree.
 
 #define WARP 32
-#define NOTHING {0.0, 0.0}
+#define ZERO_SUM {0.0, 0.0}
 
 struct Sum {
     double high, low;
@@ -50,7 +50,7 @@ __device__ inline Sum block_sum(Sum sum) {
     if (lane == 0) warps[warp] = sum;
     __syncthreads();
     if (warp == 0) {
-        Sum mine = NOTHING;
+        Sum mine = ZERO_SUM;
         if (lane < blockDim.x / WARP) mine = warps[lane];
         sum = lanes_sum<WARP>(mine);
     }

@@ -53,7 +53,7 @@ __device__ inline unsigned int counted(const counts_t &counts) {
 
 // Replaces counts by the begin of each warp's items of a digit, given the begin of this thread's digit in the tile. A
 // barrier must follow.
-__device__ inline void turn_into_places(counts_t &counts, unsigned int first) {
+__device__ inline void counts_to_offsets(counts_t &counts, unsigned int first) {
     if (threadIdx.x < BINS) {
 #pragma unroll
         for (int warp = 0; warp < WARPS; ++warp) {
@@ -66,7 +66,7 @@ __device__ inline void turn_into_places(counts_t &counts, unsigned int first) {
 
 // Writes the place of each item in the tile to `ranks`, and advances the places of its warp.
 template <typename T>
-__device__ void take_places(counts_t &places, const T (&keys)[ITEMS], Digit digit, unsigned int (&ranks)[ITEMS]) {
+__device__ void place_items(counts_t &places, const T (&keys)[ITEMS], Digit digit, unsigned int (&ranks)[ITEMS]) {
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     unsigned int earlier = (1u << lane) - 1;
 #pragma unroll

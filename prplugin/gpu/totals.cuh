@@ -26,7 +26,7 @@ struct Tally {  // compensated, while adding
 
 #define ABSENT __longlong_as_double(-1)  // a NaN that marks a sum that has not been written
 
-#define NO_TALLY {NOTHING, NOTHING, 0.0}
+#define ZERO_TALLY {ZERO_SUM, ZERO_SUM, 0.0}
 
 // Sums over a warp, for all of its lanes: plain additions, in five levels.
 __device__ inline Totals warp_totals(Totals mine) {

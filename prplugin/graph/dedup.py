@@ -40,10 +40,10 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
     if xp is not np and edges.n <= MOST_PAIRED:
         from prplugin.gpu import dedup  # imports CuPy, which holds the edges
 
-        marks, count = dedup.repeated(edges, last=duplicates == "last", directed=directed)
+        marks, count = dedup.mark_repeated(edges, last=duplicates == "last", directed=directed)
         if duplicates == "error" and count:
             raise _repeated(xp.flatnonzero(marks))
-        return dedup.without(edges, marks, count) if count else edges
+        return dedup.drop_marked(edges, marks, count) if count else edges
     if not directed:
         tails, heads = xp.minimum(tails, heads), xp.maximum(tails, heads)
     order, starts = _by_pair(tails, heads, edges.n)

@@ -18,18 +18,10 @@ Array = Literal["rows", "csr", "csc", "product", "out_weight"]
 
 
 class Bytes(NamedTuple):
-    """Bytes in one memory space, relative to the start of the computation.
+    """Bytes in one memory space, relative to the start of the computation."""
 
-    Attributes
-    ----------
-    held : int
-        Bytes allocated at the end.
-    peak : int
-        Maximum of the bytes allocated at any time.
-    """
-
-    held: int = 0
-    peak: int = 0
+    held: int = 0  # at the end
+    peak: int = 0  # maximum at any time
 
 
 class Footprint(NamedTuple):
@@ -57,25 +49,15 @@ NOTHING = Footprint()
 class Size:
     """Bytes per edge or per vertex: a fixed number, plus multiples of item sizes that depend on the graph.
 
-    Attributes
-    ----------
-    fixed : float
-        Bytes.
-    index, offset : float
-        Number of values of `index_dtype(n)` and of `offset_dtype(m)`.
-    real : float
-        Number of contributions, of 4 bytes in float32 and 8 in float64.
-    normalized_weight, weight : float
-        Number of normalized weights, of the type of the contributions, and of float64 weights. Unweighted graphs have
-        none.
+    Unweighted graphs have neither normalized weights nor weights.
     """
 
-    fixed: float = 0
-    index: float = 0
-    offset: float = 0
-    real: float = 0
-    normalized_weight: float = 0
-    weight: float = 0
+    fixed: float = 0  # bytes
+    index: float = 0  # values of `index_dtype(n)`
+    offset: float = 0  # values of `offset_dtype(m)`
+    real: float = 0  # contributions, of 4 bytes in float32 and 8 in float64
+    normalized_weight: float = 0  # of the type of the contributions
+    weight: float = 0  # float64
 
     def of(self, graph: Counts, real: int) -> float:
         """Return the bytes for a graph, with contributions of `real` bytes."""
@@ -90,32 +72,18 @@ NONE = Size()
 class Memory:
     """Memory that a method needs in addition to the frame.
 
-    Attributes
-    ----------
-    memory_space : {"host", "device"}
-        Memory space in which the method iterates.
-    arrays : tuple of str
-        Arrays of the graph that the method builds, in this order.
-    arrays_on : {"host", "device"}, optional
-        Memory space of these arrays; by default `memory_space`.
-    edge, vertex : Size
-        Allocated by the method in `memory_space` for the iteration.
-    packed_edge, packed_vertex : Size
-        Allocated in addition on the host, by a method that iterates on the device.
-    preparing_edge, preparing_vertex : Size
-    preparing_bytes : int
-        Allocated in `memory_space` during preparation only, before `edge` and `vertex`.
-    many_edge, many_vertex : Size
-        Allocated in addition if many iterations are expected.
-    pair : Size
-        Bytes per pair of vertices.
-    float32_from : int
-        Number of vertices from which the iteration starts with contributions in float32.
-    tile : int, optional
-        Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by 3.5
-        edges on average.
-    chunk_bytes : int, optional
-        Maximum size of each of the two device buffers through which packed edges are streamed.
+    `arrays`: Arrays of the graph that the method builds, in this order.
+    `arrays_on`: Memory space of these arrays; by default `memory_space`, in which the method iterates.
+    `edge`, `vertex`: Allocated by the method in `memory_space` for the iteration.
+    `packed_edge`, `packed_vertex`: Allocated in addition on the host, by a method that iterates on the device.
+    `preparing_edge`, `preparing_vertex`, `preparing_bytes`: Allocated in `memory_space` during preparation only, before
+    `edge` and `vertex`.
+    `many_edge`, `many_vertex`: Allocated in addition if many iterations are expected.
+    `pair`: Per pair of vertices.
+    `float32_from`: Number of vertices from which the iteration starts with contributions in float32.
+    `tile`: Vertices per tile. Edges are sorted into runs by source tile and by piece of rows, and each run is padded by
+    3.5 edges on average.
+    `chunk_bytes`: Maximum size of each of the two device buffers through which packed edges are streamed.
     """
 
     memory_space: MemorySpace = "device"
@@ -140,20 +108,11 @@ class Memory:
 class Counts:
     """Counts of a graph that the memory model needs. The graph itself need not exist.
 
-    Attributes
-    ----------
-    n, m : int
-        Number of vertices and of edges.
-    built : frozenset of str
-        Arrays that exist already, out of "rows", "csr", "csc", "product" and "out_weight".
-    other_memory : Counts, optional
-        Counts of the copy in the other memory space, if there is one.
-    longest : int, optional
-        Largest in-degree, if known.
-    spilled : bool
-        As in `Edges`.
-    grouped : bool
-        Whether the edges are `GroupedEdges`, which are stored by target.
+    `built`: Arrays that exist already, out of "rows", "csr", "csc", "product" and "out_weight".
+    `other_memory`: Counts of the copy in the other memory space, if there is one.
+    `longest`: Largest in-degree, if known.
+    `spilled`: As in `Edges`.
+    `grouped`: Whether the edges are `GroupedEdges`, which are stored by target.
     """
 
     n: int
@@ -215,17 +174,11 @@ class Counts:
 def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = False) -> Footprint:
     """Return the bytes of a ranking, including the arrays that the graph builds for it and keeps.
 
-    Parameters
-    ----------
-    real : {4, 8}
-        Bytes of a contribution at the end of the iteration: 4 if the float32 phase suffices, 8 if float64 follows.
-    many : bool
-        Whether many iterations are expected, as with alpha near 1.
+    `real`: Bytes of a contribution at the end of the iteration: 4 if the float32 phase suffices, 8 if float64 follows.
+    `many`: Whether many iterations are expected, as with alpha near 1.
     """
-    memory_space, takes_over = (
-        memory.memory_space,
-        memory.memory_space == "device" and real == 8 and graph.n >= memory.float32_from,
-    )
+    memory_space = memory.memory_space
+    takes_over = memory_space == "device" and real == 8 and graph.n >= memory.float32_from
     real = 8 if graph.n < memory.float32_from else real
     there, so_far = _copied(graph, memory.arrays_on or memory_space)
     for array in memory.arrays:
@@ -233,25 +186,26 @@ def footprint(memory: Memory, graph: Counts, real: int = 4, *, many: bool = Fals
     n, edges = there.n, float(there.m)
     if memory.tile is not None:
         edges += 3.5 * min(there.m, (n // memory.tile + 1) * ((n + there.m) // memory.tile + 1))
-    temporary = memory.preparing_edge.of(there, real) * edges + memory.preparing_vertex.of(there, real) * n
-    so_far = so_far.then(memory_space, temporary=temporary + memory.preparing_bytes)
-    packed = memory.packed_edge.of(there, real) * edges
-    so_far = so_far.then("host", packed + memory.packed_vertex.of(there, real) * n)
+
+    def total(edge: Size, vertex: Size) -> float:
+        return edge.of(there, real) * edges + vertex.of(there, real) * n
+
+    preparing = total(memory.preparing_edge, memory.preparing_vertex) + memory.preparing_bytes
+    so_far = so_far.then(memory_space, temporary=preparing)
+    so_far = so_far.then("host", total(memory.packed_edge, memory.packed_vertex))
     if memory.chunk_bytes is not None:  # chunks are sized for normalized weights in float64
-        chunks = memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes)
+        packed, chunks = (
+            total(memory.packed_edge, NONE),
+            memory.packed_edge.of(there, 8) * edges / max(1, memory.chunk_bytes),
+        )
         so_far = so_far.then(memory_space, packed if chunks <= 1 else 2 * packed / chunks)
     # When float64 takes over, the ranks of the float32 phase still exist.
-    vertex = memory.vertex.of(there, real) + 8 * takes_over
-    so_far = so_far.then(
-        memory_space, memory.edge.of(there, real) * edges + vertex * n + memory.pair.of(there, real) * n * n
-    )
+    vectors = total(memory.edge, memory.vertex) + 8 * n * takes_over
+    so_far = so_far.then(memory_space, vectors + memory.pair.of(there, real) * n * n)
     if many:
-        so_far = so_far.then(
-            memory_space, memory.many_edge.of(there, real) * edges + memory.many_vertex.of(there, real) * n
-        )
-    return (
-        so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
-    )  # the copy of the result
+        so_far = so_far.then(memory_space, total(memory.many_edge, memory.many_vertex))
+    # The copy of the result.
+    return so_far if graph.memory_space == memory_space else so_far.then(graph.memory_space, 8 * n)
 
 
 def _copied(graph: Counts, memory_space: MemorySpace) -> tuple[Counts, Footprint]:

@@ -230,4 +230,4 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
 
 def _worth_the_gpu(m: int) -> bool:
     """Return whether to use the GPU: the graph is large enough, CuPy is loaded, and there is a GPU."""
-    return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.missing() is None
+    return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.unavailable_reason() is None

@@ -17,27 +17,14 @@ from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options, allows_float32
 from prplugin.types.edges import Floats
 
-__all__ = [
-    "Method",
-    "SeedsStep",
-    "Step",
-    "Sums",
-]
+__all__ = ["Method", "SeedsStep", "Step", "Sums", "starts_in_float32"]
 
 
 class Sums(NamedTuple):
-    """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed.
+    """Norms of y - x, measured by a step from x to y: numbers, or for many seeds arrays with one entry per seed."""
 
-    Attributes
-    ----------
-    change : float
-        ||y - x||, in L1.
-    largest : float
-        The greatest |y_i - x_i|.
-    """
-
-    change: Any
-    largest: Any
+    change: Any  # ||y - x||, in L1
+    largest: Any  # the greatest |y_i - x_i|
 
 
 class Step(Protocol):
@@ -45,20 +32,11 @@ class Step(Protocol):
 
     Where the ranks are distributed over several processes, each holds those of its own rows. All processes take the
     same steps in the same order, and get the same sums.
-
-    Attributes
-    ----------
-    rounding : StepRounding
-        The rounding depths of the next step.
-    float32_is_faster : bool
-        Whether float32 contributions make it faster.
-    seeds : int, optional
-        Number of columns of the ranks; None: they are a vector.
     """
 
-    rounding: StepRounding
-    float32_is_faster: bool = False
-    seeds: int | None = None
+    rounding: StepRounding  # of the next step
+    float32_is_faster: bool = False  # whether float32 contributions make a step faster
+    seeds: int | None = None  # number of columns of the ranks; None: they are a vector
 
     def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""
@@ -73,19 +51,8 @@ class Step(Protocol):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Get closer to the solution quickly, in any precision and order of updates; the result is not proved.
 
-        Parameters
-        ----------
-        goal : float
-            L1 change of a step at which to end.
-        budget : int
-            The most edge passes.
-
-        Returns
-        -------
-        passes : int
-            Number of edge passes. 0: not supported, or it would not pay now.
-        sums : Sums, optional
-            Measurements of the last pass, if that was a plain step.
+        End at an L1 change of `goal` per step, or after `budget` edge passes. Return the number of edge passes (0: not
+        supported, or it would not pay now), and the measurements of the last pass if that was a plain step.
         """
         return 0, None
 
@@ -124,14 +91,9 @@ class SeedsStep(Step, Protocol):
     """State of the iteration for several seeds at once: the ranks of each seed are a column of a matrix.
 
     The result of a column does not depend on the other columns.
-
-    Attributes
-    ----------
-    width : int
-        Number of seeds per batch, at most.
     """
 
-    width: int
+    width: int  # number of seeds per batch, at most
 
     def seed(self, seeds: Seeds) -> None:
         """Set the personalizations for the next `start`, `width` at most."""
@@ -149,30 +111,22 @@ class SeedsStep(Step, Protocol):
 class Method(Protocol):
     """Module of a method. The first line of its docstring describes it to users.
 
-    Attributes
-    ----------
-    name : str
-        Value of the argument `method` of `pagerank`.
-    runs_on : {"cpu", "gpu"}
-        "auto" chooses among the methods of the processor in whose memory the edges are.
-    unavailable_reason : callable
-        ``unavailable_reason(adjacency, machine)`` returns why the method cannot run here, or None. If `adjacency` is
-        None, only reasons that hold for every graph count.
-    memory : Memory
-        Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free memory.
-    cost : callable
-        ``cost(adjacency, machine)`` estimates the seconds of a ranking; "auto" chooses the least.
-    prepare : callable
-        ``prepare(problem, machine, **options)`` returns a `Step`. Its keyword-only arguments are the options of the
-        method. Graph and vectors may be in the other memory space: `Problem.on` and `Adjacency.on` copy them.
-    nondeterministic : bool, optional
-        True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
-    batch : callable, optional
-        ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once.
-    batch_cost : callable, optional
-        ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of `batch`.
-    compile_ahead : callable, optional
-        ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
+    `name`: Value of the argument `method` of `pagerank`.
+    `runs_on`: "auto" chooses among the methods of the processor in whose memory the edges are.
+    `unavailable_reason`: Returns why the method cannot run here, or None. If there is no adjacency, only reasons that
+    hold for every graph count.
+    `memory`: Bytes that a ranking holds per edge and per vertex; `unavailable_reason` compares them with the free
+    memory.
+    `cost`: Estimates the seconds of a ranking; "auto" chooses the least.
+    `prepare`: Returns a `Step`. Its keyword-only arguments are the options of the method. Graph and vectors may be in
+    the other memory space: `Problem.on` and `Adjacency.on` copy them.
+
+    A module may also have:
+
+    `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
+    `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once.
+    `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of `batch`.
+    `compile_ahead`: ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
     """
 
     name: str

@@ -215,7 +215,7 @@ def explain_oom(plan: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `runtime.allocating`
+        of_gpu = isinstance(error, OutOfMemoryError)  # raised by `runtime.device_allocation`
         cause = error.__cause__ if of_gpu and error.__cause__ is not None else error
         clear_frames(cause.__traceback__)  # frees the arrays of these frames, even if the error is kept
         raise OutOfMemoryError(f"{SPACE['device' if of_gpu else 'host']} ran out: {cause}. {plan()}") from error
@@ -232,7 +232,7 @@ def describe_method_memory(graph: Any, name: str, machine: Machine) -> str:
         less = [other for other in found.methods if other.reason is None and other.device < needed.device]
     names = ", ".join(repr(other.method) for other in sorted(less, key=lambda other: (other.device, other.host)))
     remedy = f"Less is needed by {names}. " if names else ""
-    return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.REMEDY}"
+    return f"method={name!r} needs about {' and '.join(needs)}. {remedy}{runtime.MEMORY_ADVICE}"
 
 
 def describe_ingest_memory(frame: Any, weighted: bool, memory_space: MemorySpace) -> str:
@@ -255,5 +255,5 @@ def describe_seeds_memory(seeds: int, n: int) -> str:
 
 
 def _free(memory_space: MemorySpace) -> str:
-    size = runtime.bytes_free() if memory_space == "device" else int(bytes_available())
+    size = runtime.available_bytes() if memory_space == "device" else int(bytes_available())
     return f"{size:,} are free"

@@ -48,18 +48,10 @@ STEPS_PER_SAMPLE = 20
 
 
 class Timing(NamedTuple):
-    """Measured time of a method, in seconds.
+    """Measured time of a method, in seconds."""
 
-    Attributes
-    ----------
-    layout : float
-        Time before the first step.
-    step : float
-        Median time of a step.
-    """
-
-    layout: float
-    step: float
+    layout: float  # before the first step
+    step: float  # median
 
     def ranking(self, steps: int) -> float:
         """Return the seconds of a ranking of `steps` steps."""
@@ -71,19 +63,10 @@ TimingCache: TypeAlias = dict[tuple[Any, ...], dict[str, Timing]]
 
 
 def fastest(problem: Problem, machine: Machine, options: Options, cache: TimingCache) -> Method:
-    """Return the fastest of the methods that "auto" may choose.
+    """Return the fastest of the methods that "auto" may choose; new timings are added to the cache.
 
-    Parameters
-    ----------
-    cache : dict
-        Earlier timings on the graph; new ones are added.
-
-    Raises
-    ------
-    InvalidOptionError
-        If no method takes the options.
-    MethodUnavailableError
-        If none can run here.
+    Raises InvalidOptionError: if no method takes the options.
+    Raises MethodUnavailableError: if none can run here.
     """
     candidates = _worth_timing(problem, machine, options)
     if len(candidates) == 1 or problem.adjacency.n == 0:
@@ -137,20 +120,18 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
     timings: dict[str, Timing] = {}
     refusals: list[PageRankError] = []
     for method in candidates:
-        refusal: PageRankError
         limit = min((timing.ranking(likely_steps(options)) for timing in timings.values()), default=math.inf)
         try:
             memory_space = "device" if method.runs_on == "gpu" else problem.adjacency.memory_space
-            with runtime.allocating(memory_space, problem.adjacency.gpu):
+            with runtime.device_allocation(memory_space, problem.adjacency.gpu):
                 timings[method.name] = timed(method, problem, machine, options, limit)
-            continue
         # Keep only the message: the traceback would keep arrays alive.
         except (InvalidOptionError, MethodUnavailableError) as error:
-            refusal = type(error)(str(error))
+            refusals.append(type(error)(str(error)))
         except MemoryError as error:
-            refusal = OutOfMemoryError(f"the memory ran out: {error}")
-        logger.info("%s is left out: %s", method.name, refusal)
-        refusals.append(refusal)
+            refusals.append(OutOfMemoryError(f"the memory ran out: {error}"))
+        if method.name not in timings:
+            logger.info("%s is left out: %s", method.name, refusals[-1])
     if not timings:
         raise refusals[0]
     return timings
@@ -159,10 +140,7 @@ def _all_timed(candidates: list[Method], problem: Problem, machine: Machine, opt
 def timed(method: Method, problem: Problem, machine: Machine, options: Options, limit: float = math.inf) -> Timing:
     """Time a method's layout, and its steps until the samples suffice.
 
-    Parameters
-    ----------
-    limit : float
-        Seconds of a ranking by another method: once this one has taken longer, one sample is enough.
+    `limit`: Seconds of a ranking by another method: once this one has taken longer, one sample is enough.
     """
 
     def started() -> Step:

@@ -12,41 +12,41 @@
 #include "../gpu/merge.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 4)
-    persist(int count, double goal, double stall, double before, double many, long long n, long long m,
+    persist(int count, double goal, double stall, double before, double mixing_from, long long n, long long m,
             long long size, long long pieces, const index_t *cuts, const offset_t *offsets, double *fronts,
             double *tails, const index_t *sources, const real_t *normalized_weights, double alpha,
             const double *target, long long target_step, const double *teleport, long long teleport_step,
             const double *inverse_out_weight, double *ranks, real_t *from, real_t *to, int parts, const Totals *latest,
             Totals *totals, Totals *partials, unsigned *arrived, int window, int period, int fresh, int width,
             float *residuals, float *corrections, double *kept, History *history, double *weights, double *products) {
-    extern __shared__ double room[];
+    extern __shared__ double smem[];
     auto terms_of = [&](const Piece &piece, const real_t *contributions, term_t *terms) {
-        const int at_once = 8;
+        const int loads_in_flight = 8;
         int edges = static_cast<int>(piece.end - piece.begin), step = blockDim.x;
         const index_t *from = sources + piece.begin;
-        for (int first = threadIdx.x; first < edges; first += at_once * step) {
-            index_t places[at_once];
-            real_t brought[at_once];
+        for (int first = threadIdx.x; first < edges; first += loads_in_flight * step) {
+            index_t places[loads_in_flight];
+            real_t loaded[loads_in_flight];
             // Past the end the last edge is loaded again, to entries that are not read: no load depends on a condition.
 #pragma unroll
-            for (int k = 0; k < at_once; ++k) places[k] = __ldcs(from + min(first + k * step, edges - 1));
+            for (int k = 0; k < loads_in_flight; ++k) places[k] = __ldcs(from + min(first + k * step, edges - 1));
             // Not through the read-only cache: other blocks wrote these in the same launch.
 #pragma unroll
-            for (int k = 0; k < at_once; ++k) brought[k] = contributions[places[k]];
+            for (int k = 0; k < loads_in_flight; ++k) loaded[k] = contributions[places[k]];
 #pragma unroll
-            for (int k = 0; k < at_once; ++k) {
+            for (int k = 0; k < loads_in_flight; ++k) {
 #if WEIGHTED
                 real_t normalized_weight = __ldcs(normalized_weights + piece.begin + min(first + k * step, edges - 1));
-                terms[first + k * step] = __dmul_rn(brought[k], normalized_weight);
+                terms[first + k * step] = __dmul_rn(loaded[k], normalized_weight);
 #else
-                terms[first + k * step] = brought[k];
+                terms[first + k * step] = loaded[k];
 #endif
             }
         }
     };
-    iterate(count, {goal, stall, before, many}, {n, m, size, pieces, cuts, offsets, fronts, tails},
+    iterate(count, {goal, stall, before, mixing_from}, {n, m, size, pieces, cuts, offsets, fronts, tails},
             {alpha, target, target_step, teleport, teleport_step, inverse_out_weight},
             {window, period, fresh, width, residuals, corrections, kept, history, weights, products},
-            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, room,
+            {ranks, from, to, nullptr, nullptr}, parts, latest, totals, partials, arrived, smem,
             [](const real_t *) {}, terms_of);
 }

@@ -46,9 +46,9 @@ unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate a ranking, fitted to benchmarks/results/kernels.md; gathers miss the L2 cache on large graphs."""
     n, m = adjacency.n, adjacency.m
-    an_edge = 9.5e-12 if adjacency.weighted else 7.5e-12
+    per_edge = 9.5e-12 if adjacency.weighted else 7.5e-12
     beyond = max(0.0, 1 - IN_CACHE / (n + 1))
-    return gpu_pull.ITERATIONS * (10e-6 + an_edge * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
+    return gpu_pull.ITERATIONS * (10e-6 + per_edge * m + 2.5e-11 * n + 2.2e-11 * beyond * m)
 
 
 def prepare(problem: Problem, machine: Machine) -> Step:
@@ -85,7 +85,7 @@ class PersistentPlan:
     threads = gpu_merge.THREADS
 
     def __init__(self, adjacency: Adjacency, *, rows: int | None = None) -> None:
-        offsets = gpu_merge.first_rows(adjacency, rows)
+        offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]
         self._layout = gpu_pull.csc_layout(adjacency)
         self.float32_is_faster = adjacency.n >= NARROW_FROM
         size = gpu_merge.even_size(offsets.size - 1 + adjacency.m, runtime.multiprocessors() * BLOCKS, LEAST, MOST)
@@ -94,7 +94,7 @@ class PersistentPlan:
     def kernel(self, dtype: Any) -> Any:
         return runtime.kernel("methods/persistent.cu", "persist", **gpu_pull.pull_types(self._layout, dtype))
 
-    def room(self, dtype: Any) -> int:
+    def smem(self, dtype: Any) -> int:
         return MOST * (8 if self._layout.normalized_weights.of(dtype) is not None or dtype == "float64" else 4)
 
     def edges(self, dtype: Any) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
-from prplugin.methods.engines import blocks, gpu_merge, gpu_pull
+from prplugin.methods.engines import gpu_merge, gpu_pull
 from prplugin.options import validate_int
+from prplugin.types.edges import Floats, Integers
 
 name = "propagation-blocking"
 runs_on = "gpu"
@@ -30,6 +32,18 @@ LEAST = 2048
 BLOCKS = 2
 """Blocks per multiprocessor at once, as in the launch bounds of the kernel."""
 
+CHUNK = 8
+"""Edges per chunk, the unit of transfer between the two orders: see blocks.cuh."""
+
+SPAN = 3
+"""Edges per span for each vertex of a tile, so that loading the tile is a small part of the memory traffic."""
+
+LEAST_SPAN = 512
+"""Least number of chunks per span: as many as a block processes at a time."""
+
+STATIC = 8192
+"""Bytes of shared memory reserved for the kernels' static arrays."""
+
 memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
@@ -45,7 +59,8 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
     if reason or adjacency is None:
         return reason
     most = _most()
-    if blocks.room_for(most, -(-adjacency.n // most)) <= blocks.shared_memory():
+    tiles = -(-adjacency.n // most)
+    if 4 * (most + (CHUNK - 1) * min(tiles, most) + tiles) <= _shared_memory():  # to arrange a piece
         return None
     return f"{adjacency.n:,} vertices are too many for tiles of {most:,}, which is what this GPU's shared memory holds."
 
@@ -53,9 +68,9 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate the layout and a ranking, fitted to benchmarks/results/kernels.md."""
     n, m = adjacency.n, adjacency.m
-    an_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
+    per_edge = 1.2e-11 if adjacency.weighted else 5.3e-12
     layout = 3.5e-4 + 5e-12 * m + 5e-11 * n
-    return layout + gpu_pull.ITERATIONS * (35e-6 + an_edge * m + 2.4e-11 * n)
+    return layout + gpu_pull.ITERATIONS * (35e-6 + per_edge * m + 2.4e-11 * n)
 
 
 def prepare(problem: Problem, machine: Machine, *, tile: int | None = None, piece: int | None = None) -> Step:
@@ -86,23 +101,23 @@ class BlockedPlan:
     def __init__(
         self, adjacency: Adjacency, *, tile: int | None = None, piece: int | None = None, rows: int | None = None
     ) -> None:
-        offsets = gpu_merge.first_rows(adjacency, rows)
+        offsets = adjacency.csc.offsets[: None if rows is None else rows + 1]
         most, items = _most(), offsets.size - 1 + adjacency.m
         tile = most if tile is None else validate_int("tile", tile, multiple_of=32, at_most=most)
+        grid = runtime.multiprocessors() * BLOCKS
         size = _even(items, most) if piece is None else validate_int("piece", piece, multiple_of=32, at_most=most)
         import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         self._adjacency = adjacency
         csc = adjacency.csc
         self.pieces = gpu_merge.cut(offsets, adjacency.m, size, csc.indices.dtype)
-        grid = runtime.multiprocessors() * BLOCKS
-        self._blocks = blocks.lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
+        self._blocks = lay_out(self.pieces, csc.indices, tile, grid, adjacency.n)
         self._values: Any = None
-        self._early = 0 if rows is None else self._blocks.early
-        self._next = cupy.full(1, self._early, np.uint32)
+        self._row_spans = 0 if rows is None else self._blocks.row_spans
+        self._next = cupy.full(1, self._row_spans, np.uint32)
 
     def kernel(self, dtype: Any) -> Any:
-        return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.room(dtype))
+        return runtime.with_dynamic_smem(self._kernel("propagate", dtype), self.smem(dtype))
 
     def _kernel(self, name: str, dtype: Any) -> Any:
         return runtime.kernel(
@@ -114,7 +129,7 @@ class BlockedPlan:
             WEIGHTED=int(self._adjacency.weighted),
         )
 
-    def room(self, dtype: Any) -> int:
+    def smem(self, dtype: Any) -> int:
         real = int(np.dtype(dtype).itemsize)
         # Including a dummy entry for padding.
         return max(self._blocks.tile * real, (self.pieces.size + 2) * (8 if self._adjacency.weighted else real))
@@ -124,39 +139,134 @@ class BlockedPlan:
 
         blocks, normalized_weights = self._blocks, None
         self._values = None  # frees its memory first
-        self._values = cupy.empty(blocks.spots.size, dtype)
+        self._values = cupy.empty(blocks.piece_edges.size, dtype)
         if self._adjacency.weighted:
             normalized_weights = blocks.arranged(gpu_pull.csc_layout(self._adjacency).normalized_weights.of(dtype))
         return (
-            self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.locals,
-            blocks.goals, blocks.begins, blocks.spots, normalized_weights, self._values, self._next,
-            np.uint32(self._early),
+            self._adjacency.n, np.int32(blocks.tile), np.uint32(len(blocks.bounds)), blocks.bounds, blocks.tile_sources,
+            blocks.chunk_by_piece, blocks.begins, blocks.piece_edges, normalized_weights, self._values, self._next,
+            np.uint32(self._row_spans),
         )  # fmt: skip
 
     def begin(self, contributions: Any) -> None:
         """Start the part of an iteration that needs only the contributions of rows; others may not have arrived yet."""
-        if not self._early:
+        if not self._row_spans:
             return
         blocks = self._blocks
-        launch = self._kernel("send_early", contributions.dtype)
-        room = blocks.tile * contributions.itemsize
-        runtime.with_dynamic_smem(launch, room)(
-            (min(self._early, BLOCKS * runtime.multiprocessors()),),
+        launch = self._kernel("scatter_row_spans", contributions.dtype)
+        smem = blocks.tile * contributions.itemsize
+        runtime.with_dynamic_smem(launch, smem)(
+            (min(self._row_spans, BLOCKS * runtime.multiprocessors()),),
             (self.threads,),
             (
-                self._adjacency.n, np.int32(blocks.tile), np.uint32(self._early), blocks.bounds, blocks.locals,
-                blocks.goals, self._values, contributions,
+                self._adjacency.n, np.int32(blocks.tile), np.uint32(self._row_spans), blocks.bounds,
+                blocks.tile_sources, blocks.chunk_by_piece, self._values, contributions,
             ),
-            shared_mem=room,
+            shared_mem=smem,
         )  # fmt: skip
 
 
 def _most() -> int:
     """Return the number of float64 that a block's shared memory holds, a multiple of 32, at most MOST."""
-    return min(MOST, blocks.shared_memory() // 8 // 32 * 32)
+    return min(MOST, _shared_memory() // 8 // 32 * 32)
 
 
 def _even(items: int, most: int) -> int:
     """Return the piece size, a multiple of 32, for which all blocks of the largest grid get equally many pieces."""
     size = gpu_merge.even_size(items, runtime.multiprocessors() * BLOCKS, LEAST, most)
     return min(most, -(-size // 32) * 32)
+
+
+# --- the layout, from tiles of sources to pieces of rows: see blocks.cuh --------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The edges in both orders, and spans of them: see blocks.cuh."""
+
+    pieces: gpu_merge.Pieces
+    tile: int  # vertices per tile
+    bounds: Integers  # tile, first chunk and end of each span, by tile
+    row_spans: int  # number of leading spans whose tiles have only sources that are rows themselves
+    tile_sources: Integers
+    chunk_by_piece: Integers
+    begins: Integers
+    piece_edges: Integers
+
+    def arranged(self, normalized_weights: Floats) -> Floats:
+        """Permute normalized weights from the order of rows to the order of chunks within each piece."""
+        import cupy  # loaded already: device arrays exist
+
+        pieces = self.pieces
+        arranged: Floats = cupy.empty(self.piece_edges.size, normalized_weights.dtype)
+        launch = _layout_kernel(
+            "arrange_normalized_weights", pieces, self.tile, real_t=runtime.ctype(normalized_weights.dtype)
+        )
+        items = pieces.n + pieces.m
+        launch(
+            (pieces.count,),
+            (1024,),
+            (items, pieces.size, pieces.cuts, self.begins, self.piece_edges, normalized_weights, arranged),
+        )
+        return arranged
+
+
+def lay_out(
+    pieces: gpu_merge.Pieces, sources: Integers, tile: int, blocks: int = 1, columns: int | None = None
+) -> Blocks:
+    """Lay out edges that are sorted by row, for a grid of at most `blocks` blocks.
+
+    `columns`: number of vertices that may be sources; the number of rows if not given.
+    """
+    import cupy  # loaded already: device arrays exist
+
+    count = pieces.count
+    tiles = -(-(pieces.n if columns is None else columns) // tile)
+    common = pieces.n + pieces.m, pieces.size, count, np.int32(tiles), pieces.cuts, sources
+    chunks = cupy.empty((tiles, count), np.uint16)
+    runtime.with_dynamic_smem(_layout_kernel("count", pieces, tile), 4 * tiles)(
+        (count,), (1024,), (*common, chunks), shared_mem=4 * tiles
+    )
+    ends = cupy.cumsum(chunks, dtype=np.uint32).reshape(chunks.shape)
+    begins = cupy.zeros(count + 1, np.uint32)
+    cupy.cumsum(chunks.sum(axis=0, dtype=np.uint32), dtype=np.uint32, out=begins[1:])
+    # One transfer for all that the host needs.
+    *of_tiles, longest = cupy.concatenate([ends[:, -1], cupy.diff(begins).max()[None]]).tolist()
+
+    of_tile = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
+    piece_edges = cupy.empty(of_tiles[-1] * CHUNK, np.uint16)
+    chunk_by_piece = cupy.empty(of_tiles[-1], np.uint32)
+    smem = 4 * (longest * CHUNK + tiles)
+    arrange = runtime.with_dynamic_smem(_layout_kernel("arrange", pieces, tile), smem)
+    arrange((count,), (1024,), (*common, chunks, ends, begins, of_tile, chunk_by_piece, piece_edges), shared_mem=smem)
+    # With few chunks, one span per block.
+    most = min(SPAN * tile // CHUNK, max(LEAST_SPAN, of_tiles[-1] // max(1, blocks - tiles)))
+    bounds = spans(np.diff(np.array(of_tiles, np.int64), prepend=0), most)
+    row_spans = int(np.count_nonzero((bounds[:, 0] + 1) * tile <= pieces.n))
+    return Blocks(pieces, tile, cupy.asarray(bounds), row_spans, of_tile, chunk_by_piece, begins, piece_edges)
+
+
+def spans(chunks: Integers, most: int) -> Integers:
+    """Split the chunks of each tile into spans of about equal length, at most `most` chunks.
+
+    Returns `array of spans x 3 int64`: Tile, first chunk and end of each.
+    """
+    parts = -(-chunks // most)
+    length = -(-chunks // np.maximum(parts, 1))
+    parts = -(-chunks // np.maximum(length, 1))  # rounding up may leave fewer parts
+    tiles = np.repeat(np.arange(chunks.size), parts)
+    nth = np.arange(tiles.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    ends = np.cumsum(chunks)
+    first = (ends - chunks)[tiles] + nth * length[tiles]
+    end = np.minimum(first + length[tiles], ends[tiles])
+    return np.stack([tiles, first, end], axis=1)
+
+
+def _shared_memory() -> int:
+    """Return the bytes of dynamic shared memory that a block of the current GPU can use."""
+    return runtime.attribute("MaxSharedMemoryPerBlockOptin") - STATIC
+
+
+def _layout_kernel(name: str, pieces: gpu_merge.Pieces, tile: int, real_t: str = "float") -> Any:
+    index = runtime.ctype(pieces.cuts.dtype)
+    return runtime.kernel("methods/propagation_blocking_layout.cu", name, index_t=index, real_t=real_t, TILE=tile)

@@ -14,7 +14,7 @@
 #include "../gpu/block_scan.cuh"
 #include "../gpu/blocks.cuh"
 
-#define AT_ONCE 8
+#define LOADS_IN_FLIGHT 8
 #define LANES 8  // per tile, writing the chunks of its run
 
 struct Piece {
@@ -32,15 +32,15 @@ template <typename Use>
 __device__ inline void each_edge(const Piece &piece, const index_t *sources, Use use) {
     int step = blockDim.x;
     sources += piece.begin;
-    for (int base = threadIdx.x; base < piece.edges; base += AT_ONCE * step) {
-        unsigned brought[AT_ONCE];
+    for (int base = threadIdx.x; base < piece.edges; base += LOADS_IN_FLIGHT * step) {
+        unsigned loaded[LOADS_IN_FLIGHT];
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k) {
-            brought[k] = static_cast<unsigned>(sources[min(base + k * step, piece.edges - 1)]);
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            loaded[k] = static_cast<unsigned>(sources[min(base + k * step, piece.edges - 1)]);
         }
 #pragma unroll
-        for (int k = 0; k < AT_ONCE; ++k) {
-            if (base + k * step < piece.edges) use(base + k * step, brought[k]);
+        for (int k = 0; k < LOADS_IN_FLIGHT; ++k) {
+            if (base + k * step < piece.edges) use(base + k * step, loaded[k]);
         }
     }
 }
@@ -49,8 +49,8 @@ __device__ inline void each_edge(const Piece &piece, const index_t *sources, Use
 extern "C" __global__ void __launch_bounds__(1024)
     count(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
           unsigned short *chunks) {
-    extern __shared__ uint4 room[];
-    unsigned *counts = reinterpret_cast<unsigned *>(room);
+    extern __shared__ uint4 smem[];
+    unsigned *counts = reinterpret_cast<unsigned *>(smem);
     long long p = blockIdx.x;
     for (int tile = threadIdx.x; tile < tiles; tile += blockDim.x) counts[tile] = 0;
     __syncthreads();
@@ -62,17 +62,17 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
 }
 
-// Writes `locals`, `goals` and `spots`. ends[t, p] is the inclusive prefix sum of chunks, by tile, at tile t and piece
-// p.
+// Writes `tile_sources`, `chunk_by_piece` and `piece_edges`. ends[t, p] is the inclusive prefix sum of chunks, by tile,
+// at tile t and piece p.
 extern "C" __global__ void __launch_bounds__(1024)
     arrange(long long items, long long size, long long pieces, int tiles, const index_t *cuts, const index_t *sources,
-            const unsigned short *chunks, const unsigned *ends, const unsigned *begins, unsigned short *locals,
-            unsigned *goals, unsigned short *spots) {
-    extern __shared__ uint4 room[];
+            const unsigned short *chunks, const unsigned *ends, const unsigned *begins, unsigned short *tile_sources,
+            unsigned *chunk_by_piece, unsigned short *piece_edges) {
+    extern __shared__ uint4 smem[];
     long long p = blockIdx.x;
     unsigned first = begins[p];
     int count = static_cast<int>(begins[p + 1] - first);
-    unsigned *arranged = reinterpret_cast<unsigned *>(room);  // edge, and its source in the upper 16 bits
+    unsigned *arranged = reinterpret_cast<unsigned *>(smem);  // edge, and its source in the upper 16 bits
     unsigned *places = arranged + count * CHUNK;  // of the next edge from each tile
 
     int start = 0;
@@ -95,13 +95,13 @@ extern "C" __global__ void __launch_bounds__(1024)
         int past = (places[tile] + CHUNK - 1) / CHUNK;  // end of the run in the piece
         unsigned end = ends[tile * pieces + p];
         for (int left = length - threadIdx.x % LANES; left > 0; left -= LANES) {
-            uint4 low = room[2 * (past - left)], high = room[2 * (past - left) + 1];
+            uint4 low = smem[2 * (past - left)], high = smem[2 * (past - left) + 1];
             unsigned by_tile = end - left, by_piece = first + past - left;
-            goals[by_tile] = by_piece;
-            reinterpret_cast<uint4 *>(spots)[by_piece] = {
+            chunk_by_piece[by_tile] = by_piece;
+            reinterpret_cast<uint4 *>(piece_edges)[by_piece] = {
                 (low.x & 0xffff) | low.y << 16, (low.z & 0xffff) | low.w << 16,
                 (high.x & 0xffff) | high.y << 16, (high.z & 0xffff) | high.w << 16};
-            reinterpret_cast<uint4 *>(locals)[by_tile] = {
+            reinterpret_cast<uint4 *>(tile_sources)[by_tile] = {
                 low.x >> 16 | (low.y & 0xffff0000), low.z >> 16 | (low.w & 0xffff0000),
                 high.x >> 16 | (high.y & 0xffff0000), high.z >> 16 | (high.w & 0xffff0000)};
         }
@@ -110,11 +110,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // Permutes normalized weights from the order of the rows to that by piece; padding gets 0.
 extern "C" __global__ void arrange_normalized_weights(long long items, long long size, const index_t *cuts,
-                                                      const unsigned *begins, const unsigned short *spots,
+                                                      const unsigned *begins, const unsigned short *piece_edges,
                                                       const real_t *normalized_weights, real_t *arranged) {
     long long p = blockIdx.x, end = static_cast<long long>(begins[p + 1]) * CHUNK;
     Piece piece = piece_of(p, items, size, cuts);
     for (long long at = static_cast<long long>(begins[p]) * CHUNK + threadIdx.x; at < end; at += blockDim.x) {
-        arranged[at] = spots[at] < piece.edges ? normalized_weights[piece.begin + spots[at]] : real_t(0);
+        arranged[at] = piece_edges[at] < piece.edges ? normalized_weights[piece.begin + piece_edges[at]] : real_t(0);
     }
 }

@@ -1,10 +1,11 @@
-"""Listing of the methods, and the choice among them."""
+"""Listing of the methods, the choice among them, and its reasons."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import logging
+import math
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from prplugin.graph.memory import Counts
 from prplugin.machine import Machine
 from prplugin.methods.base import Method, Step
 from prplugin.options import check_choice
+from prplugin.types.history import Considered
 
 __all__ = [
     "candidates",
@@ -29,7 +31,7 @@ __all__ = [
     "contenders",
     "methods",
     "options_of",
-    "with_short_rows",
+    "reasons",
 ]
 
 logger = logging.getLogger(__name__)
@@ -39,6 +41,12 @@ PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 
 RUNS_ON = {"host": "cpu", "device": "gpu"}
 """Methods available for each memory space."""
+
+NONDETERMINISTIC = "its last bits vary from run to run"
+OTHER_PROCESSOR = {
+    "cpu": "runs on the CPU; this frame is ranked on the GPU",
+    "gpu": "runs on the GPU; this frame is ranked on the CPU",
+}
 
 
 @cache
@@ -152,8 +160,11 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
                 f"at once: {', '.join(map(repr, with_batch))}."
             )
         return method
-    eligible = [method for method in candidates(adjacency).values() if method.name in with_batch]
-    eligible = [method for method in eligible if set(options) <= set(options_of(method))]
+    eligible = [
+        method
+        for name, method in candidates(adjacency).items()
+        if name in with_batch and set(options) <= set(options_of(method))
+    ]
     if not eligible:
         raise InvalidOptionError(
             f"no method that ranks many personalizations at once takes {', '.join(map(repr, options))}: "
@@ -165,14 +176,14 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     return chosen
 
 
-def with_short_rows(graph: Adjacency) -> Any:
+def _with_short_rows(graph: Adjacency) -> Any:
     """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed."""
     return replace(Counts.of(graph), longest=None)
 
 
 def _by_cost(eligible: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:
     """Yield methods by ascending cost. Costs rise with the longest row, which is computed only if it may decide."""
-    short = with_short_rows(adjacency)
+    short = _with_short_rows(adjacency)
     queue = [(method.cost(short, machine), False, index) for index, method in enumerate(eligible)]
     heapify(queue)
     while queue:
@@ -189,10 +200,52 @@ def candidates(adjacency: Adjacency) -> Mapping[str, Method]:
     With a budget of GPU memory set by the user, and a GPU present, frames in host memory are ranked on the GPU, too.
     """
     runs_on = RUNS_ON[adjacency.memory_space]
-    if runs_on == "cpu" and (adjacency.spilled or (runtime.budget() is not None and runtime.missing() is None)):
+    if runs_on == "cpu" and (
+        adjacency.spilled or (runtime.budget() is not None and runtime.unavailable_reason() is None)
+    ):
         runs_on = "gpu"
     return {
         name: method
         for name, method in methods().items()
         if method.runs_on == runs_on and not getattr(method, "nondeterministic", False)
     }
+
+
+def reasons(
+    chosen: Method,
+    asked: str,
+    adjacency: Adjacency,
+    machine: Machine,
+    options: Mapping[str, Any],
+    measured: Mapping[str, float],
+) -> tuple[Considered, ...]:
+    """Return the reasons why `chosen` was chosen and each other method was not, without a pass over the edges.
+
+    `asked` is the value of the argument `method`; `measured` maps methods to the seconds of their timed rankings.
+    """
+    if asked not in ("auto", "measured"):
+        return (Considered(chosen.name, None, "asked for by name"),)
+    short = _with_short_rows(adjacency)
+    eligible, chosen_cost = candidates(adjacency), chosen.cost(short, machine)
+
+    def reason_against(name: str, method: Method) -> Considered:
+        if name not in eligible:
+            here = method.runs_on == chosen.runs_on and getattr(method, "nondeterministic", False)
+            return Considered(name, None, NONDETERMINISTIC if here else OTHER_PROCESSOR[method.runs_on])
+        if unknown := set(options) - set(options_of(method)):
+            return Considered(name, None, f"takes no option {', '.join(sorted(unknown))}")
+        if name in measured:
+            return Considered(name, measured[name], "measured: slower here")
+        if measured:
+            return Considered(name, None, "not timed: its estimate is much higher, or it failed")
+        seconds = method.cost(short, machine)
+        if seconds >= chosen_cost:
+            return Considered(name, seconds, "a higher estimate")
+        return Considered(
+            name, seconds, method.unavailable_reason(adjacency, machine) or "its longest row makes it slower"
+        )
+
+    others = [reason_against(name, method) for name, method in methods().items() if name != chosen.name]
+    others.sort(key=lambda one: math.inf if one.seconds is None else one.seconds)
+    won = "measured: the fastest here" if chosen.name in measured else "the least estimate"
+    return (Considered(chosen.name, measured.get(chosen.name, chosen_cost), won), *others)

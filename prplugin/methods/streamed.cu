@@ -41,8 +41,8 @@ __device__ inline unsigned number_at(const unsigned *words, unsigned bit, unsign
 
 // Decodes the thread's group of `count` numbers, adds `each` to every number, and returns inclusive prefix sums over
 // the piece in `sums`. Advances `widths` and `data` to the next array. All threads of the block must call it.
-__device__ inline void bring_sums(const unsigned *words, int count, unsigned each, unsigned &widths, unsigned &data,
-                                  unsigned *sums) {
+__device__ inline void decode_prefix_sums(const unsigned *words, int count, unsigned each, unsigned &widths,
+                                          unsigned &data, unsigned *sums) {
     int groups = (count + GROUP - 1) / GROUP, thread = threadIdx.x;
     unsigned width = 0, all = 0, sum = 0;
     if (thread < groups) width = reinterpret_cast<const unsigned char *>(words)[widths + thread];
@@ -60,9 +60,9 @@ __device__ inline void bring_sums(const unsigned *words, int count, unsigned eac
 // piece
 // `first`; sources are below 2^bits.
 extern "C" __global__ void sum_streamed(long long first, int bits, const long long *pieces, const uint4 *packed,
-                                        const real_t *normalized_weights, const real_t *contributions, double *pulled,
+                                        const real_t *normalized_weights, const real_t *contributions, double *row_sums,
                                         Partials *partials) {
-    extern __shared__ double room[];  // the packed piece, then its terms
+    extern __shared__ double smem[];  // the packed piece, then its terms
     __shared__ uint4 four_sources[PIECE / 4];
     __shared__ unsigned rows[PIECE];  // of each run, relative to the first
     __shared__ unsigned short starts[PIECE + 1];  // of each run among the terms
@@ -70,30 +70,30 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
     const long long *here = pieces + COLUMNS * piece;
     int wide = static_cast<int>(here[1] / 16), thread = threadIdx.x, mine = GROUP * thread;
     const uint4 *from = packed + here[0] / 16;
-    for (int k = thread; k < wide; k += blockDim.x) reinterpret_cast<uint4 *>(room)[k] = __ldcs(from + k);
+    for (int k = thread; k < wide; k += blockDim.x) reinterpret_cast<uint4 *>(smem)[k] = __ldcs(from + k);
     __syncthreads();
-    const unsigned *words = reinterpret_cast<const unsigned *>(room);
+    const unsigned *words = reinterpret_cast<const unsigned *>(smem);
     int edges = static_cast<int>(words[0] & 0xffffu), runs = static_cast<int>(words[0] >> 16);
     unsigned widths = 4, data = 4 + 2 * ((runs + GROUP - 1) / GROUP) + (edges + GROUP - 1) / GROUP;
     unsigned sums[GROUP];
-    bring_sums(words, runs, 1, widths, data, sums);
+    decode_prefix_sums(words, runs, 1, widths, data, sums);
     if (thread == 0) starts[0] = 0;
 #pragma unroll
     for (int k = 0; k < GROUP; ++k) {
         if (mine + k < runs) starts[mine + k + 1] = static_cast<unsigned short>(sums[k]);
     }
-    bring_sums(words, runs, 1, widths, data, sums);
+    decode_prefix_sums(words, runs, 1, widths, data, sums);
 #pragma unroll
     for (int k = 0; k < GROUP; ++k) {
         if (mine + k < runs) rows[mine + k] = sums[k] - 1;
     }
-    bring_sums(words, edges, 0, widths, data, sums);
+    decode_prefix_sums(words, edges, 0, widths, data, sums);
     unsigned mask = (1u << bits) - 1;
     four_sources[2 * thread] = uint4{sums[0] & mask, sums[1] & mask, sums[2] & mask, sums[3] & mask};
     four_sources[2 * thread + 1] = uint4{sums[4] & mask, sums[5] & mask, sums[6] & mask, sums[7] & mask};
     __syncthreads();  // sources are complete, and the packed piece is no longer needed
     const unsigned *sources = reinterpret_cast<const unsigned *>(four_sources);
-    double *terms = room;
+    double *terms = smem;
     for (int edge = thread; edge < edges; edge += blockDim.x) {
 #if WEIGHTED
         terms[edge] = __dmul_rn(__ldg(contributions + sources[edge]), normalized_weights[here[2] + edge]);
@@ -102,29 +102,29 @@ extern "C" __global__ void sum_streamed(long long first, int bits, const long lo
 #endif
     }
     __syncthreads();
-    bool began_before = here[4] < piece, goes_on = here[COLUMNS + 4] <= piece;
+    bool continued = here[4] < piece, continues = here[COLUMNS + 4] <= piece;
     int lane = thread % WARP;
     for (int base = thread - lane; base < runs; base += blockDim.x) {  // uniform in a warp
         int run = base + lane;
         bool is_one = run < runs;
         Sum sum = run_sum(terms, is_one ? starts[run] : 0, is_one ? starts[run + 1] : 0);
-        bool is_open = goes_on && run == runs - 1;
+        bool is_open = continues && run == runs - 1;
         if (run == 0) partials[piece].front = {0.0, 0.0};
         if (is_open) {
             partials[piece].tail = sum;
-        } else if (run == 0 && began_before) {
+        } else if (run == 0 && continued) {
             partials[piece].front = sum;
         } else if (is_one) {
-            pulled[here[3] + rows[run]] = sum.value();
+            row_sums[here[3] + rows[run]] = sum.value();
         }
     }
 }
 
 // One block per piece: completes the row that ends in it and begins in an earlier one.
-extern "C" __global__ void collect(const long long *pieces, const Partials *partials, double *pulled) {
+extern "C" __global__ void collect(const long long *pieces, const Partials *partials, double *row_sums) {
     long long piece = blockIdx.x;
     const long long *here = pieces + COLUMNS * piece;
     if (here[4] == piece || here[COLUMNS + 4] == here[4]) return;  // it is summed already, or does not end here
     Sum sum = crossing_sum(partials, here[4], piece);
-    if (threadIdx.x == 0) pulled[here[3]] = sum.value();
+    if (threadIdx.x == 0) row_sums[here[3]] = sum.value();
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,13 +37,13 @@ CHUNK_BYTES = 64 * 2**20
 LEAST_BYTES = 2**20
 """Bytes of one buffer if two of CHUNK_BYTES do not fit in GPU memory."""
 
-AN_EDGE = 1.5
+EDGE_BYTES = 1.5
 """Bytes per packed edge, about: 1 on web graphs, 2.5 on random ones; docs/decisions/0015-edge-compression.md."""
 
 COLUMNS = 5
 """Number of values per piece in device memory: see streamed.cu."""
 
-A_PIECE = 8 * COLUMNS + 32
+PIECE_BYTES = 8 * COLUMNS + 32
 """Bytes per piece in device memory: those values, and two compensated sums."""
 
 REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
@@ -48,9 +51,9 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 
 memory = Memory(
     arrays_on="host",
-    edge=Size(A_PIECE * (1 / packed.PIECE + 1 / packed.PART)),
+    edge=Size(PIECE_BYTES * (1 / packed.PIECE + 1 / packed.PART)),
     vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
-    packed_edge=Size(AN_EDGE, normalized_weight=1),
+    packed_edge=Size(EDGE_BYTES, normalized_weight=1),
     packed_vertex=Size(8, index=2),  # permutation of the vertices and its inverse, and their out-weights
     chunk_bytes=CHUNK_BYTES,
 )
@@ -58,7 +61,7 @@ memory = Memory(
 
 def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | None:
     """Return why the vectors and two chunks of edges do not fit on the GPU, or None."""
-    if reason := runtime.missing():
+    if reason := runtime.unavailable_reason():
         return reason
     if adjacency is None:
         return None
@@ -69,7 +72,7 @@ def unavailable_reason(adjacency: Adjacency | None, machine: Machine) -> str | N
 
 def cost(adjacency: Adjacency, machine: Machine) -> float:
     """Estimate a ranking (benchmarks/results/kernels.md) with its copies, and the layout on the host."""
-    copied = max(0, adjacency.m * _edge_bytes(adjacency) - 2 * CHUNK_BYTES)
+    copied = max(0, adjacency.m * (EDGE_BYTES + 8 * adjacency.weighted) - 2 * CHUNK_BYTES)
     return 5e-8 * adjacency.m + gpu_pull.ITERATIONS * (85e-6 + 1.2e-11 * adjacency.m + copied / 45e9)
 
 
@@ -95,7 +98,7 @@ def prepare(
     """
     problem = problem.on("host")
     if chunk_bytes is None:
-        chunk_bytes = fitting(problem)
+        chunk_bytes = chunk_bytes_for(problem)
     return step_of(problem, StreamedPull(problem.adjacency, chunk_bytes=chunk_bytes, directory=directory))
 
 
@@ -113,7 +116,11 @@ class _Reordered(gpu_pull.DeviceStep):
         v, w = (
             None if vector is None else vector[self._order] for vector in (problem.personalization, problem.dangling)
         )
-        reordered: Any = _ReorderedAdjacency(problem.adjacency, pull.out_weight)
+        adjacency = problem.adjacency
+        reordered: Any = SimpleNamespace(  # the attributes that `DeviceStep` reads
+            n=adjacency.n, weighted=adjacency.weighted, out_weight=pull.out_weight,
+            out_weight_depth=adjacency.out_weight_depth,
+        )  # fmt: skip
         super().__init__(Problem(reordered, problem.alpha, v, w), pull)
 
     def start(self, ranks: Floats | float) -> None:
@@ -124,19 +131,13 @@ class _Reordered(gpu_pull.DeviceStep):
         return ranks
 
 
-class _ReorderedAdjacency:
-    """The attributes of a graph that `DeviceStep` reads, with renumbered vertices."""
-
-    def __init__(self, adjacency: Adjacency, out_weight: Floats) -> None:
-        self.n, self.weighted = adjacency.n, adjacency.weighted
-        self.out_weight, self.out_weight_depth = out_weight, adjacency.out_weight_depth
-
-
 class StreamedPull:
     """Computes row sums, one chunk of edges at a time.
 
-    `rows`: The edges, and the order of the vertices in `contributions` and `pulled`.
+    `rows`: The edges, and the order of the vertices in `contributions` and `row_sums`.
     `out_weight` (array of n float64): On the host, in that order.
+    `data` (list of arrays of bytes): The packed edges of each chunk, without normalized weights.
+    `chunk_stream`: Copies the chunks, with normalized weights of the present type; None before the first step.
     """
 
     # A term goes through 64 additions and those of a warp; a partial sum through one per 64 edges of its row, and those
@@ -155,43 +156,26 @@ class StreamedPull:
         import cupy  # lazy import; availability was checked by `unavailable_reason`
 
         threads = Threads(this_machine().threads)
-        self.rows = packed.smaller_order(packed.Rows(*adjacency.csc), threads)
+        self.rows = packed.choose_order(packed.Rows(*adjacency.csc), threads)
         self.out_weight = adjacency.out_weight
         if self.rows.order is not None:
             self.out_weight = self.out_weight[self.rows.order]
-        cutter = _Cutter(chunk_bytes, 8 if adjacency.weighted else 0)
-        self._data = _held(cutter.chunks(packed.packed(self.rows, threads)), np.dtype(np.uint8), self._directory)
-        self._chunks, self._edges = cutter.first_pieces, cutter.edges
+        chunker = _Chunker(chunk_bytes, 8 if adjacency.weighted else 0)
+        chunks = chunker.chunks(packed.packed(self.rows, threads))
+        if self._directory is None:
+            self.data = [_page_locked_copy(pieces, sum(piece.size for piece in pieces), np.uint8) for pieces in chunks]
+        else:
+            self.data = _split(_in_file(chain.from_iterable(chunks), np.uint8, self._directory), chunker.sizes)
+        self._chunks, self._edges = chunker.first_pieces, chunker.edges
         self._count = self._chunks[-1]
-        self._bits, self._room = packed.bits_of(adjacency.n), max(8 * packed.PIECE, cutter.largest + 8)
-        self._pieces = cupy.asarray(cutter.table())
+        self._bits, self._smem = packed.bits_of(adjacency.n), max(8 * packed.PIECE, chunker.largest + 8)
+        self._pieces = cupy.asarray(chunker.table())
         self._partials = cupy.empty((self._count, 4))
-        self._conveyor: _Conveyor | None = None
+        self.chunk_stream: _ChunkStream | None = None
         self._normalized_weights_dtype: Any = None
 
-    @property
-    def bytes_copied(self) -> int:
-        """Bytes copied from the host so far, with normalized weights of the present type."""
-        return 0 if self._conveyor is None else self._conveyor.bytes_copied
-
-    @property
-    def chunk_bytes(self) -> int:
-        """Bytes of the largest chunk, with normalized weights of the present type."""
-        chunks = [self._data] if self._conveyor is None else self._conveyor.columns
-        return max(sum(int(part.nbytes) for part in parts) for parts in zip(*chunks, strict=True))
-
-    @property
-    def number_of_chunks(self) -> int:
-        """Number of chunks in which the edges are copied."""
-        return len(self._data)
-
-    @property
-    def bytes_of_edges(self) -> int:
-        """Bytes of the packed edges, without normalized weights."""
-        return sum(int(chunk.nbytes) for chunk in self._data)
-
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        pulled.fill(0.0)  # rows without edges are in no piece
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
+        row_sums.fill(0.0)  # rows without edges are in no piece
         if not self._count:
             return
         types: dict[str, str | int] = {
@@ -199,9 +183,9 @@ class StreamedPull:
             "WEIGHTED": int(self.rows.weights is not None),
         }
         sum_pieces = runtime.with_dynamic_smem(
-            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._room
+            runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._smem
         )
-        for chunk, (data, *normalized_weights) in self._conveyor_for(contributions.dtype):
+        for chunk, (data, *normalized_weights) in self._chunk_stream_for(contributions.dtype):
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
                 (last - first,),
@@ -209,117 +193,86 @@ class StreamedPull:
                 (
                     first, np.int32(self._bits), self._pieces, data,
                     normalized_weights[0] if normalized_weights else None, contributions,
-                    pulled, self._partials,
+                    row_sums, self._partials,
                 ),
-                shared_mem=self._room,
+                shared_mem=self._smem,
             )  # fmt: skip
         collect = runtime.kernel("methods/streamed.cu", "collect", **types)
-        collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, pulled))
+        collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, row_sums))
 
-    def _conveyor_for(self, dtype: Any) -> _Conveyor:
+    def _chunk_stream_for(self, dtype: Any) -> _ChunkStream:
         """Return the iterator over chunks with normalized weights of this type; one type is stored at a time."""
-        if self._conveyor is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
-            self._conveyor = None  # frees its memory first
-            columns = [self._data]
+        if self.chunk_stream is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
+            self.chunk_stream = None  # frees its memory first
+            columns = [self.data]
             if self.rows.weights is not None:
-                normalized_weights = _regrouped(
-                    packed.normalized_weights(self.rows, self.out_weight, dtype), self._edges
-                )
-                columns.append(_held(normalized_weights, dtype, self._directory))
-            self._conveyor = _Conveyor(columns, staged=self._directory is not None)
+                parts = packed.normalized_weights(self.rows, self.out_weight, dtype)
+                if self._directory is None:
+                    stored = _page_locked_copy(parts, sum(self._edges), dtype)
+                else:
+                    stored = _in_file(parts, dtype, self._directory)
+                columns.append(_split(stored, self._edges))
+            self.chunk_stream = _ChunkStream(columns, staged=self._directory is not None)
             self._normalized_weights_dtype = dtype
-        return self._conveyor
+        return self.chunk_stream
 
 
 # --- edges on the host --------------------------------------------------------------------------------------------
 
 
-class _Cutter:
+class _Chunker:
     """Groups packed pieces into chunks, and builds the table of pieces for the GPU.
 
     `chunk_bytes`: Size of a buffer; exceeded only by a chunk of one piece.
-    `more`: Bytes per edge in a second buffer (normalized weights), for which part of `chunk_bytes` is reserved.
+    `extra_bytes`: Bytes per edge in a second buffer (normalized weights), for which part of `chunk_bytes` is reserved.
 
     `first_pieces`: First piece of each chunk, then the number of pieces.
-    `edges`: Number of edges of each chunk.
+    `edges`, `sizes`: Number of edges, and of bytes, of each chunk.
     `largest`: Bytes of the largest piece.
     """
 
-    def __init__(self, chunk_bytes: int, more: int) -> None:
-        self._most_edges = int(chunk_bytes / (more + AN_EDGE)) if more else 2**62
-        self._limit = chunk_bytes - more * self._most_edges if more else chunk_bytes
+    def __init__(self, chunk_bytes: int, extra_bytes: int) -> None:
+        self._most_edges = int(chunk_bytes / (extra_bytes + EDGE_BYTES)) if extra_bytes else 2**62
+        self._limit = chunk_bytes - extra_bytes * self._most_edges if extra_bytes else chunk_bytes
         self.first_pieces, self.largest = [0], 0
         self.edges: list[int] = []
-        self._seen: list[Any] = []
+        self.sizes: list[int] = []
+        self._table = array("q")
 
     def chunks(self, parts: Iterable[packed.Packed]) -> Iterator[list[Any]]:
-        """Yield the bytes of each chunk, as a list of consecutive parts."""
+        """Yield the pieces of each chunk."""
         held: list[Any] = []
-        edges, begins_at, pieces = 0, 0, 0
+        size = edges = 0
         for part in parts:
-            sizes = np.diff(part.begins)
-            self.largest = max(self.largest, int(sizes.max()))
-            edges_before = np.append(0, np.cumsum(part.edges))
-            first = 0
-            while first < sizes.size:
-                bytes_to = part.begins[first] + self._limit - begins_at
-                edges_to = edges_before[first] + self._most_edges - edges
-                last = min(
-                    int(np.searchsorted(part.begins[1:], bytes_to, "right")),
-                    int(np.searchsorted(edges_before[1:], edges_to, "right")),
-                )
-                if last == first and not held:
-                    last = first + 1
-                if last > first:
-                    data = part.data[part.begins[first] : part.begins[last]]
-                    counts = part.edges[first:last]
-                    table = np.empty((last - first, COLUMNS), np.int64)
-                    table[:, 0] = begins_at + part.begins[first:last] - part.begins[first]
-                    table[:, 1] = sizes[first:last]
-                    table[:, 2] = edges + np.cumsum(counts) - counts
-                    table[:, 3] = part.rows[first:last]
-                    table[:, 4] = part.goes_on[first:last]  # `table` replaces it by the piece in which the row begins
-                    self._seen.append(table)
-                    held.append(data)
-                    pieces, edges, begins_at = pieces + last - first, edges + int(counts.sum()), begins_at + data.size
-                    first = last
-                if first < sizes.size:
-                    self._end(pieces, edges)
+            pieces = np.split(part.data, part.begins[1:-1])
+            columns = part.edges.tolist(), part.rows.tolist(), part.continued.tolist()
+            for piece, its_edges, row, continued in zip(pieces, *columns, strict=True):
+                if held and (size + piece.size > self._limit or edges + its_edges > self._most_edges):
+                    self._end(len(held), edges, size)
                     yield held
-                    held, edges, begins_at = [], 0, 0
+                    held, size, edges = [], 0, 0
+                # `table` replaces the last one by the piece in which the row begins.
+                self._table.extend((size, piece.size, edges, row, continued))
+                held.append(piece)
+                size, edges, self.largest = size + piece.size, edges + its_edges, max(self.largest, piece.size)
         if held:
-            self._end(pieces, edges)
+            self._end(len(held), edges, size)
             yield held
 
-    def _end(self, pieces: int, edges: int) -> None:
-        self.first_pieces.append(pieces)
+    def _end(self, pieces: int, edges: int, size: int) -> None:
+        self.first_pieces.append(self.first_pieces[-1] + pieces)
         self.edges.append(edges)
+        self.sizes.append(size)
 
     def table(self) -> Any:
         """Return the table of the pieces, and of one more at the end: see streamed.cu."""
-        count = self.first_pieces[-1]
-        table = np.zeros((count + 1, COLUMNS), np.int64)
-        if self._seen:
-            table[:count] = np.concatenate(self._seen)
-        goes_on, places = table[:, 4] == 1, np.arange(count + 1)
+        table = np.array(self._table, np.int64).reshape(-1, COLUMNS)
+        table = np.append(table, np.zeros((1, COLUMNS), np.int64), axis=0)
+        continued, places = table[:, 4] == 1, np.arange(len(table))
         follows = np.append(False, table[1:, 3] == table[:-1, 3])
         # The row begins in the piece itself, in the previous piece, or where the previous piece has it.
-        table[:, 4] = np.maximum.accumulate(np.where(goes_on & follows, 0, places - goes_on))
+        table[:, 4] = np.maximum.accumulate(np.where(continued & follows, 0, places - continued))
         return table
-
-
-def _regrouped(parts: Iterable[Any], counts: list[int]) -> Iterator[list[Any]]:
-    """Yield the entries of consecutive arrays again, in lists of `counts` entries each."""
-    left = iter(parts)
-    rest = np.empty(0)
-    for count in counts:
-        taken, wanted = [], count
-        while wanted > 0:
-            if not rest.size:
-                rest = next(left)
-            taken.append(rest[:wanted])
-            wanted, rest = wanted - taken[-1].size, rest[wanted:]
-        yield taken
 
 
 def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
@@ -330,34 +283,32 @@ def _folder(directory: str | os.PathLike[str] | None) -> Path | None:
     return Path(directory)
 
 
-def _held(chunks: Iterable[list[Any]], dtype: Any, directory: Path | None) -> list[Any]:
-    """Join the parts of each chunk in page-locked memory, which allows asynchronous copies, or in a file."""
-    if directory is None:
-        return [_joined(parts, dtype) for parts in chunks]
-    sizes = []
+def _in_file(parts: Iterable[Any], dtype: Any, directory: Path) -> Any:
+    """Join arrays in a file of the folder, mapped into memory."""
     try:
         # The file has no name, so that it is deleted however the process ends.
         with tempfile.TemporaryFile(dir=directory) as file:
-            for parts in chunks:
-                for part in parts:
-                    file.write(np.ascontiguousarray(part).data)
-                sizes.append(sum(part.size for part in parts))
-            if not sizes:
-                return []
+            for part in parts:
+                file.write(np.ascontiguousarray(part).data)
             file.flush()
-            whole_file = np.memmap(file, dtype, "r", shape=(sum(sizes),))  # holds the file open
+            # The map holds the file open. An empty file cannot be mapped.
+            return np.memmap(file, dtype, "r") if file.tell() else np.empty(0, dtype)
     except OSError as error:
         raise MethodUnavailableError(f"the edges cannot be written to {str(directory)!r}: {error}.") from error
-    return np.split(whole_file, np.cumsum(sizes)[:-1])
 
 
-def _joined(parts: list[Any], dtype: Any) -> Any:
-    held = page_locked(sum(part.size for part in parts), dtype)
+def _page_locked_copy(parts: Iterable[Any], count: int, dtype: Any) -> Any:
+    """Join arrays of `count` entries in all in page-locked memory."""
+    joined = page_locked(count, dtype)
     begin = 0
     for part in parts:
-        held[begin : begin + part.size] = part
+        joined[begin : begin + part.size] = part
         begin += part.size
-    return held
+    return joined
+
+
+def _split(joined: Any, sizes: list[int]) -> list[Any]:
+    return np.split(joined, np.cumsum(sizes)[:-1]) if sizes else []
 
 
 def page_locked(count: int, dtype: Any) -> Any:
@@ -378,7 +329,7 @@ def page_locked(count: int, dtype: Any) -> Any:
 # --- transfers ----------------------------------------------------------------------------------------------------
 
 
-class _Conveyor:
+class _ChunkStream:
     """Copies columns from the host to the GPU, chunk by chunk, through two buffers in turn.
 
     Copies run on a stream of their own, kernels on the current one. Three dependencies are enforced: a kernel waits for
@@ -413,14 +364,14 @@ class _Conveyor:
         for chunk in order:
             buffer = self._buffers[chunk % 2]
             if buffer.chunk != chunk:
-                self._bring(chunk, buffer)
+                self._copy(chunk, buffer)
             kernels.wait_event(buffer.copied)
             try:
                 yield chunk, buffer.columns
             finally:
                 buffer.read.record(kernels)
 
-    def _bring(self, chunk: int, buffer: _Buffer) -> None:
+    def _copy(self, chunk: int, buffer: _Buffer) -> None:
         import cupy
 
         buffer.chunk = None  # invalid until the copy is enqueued
@@ -463,13 +414,9 @@ class _Buffer:
 # --- memory -------------------------------------------------------------------------------------------------------
 
 
-def fitting(problem: Problem) -> int:
+def chunk_bytes_for(problem: Problem) -> int:
     """Return the chunk size such that two buffers fit in GPU memory beside vectors and the table of pieces."""
     given = 2 * (problem.personalization is not None) + (problem.dangling is not None)
     beside = footprint(replace(memory, chunk_bytes=0), Counts.of(problem.adjacency), real=8).device.peak
     taken = beside + 8 * given * problem.adjacency.n
-    return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.bytes_free() - taken) // 2))
-
-
-def _edge_bytes(graph: Adjacency | Counts) -> float:
-    return AN_EDGE + (8 if graph.weighted else 0)
+    return min(CHUNK_BYTES, max(LEAST_BYTES, (runtime.available_bytes() - taken) // 2))

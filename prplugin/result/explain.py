@@ -101,9 +101,9 @@ def _bandwidth(memory_space: MemorySpace) -> float | None:
     """Measure the bytes per second of a copy, in and out: the fastest of four; None where the GPU has no room."""
     xp: Any = np
     if memory_space == "device":
-        if runtime.missing() or not runtime.holds(2 * COPIED):
+        if runtime.unavailable_reason() or not runtime.fits(2 * COPIED):
             return None
-        import cupy  # `runtime.missing` has looked
+        import cupy  # `runtime.unavailable_reason` has looked
 
         xp = cupy
     threads, step = Threads(this_machine().threads), COPIED >> 9

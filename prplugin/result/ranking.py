@@ -103,7 +103,7 @@ class Ranking(Displayed):
         in falling order.
         """
         began = time.perf_counter()
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             frame = self._write(self.ranks, None) if (rows := self._rows()) is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # kept as the frame is
         return frame
@@ -138,7 +138,7 @@ class Ranking(Displayed):
         """
         if self._order is None:
             raise InvalidOptionError("ties are known of a certified order alone: ask for top=k, certified=True.")
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return tuple(
                 Tie(range(first, first + rows.size), equal, self._written(rows))
                 for first, rows, equal in self._order.ties
@@ -190,7 +190,7 @@ class Ranking(Displayed):
 
     def _highest(self) -> list[tuple[str, float]]:
         """Return the names and the ranks of the ten highest vertices of the frame."""
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             rows = self._rows()
             if rows is None:
                 rows = highest(self.ranks, SHOWN)
@@ -307,7 +307,7 @@ class Rankings(Ranking):
         Its columns are `seed`, `vertex` and `pagerank`; seeds and vertices of several columns have the source's names,
         those of seeds with "seed_" before them. With ``top=t``, the t highest of each seed, in falling order.
         """
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return self._write(self.ranks, self.rows)
 
     def __str__(self) -> str:
@@ -328,7 +328,7 @@ class Rankings(Ranking):
     def _highest(self) -> list[tuple[str, float]]:
         """Return the names and the mean ranks of the ten vertices that are highest on average over the seeds."""
         xp: Any = namespace(self.ranks)
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             if self.rows is None:
                 known, sums = None, self.ranks.sum(axis=0)
             else:  # ranks below the highest of a seed are not known, and count as 0
@@ -340,7 +340,7 @@ class Rankings(Ranking):
 
     def _display(self) -> Display:
         xp: Any = namespace(self.ranks)
-        with runtime.allocating(memory_space_of(self.ranks), gpu_of(self.ranks)):
+        with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             first = self.ranks[:SHOWN]
             found = highest_of_each(first, SHOWN_OF_A_SEED)
             ranks = to_host(xp.take_along_axis(first, found, axis=1))

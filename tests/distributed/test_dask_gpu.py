@@ -10,15 +10,15 @@ import pytest
 from worker_kill import worker_killed
 
 import prplugin
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.skipif(unavailable_reason() is not None, reason=str(unavailable_reason())),
     pytest.mark.filterwarnings("ignore"),  # those of RAPIDS and Dask
 ]
 
-CUDA = missing() is None
+CUDA = unavailable_reason() is None
 cudf = pytest.importorskip("cudf") if CUDA else None
 dask_cudf = pytest.importorskip("dask_cudf") if CUDA else None
 dask_cuda = pytest.importorskip("dask_cuda") if CUDA else None

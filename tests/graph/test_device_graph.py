@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
 from prplugin.types.edges import Edges, GroupedEdges
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(unavailable_reason()), reason=str(unavailable_reason()))]
 
 SIZES = [0, 1, 31, 4095, 4096, 4097, 5000, 1_000_007]
 BITS = [1, 3, 8, 9, 16, 22, 32, 33, 64]
@@ -157,7 +157,7 @@ def test_distinct_ids_without_end():
 
 def test_a_table_that_is_too_small(monkeypatch):
 
-    monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
+    monkeypatch.setattr("prplugin.gpu.factorize.SLOTS_PER_ID", 0.1)
     assert_factorized_as_on_the_host(*np.random.default_rng(0).integers(-(2**61), 2**61, (2, 50_000)))
 
 
@@ -167,7 +167,7 @@ def test_the_estimate_of_distinct_ids(distinct):
 
     ids = np.random.default_rng(0).integers(-(2**61), 2**61, distinct)
     columns = on_gpu(np.tile(ids, 3), ids)
-    assert distinct <= factorize._estimate(columns) <= 1.12 * distinct + factorize.CLASSES
+    assert distinct <= factorize._estimate(columns) <= 1.12 * distinct + factorize.REGISTERS
 
 
 @settings(max_examples=100, deadline=None)
@@ -414,7 +414,7 @@ def test_more_vertices_and_rows_that_are_asked_for_are_not_grouped():
 
 
 def test_no_room_to_group(monkeypatch):
-    monkeypatch.setattr("prplugin.gpu.runtime.holds", lambda needed: False)
+    monkeypatch.setattr("prplugin.gpu.runtime.fits", lambda needed: False)
     endpoints = np.random.default_rng(0).integers(0, 100, (2, 5000))
     assert_grouped_as_on_the_host(*endpoints, grouped=False)
     assert_grouped_as_on_the_host(*endpoints, np.ones(5000), grouped=False)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(missing()), reason=str(missing()))]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(unavailable_reason()), reason=str(unavailable_reason()))]
 
 ODD = ["", "a", "a\0", "\0", "\0\0", "ä", "日本語", "🦆", "a" * 8, "a" * 7 + "b", "a" * 9, " "]
 
@@ -184,7 +184,7 @@ def test_one_string_beside_many_of_its_hash(monkeypatch, change, length):
 def test_a_table_that_is_too_small(monkeypatch):
     from prplugin.gpu import strings
 
-    monkeypatch.setattr("prplugin.gpu.factorize.ROOM", 0.1)
+    monkeypatch.setattr("prplugin.gpu.factorize.SLOTS_PER_ID", 0.1)
     assert strings.factorize_strings([held(map(str, range(50_000)))] * 2) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from method_params import METHODS, same_ranks
 
 import prplugin
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 
 sparse = pytest.importorskip("scipy.sparse")
 
@@ -214,7 +214,7 @@ def test_graphs_of_cugraph_alone_are_taken_for_such():
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------
 
-GPU = [pytest.mark.gpu, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+GPU = [pytest.mark.gpu, pytest.mark.skipif(unavailable_reason() is not None, reason=str(unavailable_reason()))]
 
 
 def on_gpu(layout):

@@ -41,7 +41,7 @@ LARGER = {
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(bool(runtime.missing()) or find_spec("cudf") is None, reason="needs a GPU and cuDF")
+@pytest.mark.skipif(bool(runtime.unavailable_reason()) or find_spec("cudf") is None, reason="needs a GPU and cuDF")
 @pytest.mark.parametrize("make", [*(make for make, _ in SMALL.values()), *LARGER.values()], ids=[*SMALL, *LARGER])
 def test_graphs_on_the_gpu_equal_those_on_the_cpu(make):
     pd.testing.assert_frame_equal(make("device").to_pandas(), make("host"), check_exact=True)

@@ -25,7 +25,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.edges import Edges
 
-NO_GPU = runtime.missing()
+NO_GPU = runtime.unavailable_reason()
 
 
 def adjacency(frame, n):
@@ -153,7 +153,7 @@ def stubbed_gpu(monkeypatch):
         yield {"what": side.label, "ms": taken * 1e3, "samples": [taken] * 3, "note": ""}
 
     monkeypatch.setattr(sides, "_timed", timed)
-    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(sides, "require_gpu", lambda: None)
     monkeypatch.setattr(sides, "prepared", lambda name, adjacency, **options: options)
     monkeypatch.setattr(sides, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))])

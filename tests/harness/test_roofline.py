@@ -58,7 +58,7 @@ def arrays(**shapes):
 
 ROW_OFFSETS = np.array([0, 2, 2, 5, 9], np.int32)
 PULL = {
-    **arrays(sources=(9, "i4"), contributions=(4, "f4"), pulled=(4, "f8")),
+    **arrays(sources=(9, "i4"), contributions=(4, "f4"), row_sums=(4, "f8")),
     "rows": None, "normalized_weights": None, "begins": ROW_OFFSETS[:-1], "ends": ROW_OFFSETS[1:], "first": 0, "last": 4,
 }  # fmt: skip
 SORT = {
@@ -71,7 +71,7 @@ PERSIST = {
 }  # fmt: skip
 PROPAGATE = {
     **PERSIST,
-    **arrays(bounds=(6, "i8"), locals=(64, "u2"), goals=(8, "u4"), begins=(3, "u4"), spots=(64, "u2"), values=(64, "f4")),
+    **arrays(bounds=(6, "i8"), tile_sources=(64, "u2"), chunk_by_piece=(8, "u4"), begins=(3, "u4"), piece_edges=(64, "u2"), values=(64, "f4")),
 }  # fmt: skip
 
 

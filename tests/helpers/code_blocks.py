@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 
 __all__ = ["PAGES", "ROOT", "SHELL", "Block", "blocks_of", "skip_reason", "tutorial_cells"]
 
@@ -78,7 +78,7 @@ def skip_reason(block: Block) -> str | None:
 
 def _why_unmet(need: str) -> str | None:
     if need in ("a GPU", "two GPUs"):
-        if reason := missing():
+        if reason := unavailable_reason():
             return reason
         import cupy
 

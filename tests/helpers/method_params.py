@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from prplugin.gpu.runtime import missing
+from prplugin.gpu.runtime import unavailable_reason
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 
@@ -36,7 +36,7 @@ def examples(count: int) -> int:
     With a GPU, a tenth of that: some GPU methods time kernels for each example.
     """
     drawn = count * settings.default.max_examples // 100
-    return max(2, drawn if missing() else drawn // 10)
+    return max(2, drawn if unavailable_reason() else drawn // 10)
 
 
 def same_ranks(method: str, one: Any, other: Any) -> bool:

@@ -329,13 +329,13 @@ def test_converted_graphs_have_the_same_ranks_and_convert_back(kind):
 def test_large_graphs_use_the_gpu_if_cupy_is_loaded(monkeypatch):
     from prplugin.integrations import networkx as backend
 
-    monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: None)
+    monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     assert not backend._worth_the_gpu(10**7)
     monkeypatch.setitem(sys.modules, "cupy", object())
     assert backend._worth_the_gpu(10**7)
     assert not backend._worth_the_gpu(1000)
-    monkeypatch.setattr("prplugin.gpu.runtime.missing", lambda: "none")
+    monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: "none")
     assert not backend._worth_the_gpu(10**7)
 
 
@@ -343,7 +343,7 @@ def test_large_graphs_use_the_gpu_if_cupy_is_loaded(monkeypatch):
 @pytest.mark.parametrize("weight", ["weight", None])
 def test_graphs_on_the_gpu(monkeypatch, weight):
     cuda = pytest.importorskip("prplugin.gpu.runtime")
-    if reason := cuda.missing():
+    if reason := cuda.unavailable_reason():
         pytest.skip(reason)
     import cupy  # noqa: F401
 

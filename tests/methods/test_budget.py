@@ -88,29 +88,29 @@ def memory(monkeypatch):
 
 def test_without_a_budget_nothing_is_counted(memory, monkeypatch):
     monkeypatch.delenv(runtime.BUDGET, raising=False)
-    with runtime.allocating("device"):
+    with runtime.device_allocation("device"):
         assert memory.now == memory.allocate
-    assert runtime.bytes_free() == 10_500
-    assert runtime.holds(runtime.FEW_BYTES)
+    assert runtime.available_bytes() == 10_500
+    assert runtime.fits(runtime.FEW_BYTES)
 
 
 def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
     monkeypatch.setenv(runtime.BUDGET, "1000")
-    with runtime.allocating("device"):
+    with runtime.device_allocation("device"):
         held = memory.now(600)
-        assert (held.size, runtime.bytes_free()) == (600, 400)
-        assert [runtime.holds(400), runtime.holds(401)] == [True, False]
-        with runtime.allocating("device"):  # the same budget, not one within the other
+        assert (held.size, runtime.available_bytes()) == (600, 400)
+        assert [runtime.fits(400), runtime.fits(401)] == [True, False]
+        with runtime.device_allocation("device"):  # the same budget, not one within the other
             more = memory.now(400)
-            assert runtime.bytes_free() == 0
+            assert runtime.available_bytes() == 0
         del held
         gc.collect()
-        assert runtime.bytes_free() == 600
+        assert runtime.available_bytes() == 600
     del more
     gc.collect()
-    assert runtime.bytes_free() == 1000
+    assert runtime.available_bytes() == 1000
     monkeypatch.setenv(runtime.BUDGET, "1TB")
-    assert runtime.bytes_free() == 10_500
+    assert runtime.available_bytes() == 10_500
 
 
 def test_what_could_not_be_had_is_not_counted(memory, monkeypatch):
@@ -119,17 +119,17 @@ def test_what_could_not_be_had_is_not_counted(memory, monkeypatch):
 
     monkeypatch.setenv(runtime.BUDGET, "1000")
     memory.now = fail
-    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), runtime.allocating("device"):
+    with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), runtime.device_allocation("device"):
         memory.now(600)
-    assert runtime.bytes_free() == 1000
+    assert runtime.available_bytes() == 1000
 
 
 def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
     monkeypatch.setenv(runtime.BUDGET, "1000")
     message = r"the GPU's memory ran out: 500 bytes are wanted, and PRPLUGIN_DEVICE_MEMORY leaves 400 of 1,000"
-    with runtime.allocating("device"):
+    with runtime.device_allocation("device"):
         held = memory.now(600)
-    with pytest.raises(prplugin.MethodUnavailableError, match=message), runtime.allocating("device"):
+    with pytest.raises(prplugin.MethodUnavailableError, match=message), runtime.device_allocation("device"):
         memory.now(500)
     assert held.size == 600
 
@@ -156,7 +156,7 @@ def test_edges_that_the_gpu_had_no_room_for_are_for_its_methods(edges):
 
 @pytest.mark.parametrize("gpu", [False, True])
 def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
-    monkeypatch.setattr(runtime, "missing", lambda: None if gpu else "there is none")
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None if gpu else "there is none")
     monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
     assert set(candidates(graph._graph.adjacency)) == (STEADY if gpu else {"numpy", "numba"})
@@ -164,7 +164,7 @@ def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
 
 @pytest.mark.parametrize("spilled", [False, True])
 def test_edges_past_the_budget_are_streamed(memory, monkeypatch, spilled):
-    monkeypatch.setattr(runtime, "missing", lambda: None)
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
     n, m = 10**7, 3 * 10**8
@@ -209,14 +209,14 @@ def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arg
     frame = rapids.as_cudf(edges) if library == "cudf" else edges
     expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     peak = [0]
-    left = runtime._left
+    left = runtime._reserve
 
     def counted(limit, gpu, wanted=0):
         before = left(limit, gpu, wanted)
         peak[0] = max(peak[0], runtime._used[gpu])
         return before
 
-    monkeypatch.setattr(runtime, "_left", counted)
+    monkeypatch.setattr(runtime, "_reserve", counted)
     monkeypatch.setenv(runtime.BUDGET, str(size // 10))
     found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     assert found.method == method

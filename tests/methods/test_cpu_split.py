@@ -11,6 +11,7 @@ import pytest
 from method_params import param
 
 import prplugin
+from benchmarks.overlap import recorded
 from prplugin.cpu import tail_kernels
 from prplugin.errors import InvalidOptionError
 from prplugin.graph.adjacency import Adjacency
@@ -320,16 +321,17 @@ def test_only_what_tails_read_and_their_sums_are_copied(method, split):
     tails = [sources[offsets[row] + counts[row] : offsets[row + 1]] for row in range(n)]
     read = np.unique(np.concatenate(tails)).size
     with_tails = sum(tail.size > 0 for tail in tails)
-    assert step.tally[:3] == (with_tails, sum(tail.size for tail in tails), read)
-    assert step.tally[3:] == (8 * read, 8 * with_tails)
+    shared = step.pull.tails
+    assert (shared is None) == (with_tails == 0)
+    if shared is not None:
+        assert (shared.vertices, shared.edges, shared.sources) == (with_tails, sum(tail.size for tail in tails), read)
 
     for dtype, size in (("float64", 8), ("float32", 4)):
         step.set_contribution_dtype(dtype)
         step.start(cupy.full(n, 1 / n))
         step()
-        assert step.tally.bytes_down == size * read
-        if (lane := step._shared.tails) is not None:
-            assert (lane._gathered.nbytes, lane._device_sums.nbytes) == (size * read, 8 * with_tails)
+        if shared is not None:
+            assert (shared._gathered.nbytes, shared._device_sums.nbytes) == (size * read, 8 * with_tails)
 
 
 @on_the_gpu
@@ -420,11 +422,11 @@ def test_the_cpu_sums_tails_while_the_gpu_sums_heads(method):
 
     adjacency = long_heads_and_a_long_tail()
     step = cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=64)
-    assert 200_000 < step.tally.edges < 400_000
+    assert 200_000 < step.pull.tails.edges < 400_000
     step.start(cupy.full(adjacency.n, 1 / adjacency.n))
     step()
     step()
-    with step.record() as spans:
+    with recorded(step) as spans:
         for _ in range(10):
             step()
     assert {(span.what, span.lane) for span in spans} == {
@@ -462,7 +464,7 @@ def test_a_recording_ends_with_its_block_even_if_that_fails(method):
 
     def fail():
         nonlocal spans
-        with step.record() as spans:
+        with recorded(step) as spans:
             step()
             raise KeyboardInterrupt
 
@@ -471,6 +473,6 @@ def test_a_recording_ends_with_its_block_even_if_that_fails(method):
     assert [span.iteration for span in spans] == [0] * 6
     step()
     assert len(spans) == 6
-    with prepared(skewed(), "all")[0].record() as none:
+    with recorded(prepared(skewed(), "all")[0]) as none:
         pass
     assert none == []

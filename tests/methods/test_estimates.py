@@ -258,9 +258,9 @@ def test_a_plan_that_does_not_fit_the_gpu_says_what_does(monkeypatch):
     class OutOfMemoryError(MemoryError):
         """As CuPy's."""
 
-    monkeypatch.setattr(runtime, "missing", lambda: None)
-    monkeypatch.setattr(runtime, "bytes_free", lambda: 1_000)
-    monkeypatch.setattr(runtime, "holds", lambda needed: True)
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
+    monkeypatch.setattr(runtime, "available_bytes", lambda: 1_000)
+    monkeypatch.setattr(runtime, "fits", lambda needed: True)
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)  # of shared memory
     monkeypatch.setitem(sys.modules, "rmm", None)
     graph = prplugin.Graph(rmat(12))

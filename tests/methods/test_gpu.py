@@ -85,15 +85,15 @@ def test_a_method_that_cannot_run_says_why(monkeypatch, method, cupy, reason):
 @pytest.mark.parametrize("capability", ["75", "80", "90", "100", "120"])
 def test_newer_devices_are_welcome(monkeypatch, capability):
     monkeypatch.setitem(sys.modules, "cupy", a_cupy(capability=capability))
-    assert runtime.missing() is None
+    assert runtime.unavailable_reason() is None
 
 
 @pytest.mark.parametrize("method", GPU_METHODS)
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocated(monkeypatch, method, weight):
-    monkeypatch.setattr(runtime, "missing", lambda: None)
-    monkeypatch.setattr(runtime, "bytes_free", lambda: 1_000)
-    monkeypatch.setattr(runtime, "holds", lambda needed: False)
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
+    monkeypatch.setattr(runtime, "available_bytes", lambda: 1_000)
+    monkeypatch.setattr(runtime, "fits", lambda needed: False)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         random_graph().pagerank(weight=weight, method=method)
     message = str(caught.value)
@@ -118,7 +118,7 @@ def test_auto_on_pandas_never_imports_cupy():
 
 
 def test_auto_on_pandas_never_looks_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(runtime, "missing", lambda: pytest.fail("looked for a GPU"))
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: pytest.fail("looked for a GPU"))
     assert prplugin.Graph(SMALL).rank().method in ("numpy", "numba")
 
 
@@ -187,8 +187,8 @@ def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
     with limited() as used:
         before = used()
         with monkeypatch.context() as patch:
-            patch.setattr(runtime, "bytes_free", lambda: 1_000)
-            patch.setattr(runtime, "holds", lambda needed: False)
+            patch.setattr(runtime, "available_bytes", lambda: 1_000)
+            patch.setattr(runtime, "fits", lambda needed: False)
             with pytest.raises(prplugin.MethodUnavailableError, match="1,000 are free"):
                 ranks_of(edges, method)
         gc.collect()

@@ -293,7 +293,7 @@ def test_likely_steps(options, steps):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(bool(reason := prplugin.gpu.runtime.missing()), reason=str(reason))
+@pytest.mark.skipif(bool(reason := prplugin.gpu.runtime.unavailable_reason()), reason=str(reason))
 @pytest.mark.parametrize("weight", [None, "w"])
 def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
     cudf = pytest.importorskip("cudf")

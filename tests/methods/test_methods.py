@@ -15,9 +15,9 @@ from prplugin.errors import InvalidOptionError
 from prplugin.graph import adjacency as graphs
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._rows import RowsPull
-from prplugin.methods.papers._schedule import Schedule, Segment
 from prplugin.methods.papers.dense import DensePull
 from prplugin.methods.papers.edge import EdgePush
+from prplugin.methods.papers.segmented import Schedule, Segment
 from prplugin.types.edges import GroupedEdges
 
 

@@ -145,7 +145,7 @@ def test_mixing_takes_few_iterations_to_the_same_ranks(monkeypatch, method, name
     assert mixed.error_bound <= 1e-6
     assert np.abs(mixed.ranks - expected).sum() <= mixed.error_bound + 1e-12
     assert graph.rank(method=method).ranks.tobytes() == mixed.ranks.tobytes()
-    monkeypatch.setattr(gpu_merge, "MANY", math.inf)
+    monkeypatch.setattr(gpu_merge, "MIXING_FROM", math.inf)
     plain = graph.rank(method=method)
     assert plain.iterations > 1.5 * mixed.iterations
     assert np.abs(plain.ranks - expected).sum() <= plain.error_bound + 1e-12
@@ -197,7 +197,7 @@ def test_fast_graphs_keep_no_history(monkeypatch, method):
     def refuse(step, left):
         raise AssertionError("it needs no history")
 
-    monkeypatch.setattr(gpu_merge.MergeStep, "_remember", refuse)
+    monkeypatch.setattr(gpu_merge.MergeStep, "_allocate_history", refuse)
     assert prplugin.Graph(frame).rank(method=method).iterations <= 10
 
 
@@ -206,7 +206,7 @@ def test_fast_graphs_keep_no_history(monkeypatch, method):
 def test_without_room_for_a_history_iterations_are_plain(monkeypatch, method):
     graph = prplugin.Graph(slow_graphs()["grid"][0])
     with monkeypatch.context() as plainly:
-        plainly.setattr(gpu_merge, "MANY", math.inf)
+        plainly.setattr(gpu_merge, "MIXING_FROM", math.inf)
         plain = graph.rank(method=method)
     monkeypatch.setattr(gpu_merge, "history_bytes", lambda *_: 1 << 62)
     short = graph.rank(method=method)

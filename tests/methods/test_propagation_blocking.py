@@ -16,8 +16,8 @@ from conformance.shapes import SHAPES
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods import propagation_blocking
-from prplugin.methods.engines import blocks, gpu_merge
-from prplugin.methods.engines.blocks import CHUNK
+from prplugin.methods.engines import gpu_merge
+from prplugin.methods.propagation_blocking import CHUNK
 from prplugin.types.edges import Edges
 
 BLOCKED = [param("propagation-blocking")]
@@ -31,7 +31,7 @@ BLOCKED = [param("propagation-blocking")]
 )
 def test_spans_have_every_chunk_once(chunks, most):
     chunks = np.array(chunks)
-    bounds = blocks.spans(chunks, most)
+    bounds = propagation_blocking.spans(chunks, most)
     assert bounds.dtype == np.int64
     assert bounds.flags.c_contiguous
     assert (bounds[:, 2] > bounds[:, 1]).all()
@@ -93,8 +93,8 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
     (tile, size), adjacency = sizes, skewed(*shape).on("device")
     pieces = gpu_merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
-    layouts = [blocks.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
-    names = ("bounds", "locals", "goals", "begins", "spots")
+    layouts = [propagation_blocking.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
+    names = ("bounds", "tile_sources", "chunk_by_piece", "begins", "piece_edges")
     bounds, local, goals, begins, spots = (getattr(layouts[0], name).get() for name in names)
     cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()
     assert begins[0] == 0
@@ -118,7 +118,10 @@ def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
                 source = by_piece.pop(int(goals[chunk]) * CHUNK + k, of_tile * tile)  # or it is none
                 assert source == of_tile * tile + local[chunk * CHUNK + k]
     assert not by_piece
-    assert all((getattr(layouts[0], name) == getattr(layouts[1], name)).all() for name in ("bounds", "goals", "begins"))
+    assert all(
+        (getattr(layouts[0], name) == getattr(layouts[1], name)).all()
+        for name in ("bounds", "chunk_by_piece", "begins")
+    )
 
 
 # --- ranks --------------------------------------------------------------------------------------------------------

@@ -20,8 +20,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.papers import segmented
 from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
-from prplugin.methods.papers._schedule import cut, for_the_host
-from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows
+from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
 from prplugin.methods.registry import methods
 from tests.methods.test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
 
@@ -101,7 +100,7 @@ def test_sorted_rows_are_the_graph_in_falling_order(name, segments):
 @given(st.lists(st.tuples(st.floats(1e-3, 10), st.floats(1e-3, 100)), min_size=1, max_size=30), st.floats(0, 20))
 def test_the_host_never_makes_it_longer(times, copy_ms):
     gpu, host = map(list, zip(*times, strict=True))
-    chosen = for_the_host(gpu, host, copy_ms)
+    chosen = choose_host_segments(gpu, host, copy_ms)
     assert chosen == sorted(set(chosen))
     if chosen:
         helped = copy_ms + sum(host[k] for k in chosen)
@@ -110,10 +109,10 @@ def test_the_host_never_makes_it_longer(times, copy_ms):
 
 
 def test_the_host_takes_what_it_is_best_at():
-    assert for_the_host([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
-    assert for_the_host([1.0, 1.0], [0.1, 0.1], 2.0) == []
-    assert for_the_host([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
-    assert for_the_host([0.0], [0.0], 0.0) == []
+    assert choose_host_segments([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
+    assert choose_host_segments([1.0, 1.0], [0.1, 0.1], 2.0) == []
+    assert choose_host_segments([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
+    assert choose_host_segments([0.0], [0.0], 0.0) == []
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------
@@ -389,7 +388,7 @@ def test_no_thread_is_left_alone_with_a_hub(tmp_path):
     shape("a hub")[0].rank(method="segmented", save=path)  # one row of 100,000 edges, and no other
     (only,) = Schedule.load(path).segments
     assert only.method in ("warp", "block")
-    assert only.threads_a_row > 4
+    assert only.threads_per_row > 4
 
 
 @on_gpu

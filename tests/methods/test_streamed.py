@@ -121,7 +121,7 @@ def assert_read(rows, parts):
             its_rows, its_sources = unpacked(part.data[begin:end], bits)
             assert its_rows.size == part.edges[number] <= packing.PIECE
             if targets:
-                assert part.goes_on[number] == (part.rows[number] == targets[-1][-1])
+                assert part.continued[number] == (part.rows[number] == targets[-1][-1])
             targets.append(part.rows[number] + its_rows)
             sources.append(its_sources)
     found = np.stack([np.concatenate(ends) if ends else np.empty(0, int) for ends in (targets, sources)])
@@ -135,7 +135,7 @@ def test_the_order_of_fewer_bytes_is_taken():
     hubs = random.permutation(n)[(n * random.random(m) ** 6).astype(int)]
     for source, expected in ((near, False), (hubs, True)):
         host = Adjacency(Edges(source.astype(np.int32), target.astype(np.int32), None, n))
-        rows = packing.smaller_order(packing.Rows(*host.csc), Threads(2))
+        rows = packing.choose_order(packing.Rows(*host.csc), Threads(2))
         assert (rows.order is not None) == expected
         sizes = {}
         for order in (packing.Rows(*host.csc), rows):
@@ -164,9 +164,9 @@ def test_the_widest_and_the_longest_chunk_fit_one_buffer():
     source = np.concatenate([np.zeros(2**17, np.int32), random.integers(0, n, 2**17, np.int32)])
     target = np.repeat(np.arange(2, dtype=np.int32), 2**17)
     host = Adjacency(Edges(source, target, np.ones(2**18), n))
-    cutter = streamed._Cutter(100_000, 8)
-    chunks = [np.concatenate(held).size for held in cutter.chunks(packing.packed(packing.Rows(*host.csc), Threads(1)))]
-    assert max(chunks) + 8 * max(cutter.edges) <= 100_000
+    chunker = streamed._Chunker(100_000, 8)
+    chunks = [np.concatenate(held).size for held in chunker.chunks(packing.packed(packing.Rows(*host.csc), Threads(1)))]
+    assert max(chunks) + 8 * max(chunker.edges) <= 100_000
     assert len(chunks) > 20
 
 
@@ -174,15 +174,15 @@ def test_the_widest_and_the_longest_chunk_fit_one_buffer():
 @pytest.mark.parametrize("chunk_bytes", [1, 5_000, 40_000, 2**26])
 def test_chunks_are_whole_pieces(chunk_bytes, weighted):
     rows, parts = packed([0, 30_000, *range(150), 9_000, 1, 2, 4096], weighted, part=20_000)
-    cutter = streamed._Cutter(chunk_bytes, 8 if weighted else 0)
-    chunks = [np.concatenate(held) for held in cutter.chunks(parts)]
-    table, pieces = cutter.table(), cutter.first_pieces[-1]
-    assert sum(cutter.edges) == rows.sources.size
+    chunker = streamed._Chunker(chunk_bytes, 8 if weighted else 0)
+    chunks = [np.concatenate(held) for held in chunker.chunks(parts)]
+    table, pieces = chunker.table(), chunker.first_pieces[-1]
+    assert sum(chunker.edges) == rows.sources.size
     assert pieces == sum(part.edges.size for part in parts)
     assert table[pieces, 4] == pieces
     edge, began = 0, {}
-    for chunk, (first, last) in enumerate(pairwise(cutter.first_pieces)):
-        taken = chunks[chunk].size + (8 if weighted else 0) * cutter.edges[chunk]
+    for chunk, (first, last) in enumerate(pairwise(chunker.first_pieces)):
+        taken = chunks[chunk].size + (8 if weighted else 0) * chunker.edges[chunk]
         assert last - first == 1 or taken <= chunk_bytes
         at = 0
         for piece in range(first, last):
@@ -195,19 +195,21 @@ def test_chunks_are_whole_pieces(chunk_bytes, weighted):
             at, edge = at + size, edge + its_rows.size
         assert at == chunks[chunk].size
         edge = 0
-    assert cutter.largest == max(table[:pieces, 1])
+    assert chunker.largest == max(table[:pieces, 1])
 
 
 def test_a_file_holds_its_chunks_and_has_no_name(tmp_path):
-    chunks = [[np.arange(5), np.arange(0), np.arange(5, 12)], [np.arange(24)[::2]]]
-    held = streamed._held(iter(chunks), np.dtype(np.int64), tmp_path)
-    assert [chunk.tolist() for chunk in held] == [np.concatenate(parts).tolist() for parts in chunks]
+    parts = [np.arange(5), np.arange(0), np.arange(5, 12), np.arange(24)[::2]]
+    stored = streamed._in_file(iter(parts), np.dtype(np.int64), tmp_path)
+    assert stored.tolist() == np.concatenate(parts).tolist()
     assert list(tmp_path.iterdir()) == []
-    assert not any(chunk.flags.writeable for chunk in held)
+    assert not stored.flags.writeable
 
 
-def test_no_edges_need_no_file(tmp_path):
-    assert streamed._held([], np.dtype(np.int32), tmp_path) == []
+def test_no_edges_are_an_empty_file(tmp_path):
+    stored = streamed._in_file([], np.dtype(np.int32), tmp_path)
+    assert (stored.size, stored.dtype) == (0, np.int32)
+    assert streamed._split(stored, []) == []
 
 
 def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
@@ -216,7 +218,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(prplugin.MethodUnavailableError, match=r"cannot be written to .*No space left on device"):
-        streamed._held([[np.arange(3)]], np.dtype(np.int64), tmp_path)
+        streamed._in_file([np.arange(3)], np.dtype(np.int64), tmp_path)
 
 
 @pytest.mark.parametrize("reordered", [False, True])
@@ -235,12 +237,13 @@ def test_normalized_weights_are_those_of_the_packed_edges(monkeypatch, part, reo
     assert np.concatenate(normalized_weights).tolist() == expected
 
 
-@pytest.mark.parametrize("counts", [[], [3, 4], [1] * 7, [7], [0, 7]])
-def test_parts_are_regrouped(counts):
+@pytest.mark.parametrize("counts", [[3, 4], [1] * 7, [7], [0, 7]])
+def test_parts_become_chunks_of_other_sizes(monkeypatch, counts):
+    monkeypatch.setattr(streamed, "page_locked", np.empty)
     parts = [np.arange(2), np.arange(2, 3), np.arange(3, 7)]
-    found = [np.concatenate([*taken, np.empty(0, int)]).tolist() for taken in streamed._regrouped(parts, counts)]
+    found = streamed._split(streamed._page_locked_copy(parts, 7, np.int64), counts)
     ends = np.cumsum([0, *counts]).tolist()
-    assert found == [list(range(*ends_)) for ends_ in pairwise(ends)]
+    assert [chunk.tolist() for chunk in found] == [list(range(*ends_)) for ends_ in pairwise(ends)]
 
 
 @pytest.mark.parametrize(
@@ -261,9 +264,9 @@ def test_wrong_options_are_refused(option, value, message):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
-    monkeypatch.setattr(runtime, "missing", lambda: None)
-    monkeypatch.setattr(runtime, "bytes_free", lambda: 2**33)
-    monkeypatch.setattr(runtime, "holds", lambda needed: needed <= 2**33)
+    monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
+    monkeypatch.setattr(runtime, "available_bytes", lambda: 2**33)
+    monkeypatch.setattr(runtime, "fits", lambda needed: needed <= 2**33)
     large = Counts(10**7, 2 * 10**10, weighted, "host")
     assert streamed.unavailable_reason(large, this_machine()) is None
     assert "bytes of GPU memory" in expanded.unavailable_reason(large, this_machine())
@@ -355,7 +358,7 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
     for seed in range(40):
         streams = Streams(seed)
         monkeypatch.setitem(sys.modules, "cupy", streams)
-        conveyor = streamed._Conveyor(columns, staged=staged)
+        chunk_stream = streamed._ChunkStream(columns, staged=staged)
         seen = []
 
         def kernel(number, chunk, places, seen=seen):
@@ -364,7 +367,7 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
             assert [place.array[:size].tolist() for place, size in zip(places, sizes, strict=True)] == chunks[chunk]
 
         for number in range(4):
-            for chunk, places in conveyor:
+            for chunk, places in chunk_stream:
                 streams.ask(streams.kernels.queue, partial(kernel, number, chunk, places), {"done": True})
                 if number == 1 and chunk == 2:
                     break  # an interrupted pass does no harm to the next
@@ -376,13 +379,13 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
 @pytest.mark.parametrize(("length", "copied"), [(10, 1), (20, 2), (30, 4), (100, 18)])
 def test_chunks_that_came_last_are_not_copied_again(monkeypatch, length, copied):
     monkeypatch.setitem(sys.modules, "cupy", Streams(0))
-    conveyor = streamed._Conveyor([np.split(np.arange(length), length // 10)], staged=False)
-    brought = []
-    bring = conveyor._bring
-    monkeypatch.setattr(conveyor, "_bring", lambda chunk, buffer: (brought.append(chunk), bring(chunk, buffer)))
-    there, back = ([chunk for chunk, _ in conveyor] for _ in range(2))
+    chunks = streamed._ChunkStream([np.split(np.arange(length), length // 10)], staged=False)
+    copied_chunks = []
+    copy = chunks._copy
+    monkeypatch.setattr(chunks, "_copy", lambda chunk, buffer: (copied_chunks.append(chunk), copy(chunk, buffer)))
+    there, back = ([chunk for chunk, _ in chunks] for _ in range(2))
     assert there == back[::-1] == list(range(length // 10))
-    assert len(brought) == copied
+    assert len(copied_chunks) == copied
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------
@@ -466,7 +469,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
             step.set_contribution_dtype("float32")
             step.start(np.full(n, 1 / n))
             step()
-            peaks[m] = pool.total_bytes() - streamed._bytes_of_pieces(host)
+            peaks[m] = pool.total_bytes() - step._pull._pieces.nbytes - step._pull._partials.nbytes
             del step
             gc.collect()
         assert "_other_memory" not in vars(host)  # the edges have not been to the GPU
@@ -486,7 +489,7 @@ def test_a_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_
     pull = StreamedPull(host, chunk_bytes=30_000, directory=tmp_path if directory else None)
     for stream in (cupy.cuda.Stream.null, cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream()):
         with stream:
-            chunks = iter(pull._conveyor_for(np.dtype(np.float64)))
+            chunks = iter(pull._chunk_stream_for(np.dtype(np.float64)))
             next(chunks)
             next(chunks)
             chunks.close()

@@ -22,20 +22,15 @@ GROUPS = 8
 
 
 class MixedOnDevice(Step):
-    """A step whose ranks are in device memory: a vector, or a matrix with one column per seed.
+    """A step whose ranks are in device memory: a vector, or a matrix with one column per seed."""
 
-    Attributes
-    ----------
-    _ranks : array of n float64, or of n x seeds
-    """
-
-    _ranks: Any
+    _ranks: Any  # n float64, or n x seeds
 
     def history(self, rows: int) -> Any:
         import cupy  # loaded already: device arrays exist
 
         # Temporary vectors beside the history: of a mix, of its division by the sum, and of the start from it.
-        if not runtime.holds((4 * rows + 4 * 8) * self._ranks.size):
+        if not runtime.fits((4 * rows + 4 * 8) * self._ranks.size):
             return None
         return cupy.empty((rows, *self._ranks.shape), np.float32)
 

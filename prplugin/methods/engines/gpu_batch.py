@@ -34,7 +34,7 @@ CROSSING_BLOCKS = 256
 SIZE = 256
 """Rows and edges per piece."""
 
-MANY = 16
+BLOCK_SUM_FROM = 16
 """Number of partial sums of a row from which a whole block adds them up."""
 
 TOTAL_GROUPS = 32
@@ -65,7 +65,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
         self._normalized_weights = gpu_pull.NormalizedWeights(weights, adjacency, self._sources)
         self._weighted = weights is not None
         self._pieces = gpu_merge.cut(offsets, adjacency.m, SIZE, self._sources.dtype)
-        self._crossing, self._many = _crossing(self._pieces)
+        self._crossing, self._long_crossings = _crossing(self._pieces)
         self._inverse_out_weight = gpu_pull.inverse_out_weight(adjacency)
         self._fronts, self._tails = (cupy.empty((self._pieces.count, self.width)) for _ in range(2))
         self._measured = cupy.empty((BLOCKS + CROSSING_BLOCKS, self.width, MEASURED))
@@ -139,7 +139,7 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
     def __call__(self, moves: Any = None) -> Sums:
         pieces, crossings = self._pieces, self._crossing.size
         grid = min(runtime.blocks_for(pieces.count, GROUPS), BLOCKS)
-        crossing_grid = min(self._many - (self._many - crossings) // GROUPS, CROSSING_BLOCKS)
+        crossing_grid = min(self._long_crossings - (self._long_crossings - crossings) // GROUPS, CROSSING_BLOCKS)
         before, after = self._contributions
         ends = *self._entries, self._alpha, self._columns, self._target, self._inverse_out_weight, self._ranks
         self._kernel("step")(
@@ -156,8 +156,8 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
                 (crossing_grid,),
                 (GROUPS * self.width,),
                 (
-                    pieces.size, crossings, self._many, self._crossing, pieces.cuts, pieces.offsets, *ends, after,
-                    moves, self._fronts, self._tails, self._measured[grid:],
+                    pieces.size, crossings, self._long_crossings, self._crossing, pieces.cuts, pieces.offsets, *ends,
+                    after, moves, self._fronts, self._tails, self._measured[grid:],
                 ),
             )  # fmt: skip
         self._total(grid + (crossing_grid if crossings else 0))
@@ -203,13 +203,13 @@ class DeviceBatch(MixedOnDevice, SeedsStep):
 
 def _width_for(seeds: int, graph_bytes: int, n: int) -> int:
     """Return the batch width: the least that holds all seeds, else the largest that fits in GPU memory."""
-    room = [width for width in WIDTHS if runtime.holds(graph_bytes + width * BYTES * n)]
-    if not room:
+    fitting = [width for width in WIDTHS if runtime.fits(graph_bytes + width * BYTES * n)]
+    if not fitting:
         raise MethodUnavailableError(
             f"a batch of {WIDTHS[0]} seeds needs about {graph_bytes + WIDTHS[0] * BYTES * n:,} bytes of GPU memory, "
-            f"and {runtime.bytes_free():,} are free. Rank one seed at a time, with method='streamed' if necessary."
+            f"and {runtime.available_bytes():,} are free. Rank one seed at a time, with method='streamed' if necessary."
         )
-    return next((width for width in room if width >= seeds), room[-1])
+    return next((width for width in fitting if width >= seeds), fitting[-1])
 
 
 def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
@@ -224,6 +224,6 @@ def _crossing(pieces: gpu_merge.Pieces) -> tuple[Integers, int]:
     offsets = pieces.offsets[first].astype(np.int64)
     crossing = cupy.flatnonzero((first < last) & (offsets < begins))
     began = (first + offsets)[crossing] // pieces.size
-    is_many = crossing - began >= MANY
-    many, few = crossing[is_many], crossing[~is_many]
+    is_long = crossing - began >= BLOCK_SUM_FROM
+    many, few = crossing[is_long], crossing[~is_long]
     return cupy.concatenate([many, few]).astype(np.int64), int(many.size)

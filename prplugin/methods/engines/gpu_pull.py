@@ -17,26 +17,7 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.numerics.rounding import StepRounding
-from prplugin.options import validate_int
 from prplugin.types.edges import Floats, Integers
-
-__all__ = [
-    "ITERATIONS",
-    "MEMORY",
-    "DeviceStep",
-    "Layout",
-    "NormalizedWeights",
-    "Pull",
-    "begin",
-    "blocks_option",
-    "csc_layout",
-    "inverse_out_weight",
-    "pull_types",
-    "rounding_in",
-    "step_rounding",
-    "unavailable_reason",
-    "vectors",
-]
 
 THREADS = 256
 BLOCKS = 1024
@@ -44,9 +25,6 @@ BLOCKS = 1024
 
 ITERATIONS = 20
 """Iterations that `cost` assumes. Social networks take 10 to 20 at the default tolerance, web graphs some 60."""
-
-MOST_BLOCKS = 2**31 - 1
-"""Largest grid."""
 
 TOTALS = 3
 """Number of doubles in the struct of that name in finish.cu: change, largest, dangling."""
@@ -68,11 +46,10 @@ MEMORY = Memory(
 class Pull(Protocol):
     """How a method computes the row sums."""
 
-    rounding_depth: int
-    """Rounding depth of a row sum, as counted by `StepRounding.row`."""
+    rounding_depth: int  # of a row sum, as counted by `StepRounding.row`
 
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        """Write to each of the n entries of `pulled` the sum over the row's in-edges.
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
+        """Write to each of the n entries of `row_sums` the sum over the row's in-edges.
 
         `contributions` are n float64 or float32. In weighted graphs each term is multiplied by the edge's normalized
         weight, stored in the same type.
@@ -98,7 +75,7 @@ class DeviceStep(MixedOnDevice):
         self._inverse_out_weight = inverse_out_weight(adjacency)
         self._vectors = vectors(problem)
         self._ranks: Floats = cupy.empty(n)
-        self._pulled: Floats = cupy.empty(n)
+        self._row_sums: Floats = cupy.empty(n)
         self._blocks = min(runtime.blocks_for(n, THREADS), BLOCKS)
         self._partials = cupy.empty((self._blocks, TOTALS))
         self._totals = cupy.empty(TOTALS)
@@ -106,7 +83,6 @@ class DeviceStep(MixedOnDevice):
         self.set_contribution_dtype("float64")
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        """Store contributions and normalized weights as "float64" or "float32", from the next `start` on."""
         import cupy
 
         self._contributions: Any = None  # frees their memory first
@@ -120,16 +96,22 @@ class DeviceStep(MixedOnDevice):
 
         if ranks is not self._ranks:
             self._ranks[:] = ranks if isinstance(ranks, float) else cupy.asarray(ranks)
-        begin(self._ranks, self._inverse_out_weight, self._contributions, self._partials, self._totals)
+        contributions = self._contributions
+        _of_finish("begin", contributions.dtype)(
+            (self._blocks,),
+            (THREADS,),
+            (self._n, self._ranks, self._inverse_out_weight, contributions, self._partials),
+        )
+        self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
 
     def __call__(self, moves: Any = None) -> Sums:
-        self._pull(self._contributions, self._pulled)
+        self._pull(self._contributions, self._row_sums)
         self._finish(
             (self._blocks,),
             (THREADS,),
             (
-                self._n, self._alpha, self._pulled, *self._vectors, self._inverse_out_weight, self._totals, self._ranks,
-                self._contributions, moves, self._partials,
+                self._n, self._alpha, self._row_sums, *self._vectors, self._inverse_out_weight, self._totals,
+                self._ranks, self._contributions, moves, self._partials,
             ),
         )  # fmt: skip
         self._total((1,), (BLOCKS,), (self._blocks, self._partials, self._totals))
@@ -195,14 +177,6 @@ def rounding_in(rounding: StepRounding, dtype: str, *, weighted: bool) -> StepRo
     return replace(rounding, single=0 if dtype == "float64" else 1 + weighted)
 
 
-def begin(ranks: Floats, inverse_out_weight: Floats, contributions: Floats, partials: Any, totals: Any) -> None:
-    """Compute contributions and D of the initial ranks; `partials` has one row per block of the grid."""
-    blocks = len(partials)
-    launch = _of_finish("begin", contributions.dtype)
-    launch((blocks,), (THREADS,), (ranks.size, ranks, inverse_out_weight, contributions, partials))
-    _of_finish("total", contributions.dtype)((1,), (BLOCKS,), (blocks, partials, totals))
-
-
 def _of_finish(name: str, dtype: Any) -> Any:
     return runtime.kernel("gpu/finish.cu", name, real_t=runtime.ctype(dtype))
 
@@ -249,19 +223,9 @@ class NormalizedWeights:
 
 
 class Layout(NamedTuple):
-    """Runs of in-edges, one per row.
+    """Runs of in-edges, one per row: run k is ``sources[begins[k]:ends[k]]``."""
 
-    Attributes
-    ----------
-    rows : array of positions, or None
-        The row of each run; None: run k belongs to row k.
-    begins, ends : arrays of offsets
-        Run k is ``sources[begins[k]:ends[k]]``.
-    sources : array of positions
-    normalized_weights : NormalizedWeights
-    """
-
-    rows: Integers | None
+    rows: Integers | None  # the row of each run; None: run k belongs to row k
     begins: Integers
     ends: Integers
     sources: Integers
@@ -284,25 +248,19 @@ def pull_types(layout: Layout, dtype: Any) -> dict[str, str | int]:
     }
 
 
-def blocks_option(blocks: int | None, threads: int, block: int) -> int:
-    """Validate the user's number of blocks; if None, return the number that `threads` threads need."""
-    return runtime.blocks_for(threads, block) if blocks is None else validate_int("blocks", blocks, at_most=MOST_BLOCKS)
-
-
 # --- what methods check -------------------------------------------------------------------------------------------
 
 
 def unavailable_reason(
-    memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.REMEDY
+    memory: Memory, adjacency: Adjacency | Counts | None, machine: Machine, remedy: str = runtime.MEMORY_ADVICE
 ) -> str | None:
     """Return why a method cannot run on this GPU, or why this graph does not fit in its memory; None if it can run."""
-    if reason := runtime.missing():
+    if reason := runtime.unavailable_reason():
         return reason
     if adjacency is None:
         return None
     needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
-    if runtime.holds(needed):
+    if runtime.fits(needed):
         return None
-    return (
-        f"it needs about {needed:,} bytes of GPU memory for this graph, and {runtime.bytes_free():,} are free. {remedy}"
-    )
+    available = runtime.available_bytes()
+    return f"it needs about {needed:,} bytes of GPU memory for this graph, and {available:,} are free. {remedy}"

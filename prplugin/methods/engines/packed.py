@@ -12,7 +12,7 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.types.edges import Floats, Integers, index_dtype
 
-__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "normalized_weights", "packed", "smaller_order"]
+__all__ = ["GROUP", "PART", "PIECE", "Packed", "Rows", "bits_of", "choose_order", "normalized_weights", "packed"]
 
 PIECE = 2048
 """Edges per piece, as in streamed.cu; the last piece of a part may have fewer."""
@@ -23,26 +23,21 @@ GROUP = 8
 PART = 1 << 18
 """Edges per part, which one thread sorts and packs; a longer row is a part of its own."""
 
-WORST = 10
+MAX_EDGE_BYTES = 10
 """Bytes per packed edge, at most."""
 
-SAMPLED, SAMPLES = 1 << 14, 64
+SAMPLE_EDGES, SAMPLES = 1 << 14, 64
 """Edges per sample when orders of vertices are compared, and number of samples."""
 
 
 class Rows(NamedTuple):
-    """In-edges by target, and the order in which vertices are renumbered.
-
-    `offsets`, `sources`, `weights` (arrays): As those of `Compressed`, on the host.
-    `order` (array of positions, or None): The vertex of each new number; None: vertices keep their positions.
-    `position` (array of positions, or None): The new number of each vertex.
-    """
+    """In-edges by target, as in `Compressed`, on the host; and the order in which vertices are renumbered."""
 
     offsets: Integers
     sources: Integers
     weights: Floats | None
-    order: Integers | None = None
-    position: Integers | None = None
+    order: Integers | None = None  # the vertex of each new number; None: vertices keep their positions
+    position: Integers | None = None  # the new number of each vertex
 
     @property
     def n(self) -> int:
@@ -63,20 +58,13 @@ class Rows(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Consecutive packed pieces.
+    """Consecutive packed pieces."""
 
-    `data`: array of uint8.
-    `begins` (array of int64): Offsets of the pieces in `data`, one more than there are pieces.
-    `rows` (array of int64): The row of the first edge of each piece.
-    `goes_on` (array of bool): Whether that row begins in an earlier piece.
-    `edges` (array of int64): Number of edges of each piece.
-    """
-
-    data: Any
-    begins: Integers
-    rows: Integers
-    goes_on: Any
-    edges: Integers
+    data: Any  # uint8
+    begins: Integers  # offsets of the pieces in `data`, one more than there are pieces
+    rows: Integers  # the row of the first edge of each piece
+    continued: Any  # whether that row begins in an earlier piece
+    edges: Integers  # number of edges of each piece
 
 
 def packed(rows: Rows, threads: Threads) -> Iterator[Packed]:
@@ -111,7 +99,7 @@ def bits_of(n: int) -> int:
     return max(1, (n - 1).bit_length())
 
 
-def smaller_order(rows: Rows, threads: Threads) -> Rows:
+def choose_order(rows: Rows, threads: Threads) -> Rows:
     """Return the rows in the order that packs a sample into fewer bytes: the present one, or by out-degree."""
     from prplugin.cpu.group import degrees  # imports Numba
 
@@ -124,7 +112,7 @@ def smaller_order(rows: Rows, threads: Threads) -> Rows:
         # Sample the same rows of the graph for both orders.
         total = 0
         for first in firsts:
-            last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLED, "right")) - 1)
+            last = max(first + 1, int(np.searchsorted(rows.offsets, rows.offsets[first] + SAMPLE_EDGES, "right")) - 1)
             sample = Rows(rows.offsets, rows.sources, None, None, ordered.position)
             total += sum(part.data.size for part in _packed(sample, first, min(last, rows.n)))
         return total
@@ -167,9 +155,9 @@ def _packed(rows: Rows, first: int, last: int) -> list[Packed]:
     for begin in range(0, sources.size, PART):
         end = min(begin + PART, sources.size)
         count = -(-(end - begin) // PIECE)
-        data, table = np.zeros(WORST * (end - begin) + 128 * count, np.uint8), np.empty((count, 2), np.int64)
+        data, table = np.zeros(MAX_EDGE_BYTES * (end - begin) + 128 * count, np.uint8), np.empty((count, 2), np.int64)
         size = kernels.pack(starts, sources, bits_of(rows.n), PIECE, begin, end, first, data, table)
         cuts = np.minimum(begin + PIECE * np.arange(count + 1), end)
-        goes_on = starts[table[:, 1] - first] < cuts[:-1]
-        parts.append(Packed(data[:size].copy(), np.append(table[:, 0], size), table[:, 1], goes_on, np.diff(cuts)))
+        continued = starts[table[:, 1] - first] < cuts[:-1]
+        parts.append(Packed(data[:size].copy(), np.append(table[:, 0], size), table[:, 1], continued, np.diff(cuts)))
     return parts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.types.arrays import namespace, to_device
+from prplugin.types.arrays import namespace
 from prplugin.types.edges import Integers
 
 __all__ = ["BYTES", "COLLECTORS", "SIZE", "Pieces", "cut"]
@@ -24,28 +24,17 @@ COLLECTORS = 128
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Runs of edges, one per non-empty row, and the boundaries of pieces among them: see pieces.cuh.
+    """Runs of edges, one per non-empty row, and the boundaries of pieces among them: see pieces.cuh."""
 
-    `size`: Edges per piece; the last may have fewer.
-    `rows` (array of positions): The row of each run.
-    `starts` (array of offsets): Begin of each run, then m twice: the end of the last run, and that of an empty run
-    after all.
-    `heads` (array of int64): The run of the first edge of each piece, then the empty run.
-    """
-
-    size: int
-    rows: Integers
-    starts: Integers
-    heads: Integers
+    size: int  # edges per piece; the last may have fewer
+    rows: Integers  # the row of each run
+    starts: Integers  # begin of each run, then m twice: the end of the last run, and that of an empty run after all
+    heads: Integers  # the run of the first edge of each piece, then the empty run
 
     @property
     def count(self) -> int:
         """Number of pieces."""
         return self.heads.size - 1
-
-    def on_device(self) -> Pieces:
-        """Return a copy in device memory."""
-        return Pieces(self.size, to_device(self.rows), to_device(self.starts), to_device(self.heads))
 
 
 def cut(offsets: Integers, size: int, index: Any) -> Pieces:

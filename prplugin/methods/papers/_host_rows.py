@@ -33,19 +33,13 @@ def unrecorded(what: str, lane: str, stream: Any) -> AbstractContextManager[None
 
 
 class HostRows(NamedTuple):
-    """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``.
+    """Rows that the host sums, longest first: row k is ``places[bounds[k]:bounds[k + 1]]``."""
 
-    `rows`, `sources` (arrays of positions in the result, in the memory space of the graph): The rows, and the distinct
-    sources that they read.
-    `bounds`, `places`, `weights` (host arrays): `places` are positions in `sources`; `weights` are normalized weights
-    in float64, or None.
-    """
-
-    rows: Integers
-    sources: Integers
-    bounds: Integers
-    places: Integers
-    weights: Floats | None
+    rows: Integers  # positions in the result, in the memory space of the graph
+    sources: Integers  # positions of the distinct sources that they read, likewise
+    bounds: Integers  # on the host, as what follows
+    places: Integers  # positions in `sources`
+    weights: Floats | None  # normalized weights in float64
 
 
 def host_rows(runs: Layout, n: int) -> HostRows:

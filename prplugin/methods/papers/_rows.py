@@ -14,13 +14,13 @@ from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.edges import Floats
 
-__all__ = ["LANES", "RowsPull", "check_launch", "step"]
+__all__ = ["LANES", "RowsPull", "check_launch", "pull_step"]
 
 LANES = (4, 8, 16, 32)
 """Valid numbers of threads per row for `warp`."""
 
 
-def step(problem: Problem, method: str, **launch: Any) -> Step:
+def pull_step(problem: Problem, method: str, **launch: Any) -> Step:
     """Return a step that sums the in-edges of all vertices with the kernel of `method`."""
     layout = gpu_pull.csc_layout(problem.adjacency.on("device"))
     return gpu_pull.DeviceStep(problem, RowsPull(layout, method, **launch))
@@ -30,7 +30,7 @@ def check_launch(method: str, threads: int, lanes: int | None, blocks: int | Non
     """Raise InvalidOptionError for an invalid launch configuration of a method's kernel."""
     validate_int("threads", threads, multiple_of=1 if method == "node" else 32, at_most=1024)
     if blocks is not None:
-        validate_int("blocks", blocks, at_most=gpu_pull.MOST_BLOCKS)
+        validate_int("blocks", blocks, at_most=runtime.MOST_BLOCKS)
     if not (isinstance(lanes, Integral) and lanes in LANES if method == "warp" else lanes is None):
         raise InvalidOptionError(
             f"lanes must be one of {', '.join(map(str, LANES))} for 'warp', and None otherwise, not {lanes!r}."
@@ -67,9 +67,10 @@ class RowsPull:
         self.rounding_depth = compensated_depth(layout.sources.size)
         self.threads = int(threads)
         per_run = {"node": 1, "warp": self._macros.get("LANES", 1), "block": self.threads}[method]
-        self.blocks = gpu_pull.blocks_option(blocks, (self._last - first) * per_run, self.threads)
+        needed = runtime.blocks_for((self._last - first) * per_run, self.threads)
+        self.blocks = needed if blocks is None else int(blocks)
 
-    def __call__(self, contributions: Floats, pulled: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Any) -> None:
         if self._first == self._last:
             return
         layout = self._layout
@@ -79,6 +80,6 @@ class RowsPull:
             (self.threads,),
             (
                 self._first, self._last, layout.rows, layout.begins, layout.ends, layout.sources,
-                layout.normalized_weights.of(contributions.dtype), contributions, pulled,
+                layout.normalized_weights.of(contributions.dtype), contributions, row_sums,
             ),
         )  # fmt: skip

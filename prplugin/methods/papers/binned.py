@@ -54,7 +54,7 @@ class BinnedPull:
 
     def __init__(self, adjacency: Adjacency, thresholds: Sequence[int] = (6, 96)) -> None:
         at_most = [min(threshold, adjacency.m) for threshold in _checked(thresholds)]
-        offsets, sources, weights = adjacency.csc
+        offsets, sources, _ = adjacency.csc
         xp = namespace(offsets)
         degrees = offsets[1:] - offsets[:-1]
         bin_of_row = (degrees > at_most[0]).astype(np.int8) + (degrees > at_most[1])
@@ -73,15 +73,10 @@ class BinnedPull:
             RowsPull(self.layout, "warp", lanes=16, **small),
             RowsPull(self.layout, "warp", lanes=32, **normal),
         )
-        matrix = sources.nbytes + (0 if weights is None else weights.nbytes)
-        self.csr_nbytes = offsets.nbytes + matrix
-        """Bytes of the plain CSR matrix of in-edges, as in the paper's Table I."""
-        self.nbytes = sum(array.nbytes for array in (rows, self.layout.begins, self.layout.ends)) + matrix
-        """Bytes of the modified CSR matrix."""
 
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         for pull in self._pulls:
-            pull(contributions, pulled)
+            pull(contributions, row_sums)
 
 
 def _checked(thresholds: Sequence[int]) -> list[int]:

@@ -9,14 +9,14 @@
 #include "../../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
-extern "C" __global__ void GATHERING block_pull(long long first, long long last, const index_t *rows,
+extern "C" __global__ void GATHER_LAUNCH_BOUNDS block_pull(long long first, long long last, const index_t *rows,
                                                 const offset_t *begins, const offset_t *ends, const index_t *sources,
                                                 const real_t *normalized_weights, const real_t *contributions,
-                                                double *pulled) {
+                                                double *row_sums) {
     for (long long k = first + blockIdx.x; k < last; k += gridDim.x) {
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         add_edges(sum, begins[k] + threadIdx.x, ends[k], blockDim.x, sources, normalized_weights, contributions);
         sum = block_sum(sum);
-        if (threadIdx.x == 0) pulled[rows == nullptr ? k : rows[k]] = sum.value();
+        if (threadIdx.x == 0) row_sums[rows == nullptr ? k : rows[k]] = sum.value();
     }
 }

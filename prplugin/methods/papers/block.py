@@ -9,7 +9,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import step
+from prplugin.methods.papers._rows import pull_step
 
 name = "block"
 runs_on = "gpu"
@@ -32,4 +32,4 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     blocks : int, optional
         Blocks of the grid; one per vertex if not given.
     """
-    return step(problem, name, threads=threads, blocks=blocks)
+    return pull_step(problem, name, threads=threads, blocks=blocks)

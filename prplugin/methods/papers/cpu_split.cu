@@ -20,9 +20,9 @@ extern "C" __global__ void gather(long long count, const index_t *sources, const
 }
 
 // Adds the host's sums to those of the GPU, at most one per row.
-extern "C" __global__ void add_sums(long long count, const index_t *rows, const double *sums, double *pulled) {
+extern "C" __global__ void add_sums(long long count, const index_t *rows, const double *sums, double *row_sums) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long k = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += stride) {
-        pulled[rows[k]] += sums[k];
+        row_sums[rows[k]] += sums[k];
     }
 }

@@ -13,15 +13,11 @@ The copies run on a stream of their own, so that neither they nor the host wait 
 from __future__ import annotations
 
 import logging
-import math
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -37,19 +33,6 @@ from prplugin.methods.papers._timing import best_seconds
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
-
-__all__ = [
-    "N",
-    "Span",
-    "SplitStep",
-    "Tally",
-    "cost",
-    "name",
-    "nondeterministic",
-    "prepare",
-    "runs_on",
-    "unavailable_reason",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -136,11 +119,11 @@ def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[
     """Time iterations on this graph, with one split in memory at a time."""
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
-    contributions, pulled = cupy.full(n, 1 / n), cupy.empty(n)
+    contributions, row_sums = cupy.full(n, 1 / n), cupy.empty(n)
 
     def seconds(split: N) -> float:
         pull = SplitPull(layout, n, [split], threads)
-        return best_seconds(lambda: pull(contributions, pulled))
+        return best_seconds(lambda: pull(contributions, row_sums))
 
     return search(seconds, longest)
 
@@ -171,16 +154,6 @@ def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
 # --- the step -----------------------------------------------------------------------------------------------------
 
 
-class Tally(NamedTuple):
-    """Work of the host per iteration: vertices with tails, their edges, distinct sources of those, and bytes copied."""
-
-    vertices: int
-    edges: int
-    sources: int
-    bytes_down: int
-    bytes_up: int
-
-
 class SplitStep(gpu_pull.DeviceStep):
     """A step whose row sums are computed partly on the host.
 
@@ -190,28 +163,7 @@ class SplitStep(gpu_pull.DeviceStep):
 
     def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[N, float] | None) -> None:
         super().__init__(problem, pull)
-        self.split, self.seconds = split, seconds
-        self._shared = pull
-
-    @property
-    def tally(self) -> Tally:
-        """Work of the host per iteration, with contributions in their present type."""
-        if (tails := self._shared.tails) is None:
-            return Tally(0, 0, 0, 0, 0)
-        down = tails.sources * self._contributions.dtype.itemsize
-        return Tally(tails.vertices, tails.edges, tails.sources, down, tails.vertices * 8)
-
-    @contextmanager
-    def record(self) -> Iterator[list[Span]]:
-        """Record the steps within the block; the list is filled when it ends."""
-        spans: list[Span] = []
-        timeline = Timeline()
-        self._shared.span = timeline.span
-        try:
-            yield spans
-        finally:
-            self._shared.span = unrecorded
-            spans.extend(timeline.spans())
+        self.pull, self.split, self.seconds = pull, split, seconds
 
 
 class SplitPull:
@@ -231,16 +183,16 @@ class SplitPull:
             tails = layout._replace(rows=rows[long], begins=cuts[long], ends=ends[long])
             self.tails = HostPull(tails, n, threads)
 
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         import cupy  # lazy import: availability was checked by `unavailable_reason`
 
         # The heads are launched after the gather, on which the tails depend, and before the host waits for anything.
         if self.tails is not None:
             self.tails.enqueue_gather(contributions, self.span)
         with self.span("heads", "GPU", cupy.cuda.get_current_stream()):
-            self._heads(contributions, pulled)
+            self._heads(contributions, row_sums)
         if self.tails is not None:
-            self.tails.finish_into(pulled, self.span)
+            self.tails.finish_into(row_sums, self.span)
 
 
 def head_lengths(degrees: Integers, split: list[N]) -> Integers:
@@ -254,71 +206,3 @@ def head_lengths(degrees: Integers, split: list[N]) -> Integers:
     block = xp.arange(degrees.size) * len(split) // degrees.size
     lengths: Integers = xp.minimum(degrees, limits[block])
     return lengths
-
-
-# --- the timeline -------------------------------------------------------------------------------------------------
-
-
-class Span(NamedTuple):
-    """One operation of an iteration, in seconds on the clock of `time.perf_counter`.
-
-    `what` is "gather", "heads", "add", "down", "up" or "tails"; `lane` is "GPU", "copy" or "host".
-    """
-
-    iteration: int
-    what: str
-    lane: str
-    begin: float
-    end: float
-
-
-class Timeline:
-    """Recorder that maps GPU events and host times to one clock.
-
-    CUDA measures the time between two events. One event is synchronized on an idle GPU between two readings of the
-    host's clock, and so took place between them. The closest of ten such pairs, a few microseconds apart, is the
-    reference.
-    """
-
-    def __init__(self) -> None:
-        import cupy  # lazy import: availability was checked by `unavailable_reason`
-
-        self._cuda = cupy.cuda
-        self._cuda.Device().synchronize()
-        self._marks: list[tuple[str, str, Any, Any]] = []
-        nearest = math.inf
-        for _ in range(10):
-            before, event = time.perf_counter(), self._mark(self._cuda.get_current_stream())
-            event.synchronize()
-            after = time.perf_counter()
-            if after - before < nearest:
-                nearest, self._zero, self._reference = after - before, (before + after) / 2, event
-
-    @contextmanager
-    def span(self, what: str, lane: str, stream: Any) -> Iterator[None]:
-        """Record begin and end of the work that is enqueued on a stream, or done by the host, within the block."""
-        begin = self._mark(stream)
-        yield
-        self._marks.append((what, lane, begin, self._mark(stream)))
-
-    def _mark(self, stream: Any) -> Any:
-        if stream is None:
-            return time.perf_counter()
-        event = self._cuda.Event()
-        event.record(stream)
-        return event
-
-    def spans(self) -> list[Span]:
-        """Wait for all recorded work, and return it."""
-        self._cuda.Device().synchronize()
-        seen: Counter[str] = Counter()  # each occurs once per iteration
-        spans = []
-        for what, lane, begin, end in self._marks:
-            spans.append(Span(seen[what], what, lane, self._seconds(begin), self._seconds(end)))
-            seen[what] += 1
-        return spans
-
-    def _seconds(self, mark: Any) -> float:
-        if isinstance(mark, float):
-            return mark
-        return self._zero + float(self._cuda.get_elapsed_time(self._reference, mark)) / 1e3

@@ -11,15 +11,16 @@
 
 #include "../../gpu/sums.cuh"
 
-extern "C" __global__ void dense_pull(long long n, const entry_t *matrix, const real_t *contributions, double *pulled) {
+extern "C" __global__ void dense_pull(long long n, const entry_t *matrix, const real_t *contributions,
+                                      double *row_sums) {
     for (long long i = blockIdx.x; i < n; i += gridDim.x) {
         const entry_t *row = matrix + i * n;
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         for (long long j = threadIdx.x; j < n; j += blockDim.x) {
             // Not fused with the addition that follows: the compensated sum needs the rounded product.
             sum.add(__dmul_rn(row[j], contributions[j]));
         }
         sum = block_sum(sum);
-        if (threadIdx.x == 0) pulled[i] = sum.value();
+        if (threadIdx.x == 0) row_sums[i] = sum.value();
     }
 }

@@ -58,7 +58,7 @@ class DensePull:
         # Normalized weights of parallel edges are summed first; a count of edges is exact, but its product is rounded.
         self.rounding_depth = gpu_pull.ROW_DEPTH + (compensated_depth(adjacency.m) if adjacency.weighted else 1)
 
-    def __call__(self, contributions: Floats, pulled: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Any) -> None:
         entry = contributions.dtype if self._adjacency.weighted else "int32"
         if self._matrix is None or self._matrix.dtype != entry:
             self._matrix = None  # frees its memory first
@@ -70,7 +70,7 @@ class DensePull:
             entry_t=runtime.ctype(entry),
         )
         n = self._adjacency.n
-        launch((runtime.blocks_for(n, 1),), (self.threads,), (n, self._matrix, contributions, pulled))
+        launch((runtime.blocks_for(n, 1),), (self.threads,), (n, self._matrix, contributions, row_sums))
 
 
 def _matrix(adjacency: Adjacency, dtype: Any) -> Any:

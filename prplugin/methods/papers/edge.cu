@@ -11,9 +11,9 @@
 #include "../../gpu/edge_term.cuh"
 
 extern "C" __global__ void edge_push(long long edges, const index_t *sources, const index_t *targets,
-                                     const real_t *normalized_weights, const real_t *contributions, double *pulled) {
+                                     const real_t *normalized_weights, const real_t *contributions, double *row_sums) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long edge = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; edge < edges; edge += stride) {
-        atomicAdd(pulled + targets[edge], edge_term(sources, normalized_weights, contributions, edge));
+        atomicAdd(row_sums + targets[edge], edge_term(sources, normalized_weights, contributions, edge));
     }
 }

@@ -46,21 +46,22 @@ class EdgePush:
 
     def __init__(self, adjacency: Adjacency, threads: int, blocks: int | None) -> None:
         self.threads = validate_int("threads", threads, at_most=1024)
-        self.blocks = gpu_pull.blocks_option(blocks, adjacency.m, self.threads)
+        needed = runtime.blocks_for(adjacency.m, self.threads)
+        self.blocks = needed if blocks is None else validate_int("blocks", blocks, at_most=runtime.MOST_BLOCKS)
         # The first term that is added goes through all additions that follow.
         self.rounding_depth = adjacency.largest_in_degree
         self._edges = adjacency.edges
         self._normalized_weights = gpu_pull.NormalizedWeights(self._edges.weights, adjacency, self._edges.source)
 
-    def __call__(self, contributions: Floats, pulled: Any) -> None:
+    def __call__(self, contributions: Floats, row_sums: Any) -> None:
         edges, normalized_weights = self._edges, self._normalized_weights.of(contributions.dtype)
         launch = runtime.kernel(
             "methods/papers/edge.cu", "edge_push", index_t=runtime.ctype(edges.source.dtype),
             real_t=runtime.ctype(contributions.dtype), WEIGHTED=int(normalized_weights is not None),
         )  # fmt: skip
-        pulled.fill(0.0)
+        row_sums.fill(0.0)
         launch(
             (self.blocks,),
             (self.threads,),
-            (edges.m, edges.source, edges.destination, normalized_weights, contributions, pulled),
+            (edges.m, edges.source, edges.destination, normalized_weights, contributions, row_sums),
         )

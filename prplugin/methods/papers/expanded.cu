@@ -29,7 +29,7 @@ extern "C" __global__ void expand(long long m, const index_t *sources, const rea
 // run
 // `open` continues after it, or only begins there. All threads of the block must call it.
 __device__ inline void sum_runs(const double *terms, long long begin, long long end, long long first, long long open,
-                                const index_t *rows, const offset_t *starts, double *pulled, Partials *partials) {
+                                const index_t *rows, const offset_t *starts, double *row_sums, Partials *partials) {
     int lane = threadIdx.x % WARP;
     for (long long base = first + threadIdx.x - lane; base <= open; base += blockDim.x) {  // uniform in a warp
         long long run = base + lane;
@@ -39,14 +39,14 @@ __device__ inline void sum_runs(const double *terms, long long begin, long long 
             past = static_cast<int>(min(static_cast<long long>(starts[run + 1]), end) - begin);
         }
         Sum sum = run_sum(terms, place, past);
-        bool began_before = run <= open && starts[run] < begin;
+        bool continued = run <= open && starts[run] < begin;
         if (run == first) partials->front = {0.0, 0.0};
         if (run == open) {
             partials->tail = sum;
-        } else if (began_before) {  // only for run `first`
+        } else if (continued) {  // only for run `first`
             partials->front = sum;
         } else if (run < open) {
-            pulled[rows[run]] = sum.value();
+            row_sums[rows[run]] = sum.value();
         }
     }
 }
@@ -55,7 +55,7 @@ __device__ inline void sum_runs(const double *terms, long long begin, long long 
 // would be rounded to real_t.
 extern "C" __global__ void sum_expanded(long long m, long long size, const index_t *rows, const offset_t *starts,
                                         const long long *heads, const real_t *expanded,
-                                        const real_t *normalized_weights, double *pulled, Partials *partials) {
+                                        const real_t *normalized_weights, double *row_sums, Partials *partials) {
     extern __shared__ double terms[];
     long long piece = blockIdx.x, begin = piece * size, end = min(begin + size, m);
     for (long long edge = begin + threadIdx.x; edge < end; edge += blockDim.x) {
@@ -66,14 +66,14 @@ extern "C" __global__ void sum_expanded(long long m, long long size, const index
 #endif
     }
     __syncthreads();
-    sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, pulled, partials + piece);
+    sum_runs(terms, begin, end, heads[piece], heads[piece + 1], rows, starts, row_sums, partials + piece);
 }
 
 // One block per piece: completes the run that ends in it and begins in an earlier one.
 extern "C" __global__ void collect(long long size, const index_t *rows, const offset_t *starts, const long long *heads,
-                                   const Partials *partials, double *pulled) {
+                                   const Partials *partials, double *row_sums) {
     long long piece = blockIdx.x, run = heads[piece], began = starts[run] / size;
     if (run == heads[piece + 1] || began == piece) return;  // it does not end here, or is summed already
     Sum sum = crossing_sum(partials, began, piece);
-    if (threadIdx.x == 0) pulled[rows[run]] = sum.value();
+    if (threadIdx.x == 0) row_sums[rows[run]] = sum.value();
 }

@@ -74,13 +74,18 @@ class ExpandedPull:
         self._partials = cupy.empty((self._pieces.count, 4))
         self._expanded: Any = None
 
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        pulled.fill(0.0)  # rows without edges are in no piece
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
+        import cupy
+
+        row_sums.fill(0.0)  # rows without edges are in no piece
         cut = self._pieces
         if not cut.count:
             return
         size, rows, starts, heads = cut.size, cut.rows, cut.starts, cut.heads
-        expanded = self._room_for(contributions.dtype)
+        if self._expanded is None or self._expanded.dtype != contributions.dtype:
+            self._expanded = None  # frees its memory first
+            self._expanded = cupy.empty(self._layout.sources.size, contributions.dtype)
+        expanded = self._expanded
         m, layout, types = expanded.size, self._layout, gpu_pull.pull_types(self._layout, contributions.dtype)
         expand = runtime.kernel("methods/papers/expanded.cu", "expand", **types)
         expand((runtime.blocks_for(m, 256),), (256,), (m, layout.sources, contributions, expanded))
@@ -89,17 +94,8 @@ class ExpandedPull:
         sum_pieces(
             (cut.count,),
             (self.threads,),
-            (m, size, rows, starts, heads, expanded, normalized_weights, pulled, self._partials),
+            (m, size, rows, starts, heads, expanded, normalized_weights, row_sums, self._partials),
             shared_mem=size * TERM,
         )
         collect = runtime.kernel("methods/papers/expanded.cu", "collect", **types)
-        collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, pulled))
-
-    def _room_for(self, dtype: Any) -> Any:
-        """Return the buffer for one contribution per edge; one type is allocated at a time."""
-        import cupy
-
-        if self._expanded is None or self._expanded.dtype != dtype:
-            self._expanded = None  # frees its memory first
-            self._expanded = cupy.empty(self._layout.sources.size, dtype)
-        return self._expanded
+        collect((cut.count,), (pieces.COLLECTORS,), (size, rows, starts, heads, self._partials, row_sums))

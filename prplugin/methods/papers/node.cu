@@ -8,14 +8,14 @@
 #include "../../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
-extern "C" __global__ void GATHERING node_pull(long long first, long long last, const index_t *rows,
+extern "C" __global__ void GATHER_LAUNCH_BOUNDS node_pull(long long first, long long last, const index_t *rows,
                                                const offset_t *begins, const offset_t *ends, const index_t *sources,
                                                const real_t *normalized_weights, const real_t *contributions,
-                                               double *pulled) {
+                                               double *row_sums) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long k = first + static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; k < last; k += stride) {
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         add_edges(sum, begins[k], ends[k], 1, sources, normalized_weights, contributions);
-        pulled[rows == nullptr ? k : rows[k]] = sum.value();
+        row_sums[rows == nullptr ? k : rows[k]] = sum.value();
     }
 }

@@ -9,7 +9,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import step
+from prplugin.methods.papers._rows import pull_step
 
 name = "node"
 runs_on = "gpu"
@@ -33,4 +33,4 @@ def prepare(problem: Problem, machine: Machine, *, threads: int = 256, blocks: i
     blocks : int, optional
         Blocks of the grid; as many as give each vertex a thread if not given. Kim uses 1000 blocks of 1000 threads.
     """
-    return step(problem, name, threads=threads, blocks=blocks)
+    return pull_step(problem, name, threads=threads, blocks=blocks)

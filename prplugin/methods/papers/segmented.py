@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu.sorting import stable_order
-from prplugin.errors import InvalidOptionError
+from prplugin.errors import InvalidOptionError, listed
 from prplugin.graph.adjacency import Adjacency, group_sizes
 from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
@@ -21,21 +23,129 @@ from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers._host_rows import HostPull, ThreadedSums, host_rows
-from prplugin.methods.papers._rows import LANES, RowsPull
-from prplugin.methods.papers._schedule import Schedule, Segment, cut, for_the_host
+from prplugin.methods.papers._rows import LANES, RowsPull, check_launch
 from prplugin.methods.papers._timing import best_seconds
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges, Floats
-
-__all__ = ["Schedule", "Segment", "cost", "name", "nondeterministic", "prepare", "runs_on", "unavailable_reason"]
+from prplugin.types.edges import Edges, Floats, Integers
 
 logger = logging.getLogger(__name__)
 
 name = "segmented"
 runs_on = "gpu"
 nondeterministic = True  # a measured schedule, and so the order of additions, differs between runs
+
+
+# --- schedules ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """Launch configuration of one segment: a thread, lanes of a warp or a block of the GPU per row, or host threads."""
+
+    method: str  # "node", "warp", "block" or "host"
+    threads: int  # per block; for "host", those that share all its segments
+    lanes: int | None = None  # threads per row, only for "warp"
+    blocks: int | None = None  # of the grid; None: as many as give each row its threads
+    ms: float = 0.0  # measured time; for "host" with the copy of the sums to the GPU
+
+    def __post_init__(self) -> None:
+        if self.method not in ("node", "warp", "block", "host"):
+            raise InvalidOptionError(f"the method of a segment must be node, warp, block or host, not {self.method!r}.")
+        if self.method != "host":
+            check_launch(self.method, self.threads, self.lanes, self.blocks)
+        elif validate_int("threads", self.threads) and (self.lanes is not None or self.blocks is not None):
+            raise InvalidOptionError("a segment of the host has neither lanes nor blocks.")
+        _check_ms("ms", self.ms)
+
+    @property
+    def threads_per_row(self) -> int:
+        """Number of threads per row."""
+        return {"warp": self.lanes or 1, "block": self.threads}.get(self.method, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Launch configurations of the segments of a graph with n vertices and m edges."""
+
+    n: int
+    m: int
+    segments: tuple[Segment, ...]  # by descending in-degree
+    device: str = "GPU"  # name of the GPU on which it was measured
+    copy_ms: float = 0.0  # measured time of the copy of contributions to the host, once per iteration
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.segments, tuple) or not all(isinstance(segment, Segment) for segment in self.segments):
+            raise InvalidOptionError(f"segments must be a tuple of Segment, not {self.segments!r}.")
+        validate_int("n", self.n, least=0)
+        validate_int("m", self.m, least=0)
+        _check_ms("copy_ms", self.copy_ms)
+        if not isinstance(self.device, str):
+            raise InvalidOptionError(f"device must be a string, not {self.device!r}.")
+
+    @property
+    def host_segments(self) -> list[int]:
+        """Indices of the segments that run on the host."""
+        return [k for k, segment in enumerate(self.segments) if segment.method == "host"]
+
+    def __str__(self) -> str:
+        """Format as in the paper: one line per segment, and the time of each device; devices work concurrently."""
+        lines = ["segment  method   blocks  threads         ms"]
+        for k, segment in enumerate(self.segments):
+            method = segment.method if segment.lanes is None else f"{segment.method}/{segment.lanes}"
+            blocks = "-" if segment.blocks is None else segment.blocks
+            lines.append(f"{k:7}  {method:7} {blocks:>7}  {segment.threads:7}  {segment.ms:9.4f}")
+        gpu = sum(segment.ms for segment in self.segments if segment.method != "host")
+        host = self.copy_ms + sum(segment.ms for segment in self.segments if segment.method == "host")
+        lines.append(f"{self.device} [{gpu:.4f} ms]")
+        if self.host_segments:
+            lines.append(f"host [{host:.4f} ms, of which {self.copy_ms:.4f} ms copy the contributions]")
+        lines.append(f"longest device time {max(gpu, host if self.host_segments else 0.0):.4f} ms")
+        return "\n".join(lines)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schedule as JSON; raise InvalidOptionError if that fails."""
+        try:
+            text = json.dumps(asdict(self), indent=1, default=int)  # NumPy's integers
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        except (OSError, TypeError) as error:
+            raise InvalidOptionError(f"the schedule cannot be saved to {path!r}: {error}") from error
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Schedule:
+        """Read a schedule that `save` wrote; raise InvalidOptionError if the file is missing or invalid."""
+        try:
+            fields: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+            segments = tuple(Segment(**segment) for segment in fields.pop("segments"))
+            return cls(**fields, segments=segments)
+        except OSError as error:
+            raise InvalidOptionError(f"the schedule {str(path)!r} cannot be read: {error}") from error
+        except KeyError as error:
+            raise InvalidOptionError(f"{str(path)!r} holds no schedule: it has no {error}.") from error
+        except (AttributeError, TypeError, ValueError) as error:  # invalid JSON, or a field of the wrong type or value
+            raise InvalidOptionError(f"{str(path)!r} holds no schedule: {error}") from error
+
+    def check(self, n: int, m: int, segments: int, *, cpu: bool) -> None:
+        """Raise InvalidOptionError unless the schedule has n vertices, m edges and `segments` segments."""
+        ours = (("vertices", self.n, n), ("edges", self.m, m), ("segments", len(self.segments), segments))
+        if differ := [f"{there:,} {what}, not {here:,}" for what, there, here in ours if there != here]:
+            raise InvalidOptionError(
+                f"the schedule is of another graph or another number of segments: it has {' and '.join(differ)}."
+            )
+        if self.host_segments and not cpu:
+            raise InvalidOptionError(
+                f"the schedule has segments for the host ({listed(self.host_segments)}): give cpu=True, "
+                "or measure a new schedule without it."
+            )
+
+
+def _check_ms(name: str, value: object) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
+        raise InvalidOptionError(f"{name} must be a number of at least 0, not {value!r}.")
+
+
+# --- the method -----------------------------------------------------------------------------------------------------
 
 CANDIDATES = (
     Segment(method="node", threads=256),
@@ -143,6 +253,30 @@ class SortedRows:
         return layout._replace(rows=rows, begins=begins, ends=ends)
 
 
+def cut(offsets: Integers, segments: int) -> list[int]:
+    """Return the boundaries, n included, of at most `segments` segments of about equally many edges.
+
+    Every segment gets an equal part of the edges that are left, so that a hub larger than a segment does not leave
+    others empty. Each segment has a row with edges if there are enough such rows. Rows without edges come last, and are
+    all in the last segment.
+    """
+    n, m = offsets.size - 1, int(offsets[-1])
+    filled = _row_at_edge(offsets, m)  # rows with edges
+    bounds = [0]
+    for left in range(min(segments, filled), 1, -1):
+        first = bounds[-1]
+        done = int(offsets[first])
+        last = _row_at_edge(offsets, done + -(-(m - done) // left))
+        bounds.append(min(max(last, first + 1), filled - (left - 1)))
+    return [*bounds, n]
+
+
+def _row_at_edge(offsets: Integers, edges: int) -> int:
+    """Return the first row that `edges` edges precede."""
+    xp = namespace(offsets)
+    return int(xp.searchsorted(offsets, xp.asarray([edges]))[0])
+
+
 class SegmentedPull:
     """Computes row sums by a schedule."""
 
@@ -156,23 +290,19 @@ class SegmentedPull:
             self._helper = HostPull(rows.runs([rows.spans[k] for k in schedule.host_segments]), rows.n, threads)
         self._recorded: tuple[Any, Any, Any] = (None, None, None)
 
-    def __call__(self, contributions: Floats, pulled: Floats) -> None:
-        if self._helper is None:
-            self._sum(contributions, pulled)
-            return
-        self._helper.enqueue_gather(contributions)
-        pulled.fill(0.0)  # the host's sums are added to it
-        self._sum(contributions, pulled)
-        self._helper.finish_into(pulled)
-
-    def _sum(self, contributions: Floats, pulled: Floats) -> None:
+    def __call__(self, contributions: Floats, row_sums: Floats) -> None:
+        if self._helper is not None:
+            self._helper.enqueue_gather(contributions)
+            row_sums.fill(0.0)  # the host's sums are added to it
         # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all
         # segments.
         graph, read, written = self._recorded
-        if read is contributions and written is pulled:
+        if read is contributions and written is row_sums:
             graph.launch()
         elif self._pulls:
-            self._recorded = (_recorded(self._pulls, contributions, pulled), contributions, pulled)
+            self._recorded = (_recorded(self._pulls, contributions, row_sums), contributions, row_sums)
+        if self._helper is not None:
+            self._helper.finish_into(row_sums)
 
 
 def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) -> RowsPull:
@@ -182,7 +312,7 @@ def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) ->
     )
 
 
-def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
+def _recorded(pulls: list[RowsPull], contributions: Any, row_sums: Any) -> Any:
     """Launch kernels, and return a CUDA graph that launches them again.
 
     They run once before the capture, since compilation and allocation cannot be captured.
@@ -190,19 +320,19 @@ def _recorded(pulls: list[RowsPull], contributions: Any, pulled: Any) -> Any:
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     for pull in pulls:
-        pull(contributions, pulled)
+        pull(contributions, row_sums)
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
         stream.begin_capture()
         try:
             for pull in pulls:
-                pull(contributions, pulled)
+                pull(contributions, row_sums)
         finally:
             graph = stream.end_capture()
     return graph
 
 
-# --- measuring ----------------------------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------------------------
 
 
 def _measured(rows: SortedRows, threads: int) -> Schedule:
@@ -210,8 +340,8 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
     import cupy  # lazy import: availability was checked by `unavailable_reason`
     import cupyx
 
-    contributions, pulled = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
-    segments = [_fastest(rows, span, contributions, pulled) for span in rows.spans]
+    contributions, row_sums = cupy.full(rows.n, 1.0 / rows.n), cupy.empty(rows.n)
+    segments = [_fastest(rows, span, contributions, row_sums) for span in rows.spans]
     copy_ms = 0.0
     if threads:
         here = cupyx.empty_pinned(rows.n)
@@ -220,13 +350,13 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
             _host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
             for span in rows.spans
         ]
-        for k in for_the_host([segment.ms for segment in segments], host_ms, copy_ms):
+        for k in choose_host_segments([segment.ms for segment in segments], host_ms, copy_ms):
             segments[k] = Segment(method="host", threads=threads, ms=host_ms[k])
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=properties["name"].decode(), copy_ms=copy_ms)
 
 
-def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, pulled: Any) -> Segment:
+def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
     """Return the fastest candidate for a segment; candidates far behind the best are timed only roughly.
 
     Several launches are captured and replayed, so that the overhead of Python is not measured. Indices are then cached
@@ -235,13 +365,13 @@ def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, pulled
     longest = int(rows.offsets[span[0] + 1] - rows.offsets[span[0]])
     best: Segment | None = None
     for candidate in CANDIDATES:
-        if longest > LONGEST * candidate.threads_a_row and candidate is not CANDIDATES[-1]:
+        if longest > LONGEST * candidate.threads_per_row and candidate is not CANDIDATES[-1]:
             continue
         pull = _launch(candidate, rows.layout, span)
-        ms = 1e3 * best_seconds(partial(pull, contributions, pulled), times=1)
+        ms = 1e3 * best_seconds(partial(pull, contributions, row_sums), times=1)
         if best is None or ms < 4 * best.ms + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
-            ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, pulled).launch) / launches
+            ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, row_sums).launch) / launches
         if best is None or ms < best.ms:
             best = replace(candidate, blocks=pull.blocks, ms=ms)
     assert best is not None  # the last candidate accepts rows of any length
@@ -253,3 +383,19 @@ def _host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
     sum_rows = ThreadedSums(bounds, places, threads)
     contributions, sums = np.full(max(1, sources.size), 1.0 / rows.n), np.empty(bounds.size - 1)
     return 1e3 * best_seconds(lambda: sum_rows(contributions, weights, sums))
+
+
+def choose_host_segments(gpu_ms: list[float], host_ms: list[float], copy_ms: float) -> list[int]:
+    """Return the segments that run on the host, given the time of each on GPU and host, and that of the copy.
+
+    Greedy: segments in order of the ratio of host time to GPU time, each moved if that lowers max(GPU, copy + host).
+    """
+    chosen: list[int] = []
+    gpu, host = sum(gpu_ms), copy_ms
+    longest = gpu
+    for k in sorted(range(len(gpu_ms)), key=lambda k: host_ms[k] / max(gpu_ms[k], 1e-9)):
+        then = max(gpu - gpu_ms[k], host + host_ms[k])
+        if then < longest:
+            gpu, host, longest = gpu - gpu_ms[k], host + host_ms[k], then
+            chosen.append(k)
+    return sorted(chosen)

@@ -11,19 +11,19 @@
 #include "../../gpu/edge_term.cuh"
 
 // Sums the in-edges begins[k]..ends[k] of row rows[k] (row k where rows is null), for k in first..last.
-extern "C" __global__ void GATHERING warp_pull(long long first, long long last, const index_t *rows,
+extern "C" __global__ void GATHER_LAUNCH_BOUNDS warp_pull(long long first, long long last, const index_t *rows,
                                                const offset_t *begins, const offset_t *ends, const index_t *sources,
                                                const real_t *normalized_weights, const real_t *contributions,
-                                               double *pulled) {
+                                               double *row_sums) {
     int lane = threadIdx.x % LANES;
     long long groups = static_cast<long long>(gridDim.x) * blockDim.x / LANES;
     long long group = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) / LANES;
     long long rounds = (last - first + groups - 1) / groups;  // uniform: shuffles need every lane
     for (long long round = 0; round < rounds; ++round) {
         long long k = first + round * groups + group;
-        Sum sum = NOTHING;
+        Sum sum = ZERO_SUM;
         if (k < last) add_edges(sum, begins[k] + lane, ends[k], LANES, sources, normalized_weights, contributions);
         sum = lanes_sum<LANES>(sum);
-        if (k < last && lane == 0) pulled[rows == nullptr ? k : rows[k]] = sum.value();
+        if (k < last && lane == 0) row_sums[rows == nullptr ? k : rows[k]] = sum.value();
     }
 }

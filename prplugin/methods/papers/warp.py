@@ -9,7 +9,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._rows import step
+from prplugin.methods.papers._rows import pull_step
 
 name = "warp"
 runs_on = "gpu"
@@ -36,4 +36,4 @@ def prepare(
     blocks : int, optional
         Blocks of the grid; as many as give each vertex its lanes if not given.
     """
-    return step(problem, name, lanes=lanes, threads=threads, blocks=blocks)
+    return pull_step(problem, name, lanes=lanes, threads=threads, blocks=blocks)

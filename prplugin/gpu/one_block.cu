@@ -22,9 +22,9 @@ __device__ void sort_tile(T (&keys)[ITEMS], unsigned int (&numbers)[ITEMS], int 
         unsigned int total, ranks[ITEMS];
         count_digits(counts, keys, digit);
         __syncthreads();
-        turn_into_places(counts, block_scan(counted(counts), &total));
+        counts_to_offsets(counts, block_scan(counted(counts), &total));
         __syncthreads();
-        take_places(counts, keys, digit, ranks);
+        place_items(counts, keys, digit, ranks);
         for (int item = 0; item < ITEMS; ++item) staged[ranks[item]] = keys[item];
         __syncthreads();
         for (int item = 0; item < ITEMS; ++item) keys[item] = staged[place_in_tile(item)];
@@ -38,7 +38,7 @@ __device__ void sort_tile(T (&keys)[ITEMS], unsigned int (&numbers)[ITEMS], int 
 
 // Writes the positions of ids in ascending order of id, one column after the other, then the number of distinct ids;
 // and the ids by position.
-extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
+extern "C" __global__ void __launch_bounds__(THREADS) factorize_one_block(
     const id_t *a, long long in_a, const id_t *b, long long in_b, const id_t *c, long long in_c, int *codes, id_t *ids) {
     __shared__ counts_t counts;
     __shared__ wide_t staged[TILE];
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) factorize_few(
 }
 
 // Groups rows stably, and writes the begin of each of the n groups. `values` and `weights` may be null.
-extern "C" __global__ void __launch_bounds__(THREADS) group_few(
+extern "C" __global__ void __launch_bounds__(THREADS) group_one_block(
     long long m, const unsigned int *groups, const value_t *values, const double *weights, long long n, int bits,
     int *begins, value_t *values_out, double *weights_out) {
     __shared__ counts_t counts;
