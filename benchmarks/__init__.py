@@ -1,1 +1,1 @@
-"""Timings, runnable by anyone: ``python -m benchmarks NAME``. No test depends on one."""
+"""Benchmarks: ``python -m benchmarks NAME``. No test depends on a measured time."""

@@ -1,4 +1,4 @@
-"""Run a benchmark by name, print its tables and keep them with all that is needed to run it again; compare two runs."""
+"""Command line of the benchmarks: run one by name, write its report, compare two runs."""
 
 from __future__ import annotations
 
@@ -54,23 +54,25 @@ BENCHMARKS = {
 }  # fmt: skip
 
 ALL = *PAPERS, "peers"
-"""What ``python -m benchmarks all`` runs."""
+"""Benchmarks that ``python -m benchmarks all`` runs."""
 
-ONLY = click.option("--only", multiple=True, help="Cases in whose name this occurs; may be repeated.")
-LIST = click.option("--list", "listed", is_flag=True, help="Name all rows, for --only, and run none.")
+ONLY = click.option("--only", multiple=True, help="Run only cases whose name contains this; may be repeated.")
+LIST = click.option(
+    "--list", "listed", is_flag=True, help="List the names of all rows, for --only, without running any."
+)
 
 OPTIONS = {
-    "overlap": click.option("--split", type=click.IntRange(0), help="The N whose timeline is drawn."),
+    "overlap": click.option("--split", type=click.IntRange(0), help="N of the timeline that is drawn."),
     "cugraph": ONLY,
     "peers": lambda command: LIST(ONLY(command)),
     "seeds": ONLY,
 }
-"""Of some benchmarks alone."""
+"""Additional options by benchmark."""
 
 
 @click.group()
 def main() -> None:
-    """Run a benchmark; write its tables as Markdown and JSON, and its figures as SVG and PNG."""
+    """Run a benchmark; write its tables as Markdown and JSON, and its figures as SVG."""
 
 
 def _running(names: tuple[str, ...]) -> Callable[..., None]:
@@ -88,19 +90,19 @@ def _running(names: tuple[str, ...]) -> Callable[..., None]:
             line = " ".join(["python -m benchmarks", name, *words])
             try:
                 run(name, BENCHMARKS[name], data or _real_graphs(), quick, options, output, line)
-            except Exception:  # the others go on
+            except Exception:  # the remaining benchmarks still run
                 if len(names) == 1:
                     raise
                 traceback.print_exc()
                 failed.append(name)
         if failed:
-            raise click.ClickException(f"{', '.join(failed)} failed; the others are done.")
+            raise click.ClickException(f"{', '.join(failed)} failed; the others finished.")
 
     return command
 
 
 def _real_graphs() -> Path | None:
-    """Find the folder of real graphs: PRPLUGIN_DATA, else shared/data beside the repository."""
+    """Return the folder of real graphs, PRPLUGIN_DATA or else shared/data next to the repository, or None."""
     places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
     return next((Path(place) for place in places if place and (Path(place) / "graphs").is_dir()), None)
 
@@ -110,8 +112,8 @@ def _add(name: str, names: tuple[str, ...], help_: str) -> None:
         click.option(
             "--data",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Folder of real graphs, by their usual names, as SNAP text, Matrix Market or Parquet; "
-            "else PRPLUGIN_DATA, else shared/data beside the repository.",
+            help="Folder of real graphs under their usual names, as SNAP text, Matrix Market or Parquet; "
+            "default: PRPLUGIN_DATA, or shared/data next to the repository.",
         ),
         click.option(
             "--output",
@@ -119,7 +121,7 @@ def _add(name: str, names: tuple[str, ...], help_: str) -> None:
             default=Path(__file__).parent / "results",
             show_default="results/",
         ),
-        click.option("--quick", is_flag=True, help="Only small graphs."),
+        click.option("--quick", is_flag=True, help="Run on small graphs only."),
         *([OPTIONS[name]] if name in OPTIONS else []),
     ]
     command: Any = _running(names)
@@ -130,13 +132,13 @@ def _add(name: str, names: tuple[str, ...], help_: str) -> None:
 
 for _name, _module in BENCHMARKS.items():
     _add(_name, (_name,), _module.__doc__)
-_add("all", ALL, f"Run {', '.join(ALL)}, one after the other.")
+_add("all", ALL, f"Run {', '.join(ALL)}, in this order.")
 
 
 @main.command("compare", help=compare.__doc__)
 @click.argument("first", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("second", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--every", is_flag=True, help="What is the same, too.")
+@click.option("--every", is_flag=True, help="Also show values that did not change.")
 def _compare(first: Path, second: Path, every: bool) -> None:
     console = Console(width=160)
     differences, rows = compare.compared(first, second)
@@ -145,7 +147,7 @@ def _compare(first: Path, second: Path, every: bool) -> None:
     shown = [row for row in rows if every or row["verdict"] != "same"]
     table = Table(*compare.COLUMNS)
     for row in shown:
-        table.add_row(*(escape(report.shown(row[column])) for column in compare.COLUMNS))
+        table.add_row(*(escape(report.format_value(row[column])) for column in compare.COLUMNS))
     console.print(table)
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in compare.VERDICTS}
     console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count))
@@ -154,10 +156,10 @@ def _compare(first: Path, second: Path, every: bool) -> None:
 @main.command("pages")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def _pages(files: tuple[Path, ...]) -> None:
-    """Write the page and the figures of runs again from their JSON files; of a paper's page (.md), the verdicts."""
+    """Rewrite the page and the figures of runs from their JSON files, or the verdicts of a paper's page (.md)."""
     for file in files:
         if file.stem not in (PAPERS if file.suffix == ".md" else BENCHMARKS):
-            raise click.ClickException(f"{file.name} is named after none of {', '.join(BENCHMARKS)}.")
+            raise click.ClickException(f"{file.name} is not named after any of {', '.join(BENCHMARKS)}.")
         if file.suffix == ".md":
             verdict_pages.rejudge(file, PAPERS[file.stem])
             continue

@@ -44,33 +44,36 @@ COLUMNS = (
 
 KEYS = ("graph", "what", "method")
 
-NAMED = ("persistent", "propagation-blocking")
-"""Methods whose iteration is timed whatever "auto" takes."""
+TITLES = {"iteration": "time per iteration"}
+"""Titles of the panels whose measurement has another name."""
 
-THEIR_TOL, THEIR_MOST = 1e-6, 1000
+NAMED = ("persistent", "propagation-blocking")
+"""Methods whose iterations are timed in addition to the choice of "auto"."""
+
+CUGRAPH_TOL, CUGRAPH_MAX_ITER = 1e-6, 1000
 
 RUNS = 7, 25
-"""At least and at most, where a round takes less than `SLOW` seconds."""
+"""Least and largest number of runs if a round takes less than `SLOW` seconds."""
 
 SLOW, SLOW_RUNS = 1.0, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is asked about a graph.
+    """Measurement on a graph.
 
     Attributes
     ----------
     what : {"frame to frame", "iteration"}
     ids : {"int32", "int64", "str"}
-        int64: scattered over 62 bits; str: those, spelt out.
+        int64: scattered over 62 bits; str: the same as strings.
     multi : bool
-        `MultiGraph`, or `Graph`.
+        Whether cuGraph builds a `MultiGraph`; else a `Graph`.
     weight : "weight", optional
-        float64.
+        Column of float64 weights.
     alpha : float
     tol : float
-        Where ours begins: see `_no_worse`.
+        Initial tolerance of prplugin; see `_match_error`.
     """
 
     what: Literal["frame to frame", "iteration"] = "frame to frame"
@@ -81,8 +84,8 @@ class Case:
     tol: float = 1e-5
 
     @property
-    def way(self) -> str:
-        """What sets it apart, in words."""
+    def label(self) -> str:
+        """Options that differ from the default, as text."""
         return ", ".join(
             word
             for word, said in (
@@ -96,7 +99,7 @@ class Case:
 
     @property
     def dtype(self) -> str:
-        """What both compute in."""
+        """Type in which both libraries compute."""
         return "float32" if self.weight is None else "float64"
 
 
@@ -108,7 +111,7 @@ NAMES = Case(ids="str", multi=False)
 
 
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], tuple[Case, ...]]]:
-    """Name the graphs, each with what makes its cuDF frame of int32 ids from 0 on, and what is asked about it."""
+    """Yield name, constructor of the cuDF frame of dense int32 ids, and cases of each graph."""
     yield "karate club", _karate, (PLAIN,)
     yield "R-MAT 12, 3 edges per vertex", lambda: rmat(12, 3, memory_space="device"), (PLAIN,)
     if data is not None:
@@ -126,19 +129,18 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
-    """Each graph: both are timed in each case, and a case that fails is a row that says why.
+    """Return one part per graph; a case that fails becomes a row with the reason.
 
     Parameters
     ----------
     only : tuple of str
-        Cases in whose name one of these occurs, such as "R-MAT 22", "Graph" or "iteration"; not given: all but
-        "first call", which starts processes.
+        Select cases whose name contains one of these words, such as "R-MAT 22", "Graph" or "iteration". Default: all
+        but "first call", which starts processes.
     """
     found = []
     if any(word in "first call" for word in only):
-        found.append(
-            Part("first call", partial(_or_why, {"what": "first call"}, lambda: map(_row, first_call.rows(quick))))
-        )
+        measure = partial(_rows_or_reason, {"what": "first call"}, lambda: map(_row, first_call.rows(quick)))
+        found.append(Part("first call", measure))
     for name, make, cases in graphs(data, quick):
         wanted = [
             case for case in cases if not only or any(word in f"{_graph(name, case)}, {case.what}" for word in only)
@@ -154,27 +156,27 @@ def _of_graph(name: str, make: Callable[[], Any], cases: list[Case]) -> Iterator
     for case in cases:
         about = {"graph": _graph(name, case), "what": case.what}
         ask = _iteration if case.what == "iteration" else _frame_to_frame
-        yield from _or_why(about, partial(ask, about, edges, case))
+        yield from _rows_or_reason(about, partial(ask, about, edges, case))
         gc.collect()
 
 
-def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Return rows, and one with the reason where something stops them: the others go on."""
+def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield rows; on an exception yield a row with its message, so that the remaining cases still run."""
     try:
         yield from find()
-    except Exception as error:  # of either side, and of many types
+    except Exception as error:  # libraries raise exceptions of many types
         yield _row({**about, "note": f"{type(error).__name__}: {error}"[:200]})
 
 
 def _graph(name: str, case: Case) -> str:
-    return ", ".join(filter(None, [name, case.way]))
+    return ", ".join(filter(None, [name, case.label]))
 
 
 def _row(known: dict[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS, "") | known
 
 
-# --- what is asked ------------------------------------------------------------------------------------------------
+# --- measurements ---------------------------------------------------------------------------------------------------
 
 
 def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
@@ -183,7 +185,7 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
     exact = reference(
         edges() if case.weight is None else weighted(edges()), multi=case.multi, weight=case.weight, alpha=case.alpha
     )
-    frame = _posed(edges(), case)
+    frame = _frame_of_case(edges(), case)
     given: dict[str, Any] = {"weight": case.weight, "duplicates": "sum" if case.multi else "first"}
     options: dict[str, Any] = {"alpha": case.alpha, "dtype": case.dtype}
 
@@ -191,18 +193,18 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
         import cugraph
 
         graph = iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight)
-        return _synchronized(cugraph.pagerank(graph, alpha=case.alpha, tol=THEIR_TOL, max_iter=THEIR_MOST))
+        return _synchronized(cugraph.pagerank(graph, alpha=case.alpha, tol=CUGRAPH_TOL, max_iter=CUGRAPH_MAX_ITER))
 
-    found, their_peak = _with_peak(theirs)
+    found, their_peak = _measure_peak(theirs)
     their_error = _error(found, exact, case)
-    ranking, error, tol = _no_worse(
+    ranking, error, tol = _match_error(
         lambda tol: prplugin.Graph(frame, **given).rank(tol=tol, **options), exact, case, their_error
     )
 
     def ours() -> Any:
         return _synchronized(prplugin.pagerank(frame, tol=tol, **given, **options))
 
-    _, our_peak = _with_peak(ours)
+    _, our_peak = _measure_peak(ours)
     began = time.perf_counter()
     theirs()
     ours()
@@ -228,8 +230,8 @@ def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case)
 def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
     import prplugin
 
-    frame = _posed(edges(), case)
-    peer = iterations.theirs(iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight))
+    frame = _frame_of_case(edges(), case)
+    peer = iterations.time_cugraph(iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight))
     adjacency = prplugin.Graph(frame, weight=case.weight)._graph.adjacency
     auto = choose("auto", adjacency, this_machine(), {}).name
 
@@ -237,12 +239,12 @@ def _iteration(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> I
         if reason := methods()[method].unavailable_reason(adjacency, this_machine()):
             raise MethodUnavailableError(reason)
         step = methods()[method].prepare(Problem(adjacency, case.alpha), this_machine())
-        yield _row({**named, **_times(peer, iterations.ours(step, adjacency.n, case.dtype))})
+        yield _row({**named, **_times(peer, iterations.time_method(step, adjacency.n, case.dtype))})
 
     for method in dict.fromkeys([auto, *NAMED]):
         if method in methods():
             named = {**about, "method": f"{method} (auto)" if method == auto else method}
-            yield from _or_why(named, partial(one, method))
+            yield from _rows_or_reason(named, partial(one, method))
 
 
 def _times(theirs: list[float], ours: list[float]) -> dict[str, Any]:
@@ -255,11 +257,11 @@ def _times(theirs: list[float], ours: list[float]) -> dict[str, Any]:
     }
 
 
-# --- errors -------------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------------------------
 
 
-def _no_worse(rank: Callable[[float], Any], exact: Any, case: Case, limit: float) -> tuple[Any, float, float]:
-    """Rank with a tol halved until the error is no larger than the limit, or no less can be proved."""
+def _match_error(rank: Callable[[float], Any], exact: Any, case: Case, limit: float) -> tuple[Any, float, float]:
+    """Halve tol until the error is no larger than the limit, or until a smaller tol cannot be proved."""
     tol, best = case.tol, None
     while True:
         try:
@@ -275,7 +277,7 @@ def _no_worse(rank: Callable[[float], Any], exact: Any, case: Case, limit: float
 
 
 def _error(found: Any, exact: Any, case: Case) -> float:
-    """Return the distance in L1 of a result to the reference, whatever its order."""
+    """Return the L1 distance of a result, in any order, to the reference."""
     import cupy
 
     ids = found["vertex"]
@@ -290,11 +292,11 @@ def _error(found: Any, exact: Any, case: Case) -> float:
     return float(cupy.abs(ranks - exact).sum())
 
 
-# --- the GPU ------------------------------------------------------------------------------------------------------
+# --- the GPU --------------------------------------------------------------------------------------------------------
 
 
-def _posed(edges: Any, case: Case) -> Any:
-    """Put the graph as the case has it."""
+def _frame_of_case(edges: Any, case: Case) -> Any:
+    """Return the frame with the ids and weights of the case."""
     if case.weight is not None:
         return weighted(edges)
     if case.ids == "int32":
@@ -304,7 +306,7 @@ def _posed(edges: Any, case: Case) -> Any:
 
 
 def _synchronized(result: Any) -> Any:
-    """Wait for the GPU."""
+    """Synchronize the GPU and return the result."""
     import cupy
 
     cupy.cuda.runtime.deviceSynchronize()
@@ -313,7 +315,7 @@ def _synchronized(result: Any) -> Any:
 
 @cache
 def _take_memory_from_a_pool() -> None:
-    """Once: let all that is done here, the making of graphs too, allocate from one pool."""
+    """Let cuDF, cuGraph and CuPy allocate from one RMM pool, from the first call on."""
     import cupy
     import rmm
     from rmm.allocators.cupy import rmm_cupy_allocator
@@ -324,8 +326,8 @@ def _take_memory_from_a_pool() -> None:
     cupy.cuda.set_allocator(rmm_cupy_allocator)
 
 
-def _with_peak(do: Callable[[], Any]) -> tuple[Any, int]:
-    """Do it once, and give the most bytes that it held at a time."""
+def _measure_peak(do: Callable[[], Any]) -> tuple[Any, int]:
+    """Run a call once; return its result and its peak of allocated bytes."""
     import rmm
 
     upstream = rmm.mr.get_current_device_resource()
@@ -338,7 +340,7 @@ def _with_peak(do: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def _karate() -> Any:
-    """Return Zachary's karate club, each friendship once."""
+    """Return Zachary's karate club with one row per edge."""
     import cudf
     import networkx as nx
 
@@ -352,17 +354,17 @@ def _real(data: Path, name: str) -> Any:
     return cudf.read_parquet(data / "graphs" / f"{name}.parquet")[["src", "dst"]]
 
 
-# --- figure -------------------------------------------------------------------------------------------------------
+# --- figure ---------------------------------------------------------------------------------------------------------
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the ratio of cuGraph's time to prplugin's, calls above iterations; a line leads from 1 to each."""
+    """Draw the ratios of cuGraph's time to prplugin's on a logarithmic axis, one panel per measurement."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
 
     shown = [row for row in results if row["ratio"] != ""]
     names = list(dict.fromkeys(row["what"] for row in shown))
-    drawing = Figure(figsize=(9, 1.2 + 0.23 * (len(shown) + 2 * len(names))), layout="constrained")
+    drawing = Figure(figsize=(8, 1.2 + 0.23 * (len(shown) + 2 * len(names))), layout="constrained")
     if not names:
         return drawing
     sizes = [sum(row["what"] == name for row in shown) + 1 for name in names]
@@ -381,10 +383,11 @@ def figure(results: list[dict[str, Any]]) -> Figure:
         labels = [", ".join(filter(None, [row["graph"], row["method"]])) for row in rows]
         panel.set_yticks(range(len(rows)), labels, fontsize="small")
         panel.axvline(1, color="black", linewidth=0.8)
-        panel.set_title(name, fontsize="medium")
+        panel.set_title(TITLES.get(name, name), fontsize="medium")
+        panel.tick_params(labelbottom=True)
         panel.set(xscale="log", ylim=(-0.7, len(rows) - 0.3))
     least, most = min(row["ratio"] for row in shown), max(row["ratio"] for row in shown)
-    panels[-1].set(xlim=(0.75 * min(least, 1), 1.3 * most), xlabel="cuGraph / prplugin")
+    panels[-1].set(xlim=(0.7 * min(least, 1), 1.3 * most), xlabel="time of cuGraph / time of prplugin, logarithmic")
     panels[-1].xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
     panels[-1].xaxis.set_major_formatter("{x:g}")
     panels[-1].xaxis.set_minor_formatter("")

@@ -1,7 +1,7 @@
 """Comparison of `nx.pagerank` with and without backends.
 
 The same call on the same graph object. "first" includes reading the graph from NetworkX's dicts; "again" uses
-NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 apart" is the L1 distance
+NetworkX's cache of converted graphs. "ratio" is NetworkX's time divided by prplugin's. "L1 distance" is the L1 distance
 between the ranks of NetworkX and prplugin. nx-cugraph is measured where it is installed; then CuPy is loaded, and
 prplugin ranks on the GPU as well.
 """
@@ -22,12 +22,12 @@ __all__ = ["COLUMNS", "rows"]
 
 COLUMNS = (
     "graph", "nodes", "edges", "networkx s", "prplugin first s", "prplugin again s", "ratio first", "ratio again",
-    "nx-cugraph first s", "nx-cugraph again s", "L1 apart",
+    "nx-cugraph first s", "nx-cugraph again s", "L1 distance",
 )  # fmt: skip
 
 
 def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], nx.Graph]]]:
-    """Name the graphs, each with what makes it."""
+    """Yield name and constructor of each graph."""
     yield "DiGraph, R-MAT 14", lambda: made(rmat(14), nx.DiGraph)
     if quick:
         return
@@ -40,12 +40,12 @@ def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], nx.Graph]]]:
 
 
 def made(edges: pd.DataFrame, kind: type[nx.Graph]) -> nx.Graph:
-    """Make a graph of a frame."""
+    """Build a NetworkX graph from a frame."""
     return nx.from_pandas_edgelist(edges, "src", "dst", "weight" if "weight" in edges else None, create_using=kind)
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Time all on each graph, in turn, and take medians."""
+    """Yield the medians of alternating calls on each graph."""
     nx.config.warnings_to_ignore.add("cache")
     backends = ["prplugin", *(["cugraph"] if "cugraph" in nx.config.backends else [])]
     for name, make in graphs(quick):
@@ -76,6 +76,6 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "ratio again": seconds["networkx"] / seconds["prplugin again"],
             "nx-cugraph first s": seconds.get("cugraph first", "not installed"),
             "nx-cugraph again s": seconds.get("cugraph again", "not installed"),
-            "L1 apart": sum(abs(ours[node] - theirs[node]) for node in graph),
+            "L1 distance": sum(abs(ours[node] - theirs[node]) for node in graph),
             "samples": {name: record.seconds for name, record in timed.items()},
         }

@@ -6,7 +6,7 @@ added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank"
 ``graph.rank(top=10).frame``. "frame" is ``prplugin.pagerank(changed, top=10)``, and "fresh rank" the first
 ``rank(top=10).frame`` of a new `Graph` of the changed frame, without its construction. All four are timed in turn in
 one process, after two warm-up batches. Times are medians over the batches, and ratios are medians of the ratio of each
-batch; "least" marks the ratio of the minimum times. "pushed" is the number of rankings that pushes alone completed.
+batch; "minimum" marks the ratio of the minimum times. "pushed" is the number of rankings that pushes alone completed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEYS = ("graph", "batch")
 
 COLUMNS = (
     "graph", "batch", "update ms", "rank ms", "frame ms", "fresh rank ms", "frame / update and rank",
-    "fresh rank / update and rank", "frame, least", "fresh rank, least", "pushed", "batches",
+    "fresh rank / update and rank", "frame, minimum", "fresh rank, minimum", "pushed", "batches",
 )  # fmt: skip
 
 GRAPHS = "cnr-2000", "web-NotreDame", "soc-Epinions1"
@@ -52,7 +52,7 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the time of an update and the next ranking over the batch size, beside rankings from scratch."""
+    """Draw the times of an update with the next ranking and of rankings from scratch, by batch size."""
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(row["graph"] for row in results))
@@ -93,8 +93,8 @@ def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dic
             "fresh rank ms": 1e3 * statistics.median(fresh),
             "frame / update and rank": statistics.median(frame / (update + rank)),
             "fresh rank / update and rank": statistics.median(fresh / (update + rank)),
-            "frame, least": frame.min() / (update + rank).min(),
-            "fresh rank, least": fresh.min() / (update + rank).min(),
+            "frame, minimum": frame.min() / (update + rank).min(),
+            "fresh rank, minimum": fresh.min() / (update + rank).min(),
             "pushed": samples["methods"].count("push"),
             "batches": batches,
             "samples": samples,
@@ -123,7 +123,7 @@ def _sample(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any]
         update = _seconds(lambda added=added, removed=removed: graph.update(add=added, remove=removed))
         began = time.perf_counter()
         ranking = graph.rank(top=10)
-        ranking.frame  # noqa: B018  # it is lazy: built at first access
+        ranking.frame  # noqa: B018  # built at first access
         rank = time.perf_counter() - began
         methods.append(ranking.method)
         frame = _seconds(lambda edges=edges: prplugin.pagerank(edges, top=10))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import in_a_process
+from benchmarks.measure import run_in_process
 
 __all__ = ["COLUMNS", "KEYS", "rows"]
 
@@ -33,16 +33,16 @@ random = np.random.default_rng(0)
 ids = random.integers(-2**61, 2**61, max(34, m // 5))
 edges = pd.DataFrame({"src": random.choice(ids, m), "dst": random.choice(ids, m)})
 seconds = []
-def timed(do):
+def timed(call):
     began = time.perf_counter()
-    do()
+    call()
     seconds.append(time.perf_counter() - began)
-if sys.argv[1] == "ours":
+if sys.argv[1] == "prplugin":
     timed(lambda: __import__("prplugin"))
     call = edges.pagerank
 else:
     timed(lambda: __import__("scipy.sparse"))
-    from benchmarks.peers.scipy_by_hand import build, rank
+    from benchmarks.peers.scipy_loop import build, rank
     def call():
         ids, matrix = build(edges)
         return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
@@ -53,13 +53,13 @@ print(json.dumps(seconds))
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Start processes in turn, each case three times, and take medians."""
+    """Yield the medians of three new processes per case, which alternate."""
     for m in (34, 100_000, 1_000_000) if quick else (34, 100_000, 1_000_000, 16_000_000):
         samples: dict[str, list[list[float]]] = {"no": [], "yes": [], "SciPy": []}
         for _ in range(3):
             with tempfile.TemporaryDirectory() as cache:
-                samples["no"].append(_run("ours", m, cache))
-                samples["yes"].append(_run("ours", m, cache))
+                samples["no"].append(_run("prplugin", m, cache))
+                samples["yes"].append(_run("prplugin", m, cache))
                 samples["SciPy"].append(_run("SciPy", m, cache))
         scipy = _medians(samples["SciPy"])
         for on_disk in ("no", "yes"):
@@ -77,5 +77,5 @@ def _medians(runs: list[list[float]]) -> list[float]:
     return [statistics.median(column) for column in zip(*runs, strict=True)]
 
 
-def _run(whose: str, m: int, cache: str) -> list[float]:
-    return in_a_process(SCRIPT, whose, str(m), NUMBA_CACHE_DIR=cache)
+def _run(library: str, m: int, cache: str) -> list[float]:
+    return run_in_process(SCRIPT, library, str(m), NUMBA_CACHE_DIR=cache)

@@ -1,10 +1,9 @@
-"""What changed between two runs beyond the noise: ``python -m benchmarks compare A.json B.json``.
+"""Changes between two runs that exceed the noise: ``python -m benchmarks compare A.json B.json``.
 
-Rows are matched by the columns that tell them apart, and what was sampled by its name. The noise of one side is half
-the distance between the quartiles of its samples, beside their median; of fewer than five samples, half of all they
-span. Medians differ beyond the noise if they differ by more than both sides' noise together, and by 3 % at least: that
-much comes and goes from process to process, which samples of one process do not show. One sample says nothing of its
-noise, and is not judged.
+Rows are matched by their key columns, samples by their names. The noise of a run is half the interquartile range of its
+samples relative to their median; of fewer than five samples, half their range. Medians differ beyond the noise if they
+differ by more than the sum of both runs' noise and by at least 3 %, since times vary by that much between processes,
+which samples of one process do not show. A single sample is not judged.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ __all__ = ["COLUMNS", "VERDICTS", "beyond_noise", "compared", "differences"]
 
 COLUMNS = ("row", "what", "A", "B", "B / A", "noise %", "verdict")
 
-FLOOR = 0.03
-FEW = 5
+LEAST_NOISE = 0.03
+MIN_FOR_QUARTILES = 5
 VERDICTS = ("changed", "same", "not judged", "only in A", "only in B")
 
 Samples = dict[tuple[str, str], list[float]]
 
 
 def compared(first: Path, second: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return what the two runs differ by, and a row for all that either measured: changes first, the greatest first."""
+    """Return the differences of environment, and one row per measurement: changes first, largest first."""
     one, other = (json.loads(path.read_text()) for path in (first, second))
     here, there = _samples(one), _samples(other)
     rows = []
@@ -48,16 +47,16 @@ def compared(first: Path, second: Path) -> tuple[list[str], list[dict[str, Any]]
 
 
 def beyond_noise(one: list[float], other: list[float]) -> tuple[str, float | None]:
-    """Say whether two sets of samples are "changed", "same" or "not judged", and how large a change would count."""
+    """Return "changed", "same" or "not judged", and the least relative change that counts as one."""
     if min(len(one), len(other)) < 2:
         return "not judged", None
-    noise = max(_noise(one) + _noise(other), FLOOR)
+    noise = max(_noise(one) + _noise(other), LEAST_NOISE)
     low, high = sorted((statistics.median(one), statistics.median(other)))
     return ("changed" if high > low * (1 + noise) else "same"), noise
 
 
 def _noise(samples: list[float]) -> float:
-    if len(samples) < FEW:
+    if len(samples) < MIN_FOR_QUARTILES:
         spread = max(samples) - min(samples)
     else:
         quartiles = statistics.quantiles(samples, n=4, method="inclusive")
@@ -66,7 +65,7 @@ def _noise(samples: list[float]) -> float:
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """Say, a line each, by what two runs differ: machines, versions, code and command."""
+    """Return one line per difference of machine, versions, commit and command."""
     flat = [
         {
             "command": about["command"],
@@ -85,14 +84,14 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 
 def _samples(run: dict[str, Any]) -> Samples:
-    """Return all that a run sampled, by row and name."""
+    """Return all samples of a run by row and name."""
     found: Samples = {}
     for row in run["rows"]:
         keys = run.get("keys") or [name for name, value in row.items() if isinstance(value, str) and name != "note"]
         title = ", ".join(str(row[key]) for key in ("table", *keys) if row.get(key, "") != "")
         for name, samples in _numbers(row.get("samples"), ""):
             key, again = (title, name), 1
-            while key in found:  # rows that these columns do not tell apart, in their order
+            while key in found:  # rows with equal keys, in their order
                 again += 1
                 key = f"{title} ({again})", name
             found[key] = samples
@@ -100,7 +99,7 @@ def _samples(run: dict[str, Any]) -> Samples:
 
 
 def _numbers(samples: Any, name: str) -> Iterator[tuple[str, list[float]]]:
-    """Find lists of numbers, however deep; rows of numbers are several lists side by side."""
+    """Yield nested lists of numbers with their names; a list of lists is split into its columns."""
     if isinstance(samples, dict):
         for inner, value in samples.items():
             yield from _numbers(value, f"{name} {inner}".strip())

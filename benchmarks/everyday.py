@@ -4,8 +4,8 @@ Random edges with skewed sources between m / 5 vertices, ids scattered over 62 b
 `pandas.factorize`, a compressed matrix, and iterations until alpha / (1 - alpha) times the change of a step is at most
 1e-6; prplugin proves an error of 1e-6, rounding included. Columns without another name are a call from frame to frame,
 and "prepared" is a call on a graph or matrix that is already built; both are medians of alternating calls in one
-process per size, "least" the smallest sample. "kernels" tells whether the process has worked on enough edges before
-that Numba's kernels are used below a million edges; "no" prevents that. "first call" is a call in a new process without
+process per size; "minimum" is the smallest sample. "kernels" tells whether the process has processed enough edges for
+Numba's kernels to be used below a million edges; "no" prevents that. "first call" is a call in a new process without
 kernels on disk, imports after pandas included.
 """
 
@@ -17,16 +17,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import in_a_process
+from benchmarks.measure import run_in_process
 
 __all__ = ["COLUMNS", "KEYS", "rows"]
 
 KEYS = ("edges", "kernels")
 
 COLUMNS = (
-    "edges", "kernels", "SciPy ms", "prplugin ms", "SciPy / prplugin", "SciPy least", "prplugin least",
-    "SciPy / prplugin, least", "prepared SciPy ms", "prepared ms", "SciPy first call s", "first call s",
-    "SciPy / prplugin, first",
+    "edges", "kernels", "SciPy ms", "prplugin ms", "SciPy / prplugin", "SciPy minimum ms",
+    "prplugin minimum ms", "SciPy / prplugin, minimum", "prepared SciPy ms", "prepared ms", "SciPy first call s",
+    "first call s", "SciPy / prplugin, first",
 )  # fmt: skip
 
 SIZES = 78, 2_000, 10_000, 100_000, 500_000, 1_000_000, 3_000_000
@@ -50,7 +50,7 @@ WARM = (
     + """
 import prplugin
 from benchmarks.measure import alternately
-from benchmarks.peers.scipy_by_hand import build, rank
+from benchmarks.peers.scipy_loop import build, rank
 def scipy():
     ids, matrix = build(edges)
     return pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
@@ -72,12 +72,12 @@ FIRST = (
     FRAME
     + """
 began = time.perf_counter()
-if sys.argv[2] == "ours":
+if sys.argv[2] == "prplugin":
     import prplugin
     edges.pagerank()
 else:
     import scipy.sparse
-    from benchmarks.peers.scipy_by_hand import build, rank
+    from benchmarks.peers.scipy_loop import build, rank
     ids, matrix = build(edges)
     pd.DataFrame({"vertex": ids, "pagerank": rank(matrix, 0.85, 1e-6)[0]})
 print(json.dumps([time.perf_counter() - began]))
@@ -86,13 +86,13 @@ print(json.dumps([time.perf_counter() - began]))
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Measure each size in processes of its own."""
+    """Yield the times of each size, measured in new processes."""
     for m in SIZES[:4] if quick else SIZES:
-        first: dict[str, list[float]] = {"SciPy": [], "ours": []}
+        first: dict[str, list[float]] = {"SciPy": [], "prplugin": []}
         for _ in range(1 if quick else 3):
-            for side in first:
+            for library in first:
                 with tempfile.TemporaryDirectory() as cache:
-                    first[side] += in_a_process(FIRST, str(m), side, NUMBA_CACHE_DIR=cache)
+                    first[library] += run_in_process(FIRST, str(m), library, NUMBA_CACHE_DIR=cache)
         runs = 60 if m <= 10_000 else 9 if m <= 100_000 else 5
         for kernels in ("no", "yes") if 1 << 15 <= m < COMPILED_FROM else ("no",) if m < COMPILED_FROM else ("yes",):
             samples = _warm(m, kernels, runs)
@@ -103,14 +103,14 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                 "SciPy ms": 1e3 * statistics.median(theirs),
                 "prplugin ms": 1e3 * statistics.median(ours),
                 "SciPy / prplugin": statistics.median(theirs) / statistics.median(ours),
-                "SciPy least": 1e3 * min(theirs),
-                "prplugin least": 1e3 * min(ours),
-                "SciPy / prplugin, least": min(theirs) / min(ours),
+                "SciPy minimum ms": 1e3 * min(theirs),
+                "prplugin minimum ms": 1e3 * min(ours),
+                "SciPy / prplugin, minimum": min(theirs) / min(ours),
                 "prepared SciPy ms": 1e3 * statistics.median(prepared_theirs),
                 "prepared ms": 1e3 * statistics.median(prepared),
                 "SciPy first call s": statistics.median(first["SciPy"]),
-                "first call s": statistics.median(first["ours"]),
-                "SciPy / prplugin, first": statistics.median(first["SciPy"]) / statistics.median(first["ours"]),
+                "first call s": statistics.median(first["prplugin"]),
+                "SciPy / prplugin, first": statistics.median(first["SciPy"]) / statistics.median(first["prplugin"]),
                 "samples": {
                     "SciPy": theirs, "ours": ours, "prepared SciPy": prepared_theirs, "prepared": prepared,
                     "first": first,
@@ -119,5 +119,5 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _warm(m: int, kernels: str, runs: int) -> list[list[float]]:
-    samples: Any = in_a_process(WARM, str(m), kernels, str(runs))
+    samples: Any = run_in_process(WARM, str(m), kernels, str(runs))
     return samples

@@ -1,4 +1,4 @@
-"""The first call on the GPU in a fresh process, ours and cuGraph's, imports and cuDF frame ready."""
+"""First call on the GPU in a new process, of prplugin and cuGraph, after imports and creation of the cuDF frame."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.measure import in_a_process
+from benchmarks.measure import run_in_process
 
 __all__ = ["rows"]
 
@@ -39,11 +39,11 @@ SIDES = "cuGraph", "ours"
 
 
 def rows(quick: bool) -> Iterator[dict[str, Any]]:
-    """Start processes with no compiled kernels on disk, and with those of the one before."""
+    """Yield the first call without compiled kernels on disk, and with those of the previous process."""
     samples: dict[tuple[str, bool], list[list[float]]] = {}
     with tempfile.TemporaryDirectory() as bytecode:
         for side in SIDES:
-            _run(side, bytecode, bytecode)  # what Python compiles is there then, as it is of an installed package
+            _run(side, bytecode, bytecode)  # writes the bytecode, which an installed package has as well
         for _ in range(1 if quick else 3):
             for side in SIDES:
                 with tempfile.TemporaryDirectory() as kernels:
@@ -62,6 +62,6 @@ def rows(quick: bool) -> Iterator[dict[str, Any]]:
 
 
 def _run(side: str, kernels: str, bytecode: str) -> list[float]:
-    """Run the script in a fresh process, with folders for what CuPy and Python compile."""
+    """Run the script in a new process with folders for the kernels of CuPy and the bytecode of Python."""
     folders = {"CUPY_CACHE_DIR": kernels, "PYTHONPYCACHEPREFIX": bytecode, "PYTHONDONTWRITEBYTECODE": ""}
-    return in_a_process(SCRIPT, side, **folders)
+    return run_in_process(SCRIPT, side, **folders)

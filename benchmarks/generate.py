@@ -1,10 +1,10 @@
-"""Seeded graphs of the shapes that matter: skewed, uniform and regular, with ids dense or scattered over 64 bits.
+"""Seeded graph generators: skewed, uniform and regular graphs with dense or scattered integer ids.
 
-Kronecker and R-MAT (`rmat`), uniformly random (`uniform`), like a crawl of the web (`web`), like retweets (`retweets`),
-and a grid (`grid`).
+R-MAT, which includes Kronecker graphs (`rmat`), uniformly random (`uniform`), with the degrees of a web crawl (`web`)
+or of a retweet network (`retweets`), and a grid (`grid`).
 
-Random numbers are a hash of their place and the seed, in integers: the same graph comes out as a pandas frame on the
-CPU and as a cuDF frame on the GPU.
+Random numbers are integer hashes of a counter and the seed, so that a pandas frame on the CPU and a cuDF frame on the
+GPU hold the same graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["grid", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids"
 
 
 def rmat(scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
-    """Make a recursive-matrix graph: 2**scale vertices in random order, a = 0.57, b = c = 0.19, duplicates kept.
+    """Generate an R-MAT graph with 2**scale vertices in random order, a = 0.57, b = c = 0.19, duplicates kept.
 
     D. Chakrabarti, Y. Zhan and C. Faloutsos, "R-MAT: a recursive model for graph mining", SDM 2004; the probabilities
     are those of Graph 500.
@@ -31,8 +31,8 @@ def rmat(scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemoryS
 def rmat_part(
     scale: int, first: int, last: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host"
 ) -> Any:
-    """Make some of the edges of `rmat`, from place `first` to `last`: all parts together are the same graph."""
-    xp = _library(memory_space)
+    """Generate the edges `first` to `last` - 1 of `rmat`; all parts together are the same graph."""
+    xp = _array_module(memory_space)
     m, n, count = edge_factor << scale, 1 << scale, last - first
     source, target = xp.zeros(count, np.int64), xp.zeros(count, np.int64)
     a, ab, abc = (np.uint64(int(fraction * 2**32)) for fraction in (0.57, 0.76, 0.95))
@@ -45,8 +45,8 @@ def rmat_part(
 
 
 def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
-    """Draw both ends of every edge alike from n < 2**32 vertices."""
-    xp = _library(memory_space)
+    """Draw both endpoints of every edge uniformly from n < 2**32 vertices."""
+    xp = _array_module(memory_space)
 
     def endpoint(first: int) -> Any:
         return (((_random(xp, first, m, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
@@ -55,11 +55,11 @@ def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -
 
 
 def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
-    """Draw a graph of n < 2**32 vertices with degrees like those of a web crawl, ids in random order, duplicates kept.
+    """Draw a graph of n < 2**32 vertices with the degrees of a web crawl, ids in random order, duplicates kept.
 
-    In-degrees k are about as frequent as k**-2.3, out-degrees as k**-3.
+    The frequency of in-degree k is about proportional to k**-2.3, that of out-degree k to k**-3.
     """
-    xp = _library(memory_space)
+    xp = _array_module(memory_space)
     target = _tiered(xp, 0, m, n, seed, bits=2, shift=2, hubs=16)
     source = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=16)
     popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
@@ -67,12 +67,12 @@ def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> An
 
 
 def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
-    """Draw who retweets whom, of n < 2**32 users, and how often: a column of weights, `retweets`.
+    """Draw a retweet network of n < 2**32 users, with the column `retweets` of weights.
 
-    Few are retweeted by many: an author's retweeters k are as frequent as k**-2.5, what a user retweets as k**-3. A
-    pair's retweets are w with the frequency 2**-w.
+    An edge goes from the retweeting user to the author. The frequency of in-degree k is proportional to k**-2.5, that
+    of out-degree k to k**-3, and that of weight w to 2**-w.
     """
-    xp = _library(memory_space)
+    xp = _array_module(memory_space)
     author = _tiered(xp, 0, m, n, seed, bits=1, shift=3, hubs=4)
     user = _tiered(xp, 2 * m, m, n, seed, bits=1, shift=2, hubs=4)
     popular, busy = (xp.argsort(_random(xp, 4 * m + first, n, seed)) for first in (0, n))
@@ -85,7 +85,7 @@ def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") 
 
 
 def grid(side: int) -> pd.DataFrame:
-    """Join the neighbours of a square grid, both ways."""
+    """Return a square grid with edges both ways between neighbours."""
     places = np.arange(side * side).reshape(side, side)
     one = np.concatenate([places[:, :-1].ravel(), places[:-1].ravel()])
     other = np.concatenate([places[:, 1:].ravel(), places[1:].ravel()])
@@ -100,7 +100,7 @@ def scattered(edges: Any, seed: int = 2) -> Any:
 
 
 def scattered_ids(n: int, seed: int = 2, xp: Any = np) -> Any:
-    """Return n different ids from -2**61 to 2**61 - 1, in no order."""
+    """Return n distinct ids from -2**61 to 2**61 - 1 in random order."""
     return _random(xp, 0, n, seed, bits=62).astype(np.int64) - 2**61
 
 
@@ -111,11 +111,11 @@ def weighted(edges: Any, seed: int = 3) -> Any:
 
 
 def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift: int, hubs: int) -> Any:
-    """Draw vertices, the first ones most often; takes 2 * `count` random numbers.
+    """Draw vertices with frequencies that decrease with their number; uses 2 * `count` random numbers.
 
-    A draw is from all n at first, and goes on to the first 2**-shift of those with odds of q = 1 - 2**-bits, again and
-    again as long as these are `hubs` at least. So vertex i is drawn about as often as i**-s, s = 1 + log2(q) / shift,
-    and degrees k are as frequent as k**-(1 + 1 / s).
+    A draw starts with all n vertices and restricts them to the first 2**-shift of them with probability
+    q = 1 - 2**-bits, repeatedly, while at least `hubs` remain. The frequency of vertex i is then about proportional to
+    i**-s, s = 1 + log2(q) / shift, and that of degree k to k**-(1 + 1 / s).
     """
     coins = _random(xp, first, count, seed)
     size, on = xp.full(count, n, np.uint64), xp.ones(count, bool)
@@ -130,7 +130,7 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
 
 
 def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:
-    """Return `count` numbers, from place `first` on: the mixer of splitmix64, which maps no two to the same."""
+    """Return the random numbers `first` to `first + count` - 1 by the finalizer of splitmix64, a bijection."""
     kept = np.uint64(2**bits - 1)
     z = (xp.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 48)) * np.uint64(
         0x9E3779B97F4A7C15
@@ -140,10 +140,10 @@ def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-def _library(memory_space: MemorySpace) -> Any:
+def _array_module(memory_space: MemorySpace) -> Any:
     if memory_space == "host":
         return np
-    import cupy  # asked for
+    import cupy  # lazy import; the caller requested the GPU
 
     return cupy
 
@@ -151,6 +151,6 @@ def _library(memory_space: MemorySpace) -> Any:
 def _frame(source: Any, target: Any) -> Any:
     if namespace(source) is np:
         return pd.DataFrame({"src": source, "dst": target})
-    import cudf  # asked for a frame on the GPU
+    import cudf  # lazy import; the caller requested the GPU
 
     return cudf.DataFrame({"src": source, "dst": target})

@@ -1,23 +1,23 @@
-"""The time of one iteration on the GPU, ours and cuGraph's, in seconds, a sample at a time."""
+"""Samples of the time of one iteration on the GPU, of prplugin and cuGraph, in seconds."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-__all__ = ["cugraph_graph", "ours", "theirs"]
+__all__ = ["cugraph_graph", "time_cugraph", "time_method"]
 
 REPEATS = 7
 
-MOST = 40
-"""Of ours in a run, as many as a ranking takes."""
+STEPS = 40
+"""Iterations of prplugin per run, about as many as a ranking takes."""
 
-MORE = 20
-"""Iterations by which cuGraph's longer run is longer."""
+ADDITIONAL = 20
+"""Iterations by which the longer of cuGraph's two runs exceeds the shorter."""
 
 
-def ours(step: Any, n: int, dtype: str) -> list[float]:
-    """Time runs of steps of a method, with their way back to the host."""
+def time_method(step: Any, n: int, dtype: str) -> list[float]:
+    """Time iterations of a method, including the copy of the norms to the host."""
     import cupy
 
     step.set_contribution_dtype(dtype)
@@ -26,17 +26,17 @@ def ours(step: Any, n: int, dtype: str) -> list[float]:
     for _ in range(REPEATS + 1):
         cupy.cuda.runtime.deviceSynchronize()
         began = time.perf_counter()
-        passes, _ = step.advance(-1.0, MOST)
-        for _ in range(MOST - passes):
+        passes, _ = step.advance(-1.0, STEPS)
+        for _ in range(STEPS - passes):
             step()
-        seconds.append((time.perf_counter() - began) / MOST)
-        if seconds[-1] * MOST > 0.5:  # slow enough to be seen at once
+        seconds.append((time.perf_counter() - began) / STEPS)
+        if seconds[-1] * STEPS > 0.5:  # one sample of a slow iteration is enough
             break
     return seconds[1:] or seconds
 
 
-def theirs(graph: Any) -> list[float]:
-    """Time cuGraph's iterations on a graph of its own: the difference of two runs, of more and fewer."""
+def time_cugraph(graph: Any) -> list[float]:
+    """Time an iteration of cuGraph by the difference of two runs with different numbers of iterations."""
     import cugraph
     import cupy
 
@@ -48,11 +48,11 @@ def theirs(graph: Any) -> list[float]:
         return time.perf_counter() - began
 
     run(2)
-    return [(run(2 + MORE) - run(2)) / MORE for _ in range(REPEATS)]
+    return [(run(2 + ADDITIONAL) - run(2)) / ADDITIONAL for _ in range(REPEATS)]
 
 
 def cugraph_graph(edges: Any, *, multi: bool = True, weight: str | None = None) -> Any:
-    """Make cuGraph's graph of a frame: a `MultiGraph`, which like ours counts every row, or a `Graph`."""
+    """Build a cuGraph `MultiGraph`, which counts every row as prplugin does, or a `Graph`."""
     import cugraph
 
     graph = (cugraph.MultiGraph if multi else cugraph.Graph)(directed=True)

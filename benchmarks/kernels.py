@@ -34,11 +34,11 @@ COLUMNS = (
 )  # fmt: skip
 
 WITHIN = 1.1
-"""Times the best: what "auto" sets out to be within."""
+"""Largest accepted ratio of the time of the choice of "auto" to that of the fastest method."""
 
 REPEATS = 7
 STEPS = 16
-"""Products at once."""
+"""Products per sample."""
 
 LAYOUTS = 3
 
@@ -47,7 +47,7 @@ SPARSE = "cuSPARSE SpMV alone"
 
 
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Name the graphs, each with what makes its cuDF frame."""
+    """Yield name and constructor of the cuDF frame of each graph."""
     import cudf  # the benchmark needs a GPU with RAPIDS
 
     yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, memory_space="device")
@@ -64,7 +64,7 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Time every method, and the peers, on each graph."""
+    """Yield the times of every method, cuGraph and cuSPARSE on each graph."""
     import prplugin
 
     machine = this_machine()
@@ -78,9 +78,9 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
             "edges": adjacency.m,
             "longest row": adjacency.largest_in_degree,
         }
-        peer = iterations.theirs(iterations.cugraph_graph(edges))
+        peer = iterations.time_cugraph(iterations.cugraph_graph(edges))
         yield {**about, "what": PEER, **_columns({"float32": peer}, peer)}
-        sparse = {dtype: _sparse(adjacency, dtype) for dtype in ("float32", "float64")}
+        sparse = {dtype: _time_cusparse(adjacency, dtype) for dtype in ("float32", "float64")}
         yield {**about, "what": SPARSE, **_columns(sparse, peer)}
         auto, measured = choose("auto", adjacency, machine, {}).name, graph.rank(method="measured").method
         for method in methods().values():
@@ -93,18 +93,18 @@ def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
                     raise PageRankError(reason)
                 step = method.prepare(problem, machine)
                 begins = "float32" if step.float32_is_faster else "float64"
-                samples = {dtype: iterations.ours(step, adjacency.n, dtype) for dtype in ("float32", "float64")}
+                samples = {dtype: iterations.time_method(step, adjacency.n, dtype) for dtype in ("float32", "float64")}
                 del step
                 if method.name in candidates(adjacency):
-                    layout = _layouts(method, problem, machine)
+                    layout = _time_layout(method, problem, machine)
             except PageRankError as error:
                 samples, begins = {"float32": [], "float64": [], "why": [str(error)]}, ""
             row = {**about, "what": method.name, **chosen, "begins in": begins, **_columns(samples, peer)}
             yield row | {"ms layout": statistics.median(layout) * 1e3 if layout else "", "layouts": layout}
 
 
-def _layouts(method: Any, problem: Problem, machine: Machine) -> list[float]:
-    """Time the making of a method's plan, when one has been made before."""
+def _time_layout(method: Any, problem: Problem, machine: Machine) -> list[float]:
+    """Time the construction of a method's layout, after compilation."""
     seconds = []
     for _ in range(LAYOUTS):
         synchronize("device")
@@ -112,14 +112,14 @@ def _layouts(method: Any, problem: Problem, machine: Machine) -> list[float]:
         plan = method.prepare(problem, machine)
         synchronize("device")
         seconds.append(time.perf_counter() - began)
-        del plan  # before the next
-        if seconds[-1] > 0.5:  # slow enough to be seen at once
+        del plan  # release its memory before the next one
+        if seconds[-1] > 0.5:  # one sample of a slow layout is enough
             break
     return seconds
 
 
 def _columns(samples: dict[str, list[Any]], peer: list[float]) -> dict[str, Any]:
-    """Return medians, and how many times the peer's iteration ours goes into it (float32, as the peer's)."""
+    """Return the medians by type, and the ratio of cuGraph's time to the method's, both in float32."""
     ms = {
         dtype: statistics.median(samples[dtype]) * 1e3 if samples.get(dtype) else "" for dtype in ("float32", "float64")
     }
@@ -133,8 +133,8 @@ def _columns(samples: dict[str, list[Any]], peer: list[float]) -> dict[str, Any]
     }
 
 
-def _sparse(adjacency: Any, dtype: str) -> list[float]:
-    """Time the product of cuSPARSE, in seconds."""
+def _time_cusparse(adjacency: Any, dtype: str) -> list[float]:
+    """Return the seconds of a matrix-vector product of cuSPARSE."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
@@ -154,14 +154,14 @@ def _sparse(adjacency: Any, dtype: str) -> list[float]:
 
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Put the choices of "auto" and "measured" beside the best on each graph, for an iteration and for a ranking."""
+    """Compare the choices of "auto" and "measured" with the fastest method, per iteration and per ranking."""
     table = []
     for graph in dict.fromkeys(row["graph"] for row in results):
         of_it = [row for row in results if row["graph"] == graph and row["ms layout"] != ""]
         iteration = {row["what"]: row[f"ms {row['begins in']}"] for row in of_it}
         ranking = {row["what"]: row["ms layout"] + ITERATIONS * iteration[row["what"]] for row in of_it}
         chosen = {by: row["what"] for by in ("auto", "measured") for row in of_it if row[by]}
-        if len(chosen) < 2:  # not there yet
+        if len(chosen) < 2:  # the graph is not finished
             continue
         line: dict[str, Any] = {"graph": graph}
         for what, ms in (("iteration", iteration), ("ranking", ranking)):
@@ -173,7 +173,7 @@ def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
         what: sum(line[f"auto's {what} over it"] <= WITHIN for line in table) for what in ("iteration", "ranking")
     }
     sentence = (
-        f"`auto` takes a method within {WITHIN - 1:.0%} of the best on {within['ranking']} of {len(table)} graphs, "
-        f"and on {within['iteration']} where an iteration alone counts."
+        f"`auto` chooses a method within {WITHIN - 1:.0%} of the fastest ranking on {within['ranking']} of "
+        f"{len(table)} graphs, and within {WITHIN - 1:.0%} of the fastest iteration on {within['iteration']}."
     )
     return sentence, table

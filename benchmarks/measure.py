@@ -1,4 +1,4 @@
-"""Timing two things fairly: warmed up, in turn, with every sample kept."""
+"""Alternating time measurements with warm-up, which return every sample."""
 
 from __future__ import annotations
 
@@ -14,60 +14,61 @@ from typing import Any
 
 __all__ = ["Timed", "alternately", "repeatedly", "sampled"]
 
-PATIENCE = 10
+SINGLE_SAMPLE_FACTOR = 10
+"""A warm-up that takes longer than this many times the limit is the only sample."""
 
 
 @dataclass
 class Timed:
-    """The samples of one thing, and its last result."""
+    """Samples of one call, and its last result."""
 
     seconds: list[float] = field(default_factory=list)
     result: Any = None
 
     @property
     def median(self) -> float:
-        """The middle sample."""
+        """Median of the samples."""
         return statistics.median(self.seconds)
 
 
 def alternately(
-    *things: Callable[[], Any], runs: int, warm: bool = False, before: Callable[[], object] | None = None
+    *calls: Callable[[], Any], runs: int, warm: bool = False, before: Callable[[], object] | None = None
 ) -> list[Timed]:
-    """Time things in turn, A B A B ..., after one round that is not counted unless they are warm already.
+    """Time calls alternately, A B A B ..., after an uncounted warm-up round unless they are warm.
 
-    What is called before each is not counted either: it clears away what the other one has left.
+    `before` runs before each call and is not timed: it releases what the previous call left behind.
     """
-    timed = [Timed() for _ in things]
+    timed = [Timed() for _ in calls]
     for run in range(warm, runs + 1):
-        for thing, record in zip(things, timed, strict=True):
+        for call, record in zip(calls, timed, strict=True):
             if before is not None:
                 before()
             began = time.perf_counter()
-            record.result = thing()
+            record.result = call()
             if run:
                 record.seconds.append(time.perf_counter() - began)
     return timed
 
 
-def repeatedly(thing: Callable[[], Any], *, runs: int, limit: float) -> list[float]:
-    """Sample the seconds of a thing, as `sampled` does."""
+def repeatedly(call: Callable[[], Any], *, runs: int, limit: float) -> list[float]:
+    """Return samples of the seconds of a call; see `sampled`."""
 
     def once() -> float:
         began = time.perf_counter()
-        thing()
+        call()
         return time.perf_counter() - began
 
     return sampled(once, runs=runs, limit=limit)
 
 
 def sampled(once: Callable[[], float], *, runs: int, limit: float) -> list[float]:
-    """Collect the seconds that something says it took, after once that is not counted.
+    """Collect the seconds that calls of `once` return, after one uncounted call.
 
-    As many as `runs`, or fewer as soon as those counted take `limit` seconds together; one at least. Where the first
-    takes more than `PATIENCE` times that, it is the one sample.
+    Takes `runs` samples, or fewer once their sum exceeds `limit` seconds, but at least one. If the first call exceeds
+    `SINGLE_SAMPLE_FACTOR` times the limit, it is the only sample.
     """
     first = once()
-    if first > PATIENCE * limit:
+    if first > SINGLE_SAMPLE_FACTOR * limit:
         return [first]
     seconds = [once()]
     while len(seconds) < runs and sum(seconds) < limit:
@@ -75,13 +76,13 @@ def sampled(once: Callable[[], float], *, runs: int, limit: float) -> list[float
     return seconds
 
 
-def in_a_process(script: str, *words: str, **environment: str) -> list[float]:
-    """Run a script in a fresh process of this Python, with more in its environment; give the seconds that it prints.
+def run_in_process(script: str, *words: str, **environment: str) -> list[float]:
+    """Run a script in a new Python process with additional environment variables; return the seconds that it prints.
 
     Raises
     ------
     RuntimeError
-        With the end of what it complains of, if it fails.
+        If it fails; the message is the end of its standard error.
     """
     done = subprocess.run(
         [sys.executable, "-c", script, *words],

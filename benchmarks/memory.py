@@ -1,4 +1,4 @@
-"""How much memory there is still to be had, so that what does not fit is not begun."""
+"""Check of the available memory before a measurement starts."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from prplugin import machine
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace
 
-__all__ = ["NoRoomError", "bytes_available", "require"]
+__all__ = ["InsufficientMemoryError", "bytes_available", "require"]
 
 
-class NoRoomError(Exception):
-    """What would be needed, and what there is."""
+class InsufficientMemoryError(Exception):
+    """Not enough memory; the message has the bytes needed and available."""
 
 
 def bytes_available(memory_space: MemorySpace) -> float:
-    """Return the available memory in bytes: of the GPU, or of this process within the limit of its container."""
+    """Return the available memory in bytes: of the GPU, or of this process within its container's limit."""
     if memory_space == "device":
         return runtime.available_bytes()
     return machine.bytes_available()
 
 
 def require(needed: float, memory_space: MemorySpace, what: str) -> None:
-    """Raise NoRoomError if there are fewer bytes."""
+    """Raise InsufficientMemoryError if fewer bytes are available."""
     if needed > (free := bytes_available(memory_space)):
         where = "the GPU" if memory_space == "device" else "this machine"
-        raise NoRoomError(f"{what} needs about {needed / 1e9:.1f} GB, and {where} has {free / 1e9:.1f} GB free")
+        raise InsufficientMemoryError(
+            f"{what} needs about {needed / 1e9:.1f} GB, and {where} has {free / 1e9:.1f} GB free"
+        )

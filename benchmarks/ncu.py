@@ -1,4 +1,4 @@
-"""Nsight Compute from the command line: the counters of kernels, and why there are none."""
+"""Nsight Compute (ncu): hardware counters of kernels, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["LIMITS", "METRICS", "command", "find", "parse", "passes", "why_not"]
+__all__ = ["LIMITS", "METRICS", "command", "failure_reason", "find", "parse", "passes"]
 
 LIMITS = {
     "blocks": "launch__occupancy_limit_blocks",
@@ -17,7 +17,7 @@ LIMITS = {
     "shared memory": "launch__occupancy_limit_shared_mem",
     "warps": "launch__occupancy_limit_warps",
 }
-"""Blocks that a multiprocessor holds at once, by what limits them; known without a counter."""
+"""Metrics of the resident blocks per multiprocessor by limiting resource; they need no hardware counter."""
 
 METRICS = {
     "seconds": "gpu__time_duration.sum",
@@ -28,17 +28,17 @@ METRICS = {
     "occupancy %": "sm__warps_active.avg.pct_of_peak_sustained_active",
     **LIMITS,
 }
-"""Few enough for one pass, so that no launch has to be repeated: see `passes`."""
+"""Metrics that fit one pass, so that no launch is replayed; see `passes`."""
 
 SCALES = {
     "nsecond": 1e-9, "ns": 1e-9, "usecond": 1e-6, "us": 1e-6, "msecond": 1e-3, "ms": 1e-3, "second": 1.0, "s": 1.0,
     "kbyte": 1e3, "mbyte": 1e6, "gbyte": 1e9, "tbyte": 1e12,
 }  # fmt: skip
-"""Of units, in seconds or bytes; all others count as they are."""
+"""Factors of units to seconds or bytes; other units are unchanged."""
 
 
 def find() -> str | None:
-    """Find ncu on the PATH, or where CUDA is installed."""
+    """Return the path of ncu, from PATH or from an installation of CUDA, or None."""
     return shutil.which("ncu") or shutil.which("ncu", path=os.pathsep.join(_cuda_folders()))
 
 
@@ -47,9 +47,9 @@ def _cuda_folders() -> list[str]:
 
 
 def command(ncu: str, log: Path, kernels: Iterable[str], child: list[str]) -> list[str]:
-    """Return the command that counts what kernels of these names do where the child asks for a profile.
+    """Return the command that profiles kernels of these names where the child process enables profiling.
 
-    Clocks and caches are left as they are: what is counted is what the program has.
+    Clocks are not locked and caches are not flushed, as in the run without a profiler.
     """
     return [
         ncu, "--clock-control", "none", "--cache-control", "none", "--profile-from-start", "off",
@@ -59,13 +59,13 @@ def command(ncu: str, log: Path, kernels: Iterable[str], child: list[str]) -> li
 
 
 def parse(text: str) -> list[dict[str, float | str]]:
-    """Read the raw page, as CSV among other lines.
+    """Parse the raw page, which is CSV among other lines.
 
     Returns
     -------
     list of dict
-        A launch each, in their order: "kernel", and the names of `METRICS` with what was counted, in seconds, bytes,
-        per cent or blocks. What ncu has no number for is left out.
+        One per launch, in order: "kernel", and the values by the names of `METRICS`, in seconds, bytes, per cent or
+        blocks. Metrics without a value are absent.
     """
     lines = text.splitlines()
     begin = next((at for at, line in enumerate(lines) if line.startswith('"ID"')), None)
@@ -76,7 +76,7 @@ def parse(text: str) -> list[dict[str, float | str]]:
     units: dict[str, str] = {}
     launches = []
     for row in table:
-        if not row["ID"]:  # the row of the units
+        if not row["ID"]:  # row of units
             units = row
             continue
         launch: dict[str, float | str] = {"kernel": row["Kernel Name"].partition("(")[0]}
@@ -91,17 +91,17 @@ def parse(text: str) -> list[dict[str, float | str]]:
 def _number(text: str) -> float | None:
     try:
         return float(text.replace(",", ""))
-    except ValueError:  # n/a and the like
+    except ValueError:  # such as n/a
         return None
 
 
 def passes(text: str) -> int:
-    """Return the most passes that a launch took; 0 where none was profiled."""
+    """Return the largest number of passes of a launch; 0 if none was profiled."""
     return max(map(int, re.findall(r"- (\d+) pass", text)), default=0)
 
 
-def why_not(text: str) -> str:
-    """Say why ncu counted nothing."""
+def failure_reason(text: str) -> str:
+    """Return the reason why ncu has no counters."""
     if "ERR_NVGPUCTRPERM" in text:
         return "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
     errors = [line.removeprefix("==ERROR==").strip() for line in text.splitlines() if line.startswith("==ERROR==")]

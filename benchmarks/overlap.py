@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from benchmarks.generate import rmat
+from benchmarks.papers.plots import plain
 from benchmarks.run import Part
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
@@ -43,6 +44,9 @@ SWEEP = (0, 1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, "all
 STEPS = 15
 RECORDED = 5
 
+LANES = {"host": "CPU", "copy": "copy", "GPU": "GPU"}
+"""Labels of the lanes of the timeline, from bottom to top."""
+
 COLOURS = {
     "gather": "tab:cyan", "heads": "tab:blue", "add": "tab:purple", "down": "tab:orange", "up": "tab:red",
     "tails": "tab:green",
@@ -50,21 +54,21 @@ COLOURS = {
 
 
 def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Name the graphs, each with what makes its frame, on the GPU where cuDF is."""
+    """Yield name and constructor of each graph's frame, on the GPU if cuDF is installed."""
     memory_space = "host" if find_spec("cudf") is None else "device"
     for scale in (18,) if quick else (18, 22):
         yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, memory_space=memory_space)
 
 
 def parts(data: Path | None, quick: bool, split: int = 8192) -> list[Part]:
-    """Each graph."""
+    """Return one part per graph."""
     if reason := cpu_split.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
     return [Part(name, partial(_rows, name, make, split)) for name, make in graphs(quick)]
 
 
 def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, Any]]:
-    """Time and record iterations for each N."""
+    """Yield the times and recorded spans of iterations for each N."""
     import prplugin
 
     machine = this_machine()
@@ -78,7 +82,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
         seconds, spans = _measure(step, adjacency.n)
         tails = step.pull.tails
         vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
-        covered = [] if tails is None else [_covered(spans, iteration) for iteration in range(RECORDED)]
+        overlaps = [] if tails is None else [_overlap(spans, iteration) for iteration in range(RECORDED)]
         yield {
             "graph": name,
             "edges": adjacency.m,
@@ -90,8 +94,8 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
             "MB up": 8 * vertices / 1e6,
             "ms per iteration": statistics.median(seconds) * 1e3,
             "heads ms": _median_ms(spans, "heads"),
-            "tails ms": _median_ms(spans, "tails") if covered else "",
-            "overlap %": 100 * statistics.median(covered) if covered else "",
+            "tails ms": _median_ms(spans, "tails") if overlaps else "",
+            "overlap %": 100 * statistics.median(overlaps) if overlaps else "",
             "samples": seconds,
             "spans": [span._asdict() for span in spans] if n == split else [],
         }
@@ -99,7 +103,7 @@ def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, 
 
 
 def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[Span]]:
-    """Return the seconds of each of some iterations, and the spans of some more."""
+    """Return the seconds of iterations, and the spans of further, recorded iterations."""
     import cupy
 
     step.start(cupy.full(n, 1 / n))
@@ -108,7 +112,7 @@ def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[Span]
     seconds = []
     for _ in range(STEPS):
         began = time.perf_counter()
-        step()  # its sums come back to the host: it is over
+        step()  # returns after its norms have been copied to the host
         seconds.append(time.perf_counter() - began)
     with recorded(step) as spans:
         for _ in range(RECORDED):
@@ -181,7 +185,7 @@ class _Timeline:
     def spans(self) -> list[Span]:
         """Wait for all recorded work, and return it."""
         self._cuda.Device().synchronize()
-        seen: Counter[str] = Counter()  # each occurs once per iteration
+        seen: Counter[str] = Counter()  # each operation occurs once per iteration
         spans = []
         for what, lane, begin, end in self._marks:
             spans.append(Span(seen[what], what, lane, self._seconds(begin), self._seconds(end)))
@@ -194,8 +198,8 @@ class _Timeline:
         return self._zero + float(self._cuda.get_elapsed_time(self._reference, mark)) / 1e3
 
 
-def _covered(spans: list[Span], iteration: int) -> float:
-    """Return the share of the host's time in which the GPU was at the heads."""
+def _overlap(spans: list[Span], iteration: int) -> float:
+    """Return the fraction of the CPU's time for tails in which the GPU was summing heads."""
     at = {span.what: span for span in spans if span.iteration == iteration}
     heads, tails = at["heads"], at["tails"]
     common = min(heads.end, tails.end) - max(heads.begin, tails.begin)
@@ -207,40 +211,54 @@ def _median_ms(spans: list[Span], what: str) -> float:
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the timeline at the N asked for, and the sweep over N, of the last graph."""
+    """Draw the timeline of two iterations with enlarged sections, and the sweep over N, of the last graph."""
     from matplotlib.figure import Figure
 
     results = [row for row in results if row["graph"] == results[-1]["graph"]]
-    drawing = Figure(figsize=(10, 6.5), layout="constrained")
-    timeline, sweep = drawing.subplots(2, 1, height_ratios=(2, 3))
+    drawing = Figure(figsize=(8, 9), layout="constrained")
+    timeline, enlarged, sweep = drawing.subfigures(3, 1, height_ratios=(2, 2, 3))
     for row in results:
         if row["spans"]:
-            _draw_timeline(timeline, row)
-    _draw_sweep(sweep, results)
+            _draw_timeline(timeline, enlarged, row)
+    _draw_sweep(sweep.subplots(), results)
     return drawing
 
 
-def _draw_timeline(panel: Any, row: dict[str, Any]) -> None:
-    lanes = ("host", "copy", "GPU")
+def _draw_timeline(timeline: Any, enlarged: Any, row: dict[str, Any]) -> None:
     shown = [span for span in row["spans"] if span["iteration"] in {1, 2}]
     zero = min(span["begin"] for span in shown)
-    # A span of less than a few pixels would not be seen: it is drawn that wide, with its time beside it.
-    least = (max(span["end"] for span in shown) - zero) / 150
+    whole = timeline.subplots()
+    _draw_spans(whole, shown, zero, 1e3)
+    whole.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations")
+    timeline.legend(*whole.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
+    first, second = ({span["what"]: span for span in shown if span["iteration"] == nth} for nth in (1, 2))
+    sections = {
+        "first copy": (zero - 3e-5, first["down"]["end"] + 5e-5),
+        "sums of tails": (first["up"]["begin"] - 5e-5, first["up"]["end"] + 5e-5),
+        "end of the iteration": (first["add"]["begin"] - 2e-5, second["gather"]["end"] + 5e-5),
+    }
+    panels = enlarged.subplots(1, len(sections), sharey=True)
+    for panel, (title, (begin, end)) in zip(panels, sections.items(), strict=True):
+        _draw_spans(panel, shown, begin, 1e6)
+        for span in shown:
+            if begin <= span["begin"] and span["end"] <= end:
+                middle, lane = (span["begin"] + span["end"]) / 2 - begin, list(LANES).index(span["lane"])
+                words = f"{(span['end'] - span['begin']) * 1e6:.3g} us"
+                panel.text(middle * 1e6, lane + 0.34, words, ha="center", fontsize="x-small")
+        panel.set(xlim=(0, (end - begin) * 1e6), xlabel="us", title=title)
+
+
+def _draw_spans(panel: Any, spans: list[dict[str, Any]], zero: float, scale: float) -> None:
     for what, colour in COLOURS.items():
-        of_it = [span for span in shown if span["what"] == what]
+        of_it = [span for span in spans if span["what"] == what]
         panel.barh(
-            [lanes.index(span["lane"]) for span in of_it],
-            [max(span["end"] - span["begin"], least) * 1e3 for span in of_it],
-            left=[(span["begin"] - zero) * 1e3 for span in of_it],
+            [list(LANES).index(span["lane"]) for span in of_it],
+            [(span["end"] - span["begin"]) * scale for span in of_it],
+            left=[(span["begin"] - zero) * scale for span in of_it],
             height=0.6, color=colour, label=what,
         )  # fmt: skip
-        for span in of_it:
-            if (seconds := span["end"] - span["begin"]) < 6 * least:
-                place = (span["begin"] - zero) * 1e3, lanes.index(span["lane"]) + 0.34
-                panel.annotate(f"{seconds * 1e6:.3g} us", place, fontsize="x-small", color=colour, rotation=30)
-    panel.set_yticks(range(len(lanes)), lanes)
-    panel.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations", ylim=(-0.5, len(lanes)))
-    panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    panel.set_yticks(range(len(LANES)), LANES.values())
+    panel.set_ylim(-0.5, len(LANES) - 0.3)
 
 
 def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
@@ -251,7 +269,8 @@ def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
         panel.plot(*zip(*measured, strict=True), style, label=column)
     for place, row in zip(places, results, strict=True):
         if "auto" in row["choice"]:
-            panel.axvline(place, color="black", linewidth=0.8, linestyle=":", label='split="auto"')
-    panel.set_xticks(places, [str(row["N"]) for row in results])
+            panel.axvline(place, color="black", linewidth=0.8, linestyle=":", label='N of split="auto"')
+    panel.set_xticks(places, [str(row["N"]) for row in results], rotation=45, fontsize="small")
     panel.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms", yscale="log")
-    panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+    plain(panel.yaxis)
+    panel.legend(fontsize="small")

@@ -12,24 +12,24 @@ from prplugin.types.arrays import namespace
 __all__ = ["reference"]
 
 TOL = 1e-13
-"""Proved of exact steps, where rounding lets a step change so little."""
+"""Bound of the L1 error at which the iteration ends, unless rounding in float64 prevents it."""
 
 STEPS = 10
-"""Between looks at the change."""
+"""Iterations between checks of the change."""
 
 
 def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> Any:
-    """Rank the vertices of a frame of ids from 0 on, where it lies: by SciPy on the CPU, by cuSPARSE on the GPU.
+    """Rank a frame of dense ids in its memory space: by SciPy on the CPU, by cuSPARSE on the GPU.
 
     Parameters
     ----------
     multi : bool
-        Every row counts; else one of each pair, without its weight.
+        Whether every row counts; else one edge per pair, without weights.
 
     Returns
     -------
     NumPy or CuPy array
-        By id; 0 where no edge has it.
+        Ranks by id; 0 for ids without edges.
     """
     source, target = edges["src"].values, edges["dst"].values
     xp = namespace(source)
@@ -50,7 +50,7 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
 
     out = xp.bincount(columns, weights, minlength=n)
     present = (out > 0) | (offsets[1:] > offsets[:-1])
-    present[columns] = True  # those of weight 0, too
+    present[columns] = True  # sources of weight 0 are vertices as well
     v = present / present.sum()
     inverse_out_weight, dangling = xp.where(out > 0, 1 / xp.maximum(out, np.finfo(float).tiny), 0.0), out == 0
 
@@ -59,5 +59,5 @@ def reference(edges: Any, *, multi: bool, weight: str | None, alpha: float) -> A
         for _ in range(STEPS):
             before, x = x, alpha * (matrix @ (x * inverse_out_weight) + (x * dangling).sum() * v) + (1 - alpha) * v
         last, change = change, float(xp.abs(x - before).sum())
-        if alpha / (1 - alpha) * change <= TOL or change >= last:  # at the end, or at that of float64
+        if alpha / (1 - alpha) * change <= TOL or change >= last:  # converged, or stagnation at rounding level
             return x

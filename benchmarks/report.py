@@ -1,4 +1,4 @@
-"""What a benchmark found, as lines and tables on the terminal, as Markdown, and as figures."""
+"""Report of a benchmark: lines and tables on the terminal, a Markdown page, and figures."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rich.table import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["complete", "keys", "line", "show", "shown", "table", "write"]
+__all__ = ["complete", "format_row", "format_value", "keys", "show", "table", "write"]
 
 
-def line(benchmark: Any, row: dict[str, Any]) -> str:
-    """Return a row as it comes."""
-    return "  ".join(filter(None, (shown(row[column]) for column in _tables(benchmark)[row.get("table", "")])))
+def format_row(benchmark: Any, row: dict[str, Any]) -> str:
+    """Format a row as one line."""
+    return "  ".join(filter(None, (format_value(row[column]) for column in _tables(benchmark)[row.get("table", "")])))
 
 
 def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> None:
     """Print all tables, and the summary."""
     for title, columns in _tables(benchmark).items():
-        _print(console, title, columns, _of(title, results))
+        _print(console, title, columns, _rows_of(title, results))
     words, rows = _summary(benchmark, results)
     console.print(words, highlight=False, markup=False)
     if rows:
@@ -33,7 +33,7 @@ def show(console: Console, benchmark: Any, results: list[dict[str, Any]]) -> Non
 def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     printed = Table(*columns, title=title or None)
     for row in rows:
-        printed.add_row(*(escape(shown(row[column])) for column in columns))
+        printed.add_row(*(escape(format_value(row[column])) for column in columns))
     console.print(printed)
 
 
@@ -46,12 +46,12 @@ def write(benchmark: Any, name: str, about: dict[str, Any], results: list[dict[s
 
 
 def complete(benchmark: Any, row: dict[str, Any]) -> dict[str, Any]:
-    """Add the columns that its table has and a row of an earlier run has not, empty."""
+    """Add columns that are missing from a row of an earlier run, as empty cells."""
     return dict.fromkeys(_tables(benchmark)[row.get("table", "")], "") | row
 
 
 def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any]], drawn: list[str]) -> str:
-    """Return the page: what ran where, what the summary says, all tables, and the figures drawn."""
+    """Return the page: environment, summary, figures and all tables."""
     machine, versions = about["machine"], about["versions"]
     head, _, more = benchmark.__doc__.partition("\n")
     lines = [
@@ -68,7 +68,7 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
         lines += ["", part] if part else []
     lines += [word for name in drawn for word in ("", f"![{name}]({name}.svg)")]
     for title, columns in _tables(benchmark).items():
-        if of_it := _of(title, results):
+        if of_it := _rows_of(title, results):
             lines += ["", *([f"## {title}", ""] if title else []), table(columns, of_it)]
     return "\n".join(lines) + "\n"
 
@@ -76,12 +76,12 @@ def _markdown(benchmark: Any, about: dict[str, Any], results: list[dict[str, Any
 def table(columns: tuple[str, ...], rows: list[dict[str, Any]]) -> str:
     """Return rows as a Markdown table."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(shown(row[column]) for column in columns) + " |" for row in rows]
+    lines += ["| " + " | ".join(format_value(row[column]) for column in columns) + " |" for row in rows]
     return "\n".join(lines)
 
 
 def _figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]:
-    """Draw what there is to draw; by the end of its file's name."""
+    """Return the figures of a benchmark by file name suffix."""
     if hasattr(benchmark, "figures"):
         drawn: dict[str, Figure] = benchmark.figures(results)
         return {f"-{name}": figure for name, figure in drawn.items()}
@@ -89,7 +89,7 @@ def _figures(benchmark: Any, results: list[dict[str, Any]]) -> dict[str, Figure]
 
 
 def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
-    """Write each as SVG; the same rows give the same bytes."""
+    """Write each figure as SVG; the same rows give the same bytes."""
     if not drawn:
         return
     from matplotlib import rc_context
@@ -100,7 +100,7 @@ def _save_figures(drawn: dict[str, Figure], output: Path, name: str) -> None:
 
 
 def keys(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the columns by which rows are told apart."""
+    """Return the columns that identify a row."""
     if hasattr(benchmark, "KEYS"):
         named: tuple[str, ...] = benchmark.KEYS
         return named
@@ -120,16 +120,16 @@ def _summary(benchmark: Any, results: list[dict[str, Any]]) -> tuple[str, list[d
 
 
 def _tables(benchmark: Any) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each table by its title, which the only one of most benchmarks has not."""
+    """Return the columns of each table by title; the title is empty if there is only one table."""
     return getattr(benchmark, "TABLES", None) or {"": benchmark.COLUMNS}
 
 
-def _of(title: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rows_of(title: str, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in results if row.get("table", "") == title]
 
 
-def shown(value: object) -> str:
-    """Spell a value of a cell."""
+def format_value(value: object) -> str:
+    """Format the value of a cell."""
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,9 +9,9 @@ reads its graph anew in every call and is measured on the smallest graph alone. 
 matrix, stopped once alpha / (1 - alpha) times the L1 change of a step is at most 1e-6. On the GPU, cuGraph ranks a
 `MultiGraph` of both directions, stored transposed, with ``tol=1e-6``. "prplugin, one by one" answers many queries in as
 many calls, and prplugin all of them in one call with ``seeds=``. "ratio" is the time of the library divided by that of
-prplugin; "least" is the smallest sample. All results are compared before any is timed; "L1 apart" is the largest L1
-distance of the library's ranks to those of prplugin. The process counts as one that has worked on enough edges for
-Numba's kernels to be used below a million edges.
+prplugin; "minimum" is the smallest sample, and "minimum ratio" the ratio of both. All results are compared before any
+is timed; "L1 distance" is the largest L1 distance of the library's ranks to those of prplugin. The process counts as
+one that has processed enough edges for Numba's kernels to be used below a million edges.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = ["COLUMNS", "KEYS", "PACKAGES", "parts"]
 KEYS = ("vertices", "edges", "processor", "queries", "library")
 
 COLUMNS = (
-    "vertices", "edges", "processor", "queries", "library", "library ms", "prplugin ms", "ratio", "library least",
-    "prplugin least", "ratio, least", "method", "iterations", "L1 apart", "note",
+    "vertices", "edges", "processor", "queries", "library", "library ms", "prplugin ms", "ratio", "library minimum ms",
+    "prplugin minimum ms", "minimum ratio", "method", "iterations", "L1 distance", "note",
 )  # fmt: skip
 
 PACKAGES = ("igraph",)
@@ -50,20 +50,20 @@ QUERIES, QUICK_QUERIES = 1_000, 50
 
 ALPHA, TOL = 0.5, 1e-6
 
-MOST_APART = 1e-5
+MAX_DISTANCE = 1e-5
 
 PROCESSORS: dict[MemorySpace, str] = {"host": "CPU", "device": "GPU"}
 
 
 class Library(NamedTuple):
-    """One query on a prepared graph, and the ranks of its result in the order of the vertices, on the host."""
+    """One query on a prepared graph, and a function from its result to the ranks by vertex, on the host."""
 
     query: Callable[[], Any]
     ranks: Callable[[Any], np.ndarray] = np.asarray
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """List single queries on each graph, and many queries on one, per processor."""
+    """Return one part per processor and graph for single queries, and one per processor for many queries."""
     sizes = SIZES[:1] if quick else SIZES
     many = (*SIZES[0], QUICK_QUERIES) if quick else (*SIZES[1], QUERIES)
     found = []
@@ -78,7 +78,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
 
 
 def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:
-    """Time one query of each library, in turn with prplugin."""
+    """Yield the times of one query of each library, alternating with prplugin."""
     edges, [reset] = _edges(n, m), _resets(n, 1)
     graph, query = _graph(edges, space), to_memory(reset, space)
     libraries = {"prplugin": Library(lambda: _ranked(graph, personalization=query), to_host)}
@@ -95,11 +95,11 @@ def _single(n: int, m: int, space: MemorySpace, runs: int) -> Iterator[dict[str,
     how = {"method": ranking.method, "iterations": ranking.iterations}
     own, *others = alternately(*(library.query for library in libraries.values()), runs=runs)
     for name, other in zip(list(libraries)[1:], others, strict=True):
-        yield _row({**known, **how, "library": name, "L1 apart": apart[name]}, other, own)
+        yield _row({**known, **how, "library": name, "L1 distance": apart[name]}, other, own)
 
 
 def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator[dict[str, Any]]:
-    """Time many queries one by one and in one call, in turn."""
+    """Yield the times of many queries one by one and in one call, alternating."""
     graph, resets = _graph(_edges(n, m), space), to_memory(_resets(n, count), space)
 
     def one_by_one() -> list[Any]:
@@ -117,7 +117,7 @@ def _many(n: int, m: int, count: int, space: MemorySpace, runs: int) -> Iterator
         {
             "vertices": n, "edges": m, "processor": PROCESSORS[space], "queries": count,
             "library": name, "method": ranking.method, "iterations": f"{steps.min()} to {steps.max()}",
-            "L1 apart": apart[name],
+            "L1 distance": apart[name],
         },
         other,
         own,
@@ -130,16 +130,17 @@ def check(ranks: dict[str, np.ndarray]) -> dict[str, float]:
     Raises
     ------
     ValueError
-        If any two are more than `MOST_APART` apart.
+        If any two are more than `MAX_DISTANCE` apart.
     """
 
     def distance(one: str, other: str) -> float:
         return float(np.abs(ranks[one] - ranks[other]).sum(axis=-1).max())
 
     for one, other in itertools.combinations(ranks, 2):
-        if not distance(one, other) <= MOST_APART:
+        if not distance(one, other) <= MAX_DISTANCE:
             raise ValueError(
-                f"the ranks of {one} and {other} are {distance(one, other):.3g} apart in L1, more than {MOST_APART:g}."
+                f"the ranks of {one} and {other} are {distance(one, other):.3g} apart in L1, "
+                f"more than {MAX_DISTANCE:g}."
             )
     first = next(iter(ranks))
     return {name: distance(first, name) for name in ranks}
@@ -168,7 +169,7 @@ def _both_ways(edges: pd.DataFrame) -> pd.DataFrame:
 def _graph(edges: pd.DataFrame, space: MemorySpace) -> Any:
     import prplugin
 
-    machine.count_processed_edges(machine.COMPILED_AFTER_EDGES)  # as a process that has answered queries
+    machine.count_processed_edges(machine.COMPILED_AFTER_EDGES)  # as in a process that has answered queries
     if space == "device":
         import cudf
 
@@ -257,8 +258,8 @@ def _row(known: dict[str, Any], other: Timed, own: Timed) -> dict[str, Any]:
         "library ms": 1e3 * other.median,
         "prplugin ms": 1e3 * own.median,
         "ratio": other.median / own.median,
-        "library least": 1e3 * least[0],
-        "prplugin least": 1e3 * least[1],
-        "ratio, least": least[0] / least[1],
+        "library minimum ms": 1e3 * least[0],
+        "prplugin minimum ms": 1e3 * least[1],
+        "minimum ratio": least[0] / least[1],
         "samples": {"library": other.seconds, "prplugin": own.seconds},
     }

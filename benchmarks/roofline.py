@@ -28,45 +28,45 @@ from benchmarks.traffic import kernel_names
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "figure", "rows"]
+__all__ = ["COLUMNS", "figures", "rows"]
 
 COLUMNS = (
     "graph", "case", "kernel", "launches", "us by events", "us by ncu", "required MB", "DRAM MB", "L2 MB",
     "required, % of memory", "DRAM, % of memory", "% of L2", "occupancy %", "limiter", "note",
 )  # fmt: skip
 
-PATIENCE = 200
-"""Seconds after which a run is ended; what it had told by then is kept."""
+TIME_LIMIT = 200
+"""Seconds after which a run is terminated; the cases reported by then are kept."""
 
-SHOWN = 1.0
-"""MB that a kernel must move to be drawn."""
+MIN_DRAWN = 1.0
+"""Least required MB of the kernels in the figures."""
 
 
 def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Time all cases in one process, count in another, and put both together."""
+    """Time all cases in one process, profile them in another, and merge the results."""
     arguments = ["--quick"] * quick + ([] if data is None else ["--data", str(data)])
-    timed, failure = _told([], arguments)
+    timed, failure = _run_workload([], arguments)
     copy = next((line["copy"] for line in timed if "copy" in line), None)
-    counted, why = _counted(arguments)
+    counted, reason = _profiled(arguments)
     for line in timed:
         if "case" in line:
-            yield from _rows_of(line, counted.get((line["graph"], line["case"]), []), copy, why)
+            yield from _rows_of(line, counted.get((line["graph"], line["case"]), []), copy, reason)
     if failure:
         yield _row({"note": failure})
 
 
-def _told(before: list[str], arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
-    """Run the workload, by way of a command or not; give what it told, and why it told no more."""
+def _run_workload(before: list[str], arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
+    """Run the workload, with a command in front of it if given; return its reports and the reason of a failure."""
     with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "told"
+        output = Path(folder) / "reported"
         child = [sys.executable, "-m", "benchmarks.roofline_workload", "--output", str(output), *arguments]
-        failure = _ran([*before, *child])
+        failure = _run_command([*before, *child])
         lines = output.read_text().splitlines() if output.exists() else []
     return [json.loads(line) for line in lines if line.endswith("}")], failure
 
 
-def _ran(command: list[str]) -> str:
-    """Run a command to its end, or to that of our patience; say what went wrong, if anything did."""
+def _run_command(command: list[str]) -> str:
+    """Run a command within `TIME_LIMIT`; return the reason of a failure, else an empty string."""
     try:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1],
@@ -76,38 +76,40 @@ def _ran(command: list[str]) -> str:
         return str(error)
     with process:
         try:
-            output, errors = process.communicate(timeout=PATIENCE)
+            output, errors = process.communicate(timeout=TIME_LIMIT)
         except subprocess.TimeoutExpired:
-            return f"ended after {PATIENCE} seconds"
+            return f"ended after {TIME_LIMIT} seconds"
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # with what it has started
-    said = (errors.strip() or output.strip() or "nothing said").splitlines()[-1]
+                os.killpg(process.pid, signal.SIGKILL)  # including its child processes
+    said = (errors.strip() or output.strip() or "no output").splitlines()[-1]
     return f"exit status {process.returncode}: {said}"[:200] if process.returncode else ""
 
 
-def _counted(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], str]:
-    """Return what ncu counted for each launch of each case, nothing for some or all; and why."""
+def _profiled(arguments: list[str]) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], str]:
+    """Return the counters of each launch by case, and the reason if some or all are missing."""
     program = ncu.find()
     if program is None:
-        return {}, "no ncu here"
+        return {}, "ncu is not installed"
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        told, failure = _told(ncu.command(program, log, kernel_names(), []), [*arguments, "--profile"])
+        reported, failure = _run_workload(ncu.command(program, log, kernel_names(), []), [*arguments, "--profile"])
         text = log.read_text() if log.exists() else ""
     profiles = ncu.parse(text)
     if not profiles:
-        return {}, "; ".join(filter(None, [ncu.why_not(text), failure]))
+        return {}, "; ".join(filter(None, [ncu.failure_reason(text), failure]))
     passes = ncu.passes(text)
-    return _matched(told, profiles), failure or (f"ncu took {passes} passes" if passes > 1 else "")
+    return _matched(reported, profiles), failure or (f"ncu took {passes} passes" if passes > 1 else "")
 
 
-def _matched(told: list[dict[str, Any]], profiles: list[dict[str, Any]]) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return each launch of each case its profile: the k-th of a function has the k-th that ncu saw of that name.
+def _matched(
+    reported: list[dict[str, Any]], profiles: list[dict[str, Any]]
+) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Assign profiles to launches: the k-th launch of a function gets the k-th profile of that name.
 
-    None has one of which ncu saw more, or fewer, than were told of.
+    Functions whose numbers of launches and profiles differ get none.
     """
-    cases = [line for line in told if "case" in line]
+    cases = [line for line in reported if "case" in line]
     launched = Counter(_function(launch) for line in cases for launch in line["launches"])
     counted = Counter(profile["kernel"] for profile in profiles)
     waiting: dict[str, deque[dict[str, Any]]] = defaultdict(deque)
@@ -128,9 +130,9 @@ def _function(launch: dict[str, Any]) -> str:
 
 
 def _rows_of(
-    line: dict[str, Any], counted: list[dict[str, Any]], copy: float | None, why: str
+    line: dict[str, Any], counted: list[dict[str, Any]], copy: float | None, reason: str
 ) -> Iterator[dict[str, Any]]:
-    """Return a row for each kernel of a case, and one that says why there are no more."""
+    """Yield one row per kernel of a case, and one with the reason of a failure."""
     launches = line["launches"]
     about = {"graph": line["graph"], "case": line["case"]}
     if [launch["kernel"] for launch in counted] != [launch["kernel"] for launch in launches]:
@@ -138,24 +140,24 @@ def _rows_of(
     for kernel in dict.fromkeys(launch["kernel"] for launch in launches):
         places = [place for place, launch in enumerate(launches) if launch["kernel"] == kernel]
         yield _row(
-            {**about, "kernel": kernel, "note": why}
+            {**about, "kernel": kernel, "note": reason}
             | _summed([launches[place] for place in places], [counted[place] for place in places if counted], copy)
         )
-    if "why" in line:
-        yield _row({**about, "note": line["why"]})
+    if "reason" in line:
+        yield _row({**about, "note": line["reason"]})
 
 
 def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy: float | None) -> dict[str, Any]:
-    """Add up the launches of a kernel."""
+    """Return the columns of a kernel, summed over its launches."""
     found: dict[str, Any] = {"launches": len(launches), "samples": [launch["seconds"] for launch in launches]}
     seconds = None
     if all(launch["seconds"] for launch in launches):
         seconds = sum(statistics.median(launch["seconds"]) for launch in launches)
         found["us by events"] = seconds * 1e6
-    must = None
+    required = None
     if all(launch["bytes"] is not None for launch in launches):
-        must = sum(launch["bytes"] for launch in launches)
-        found["required MB"] = must / 1e6
+        required = sum(launch["bytes"] for launch in launches)
+        found["required MB"] = required / 1e6
     if counted and all("seconds" in profile for profile in counted):
         seconds = _total(counted, "seconds")
         found |= {"us by ncu": seconds * 1e6, "profiles": counted}
@@ -169,8 +171,8 @@ def _summed(launches: list[dict[str, Any]], counted: list[dict[str, Any]], copy:
             if seconds and all(name in profile for profile in counted):
                 found[column] = sum(profile[name] * profile["seconds"] for profile in counted) / seconds
         found["limiter"] = _limiter(counted[0])
-    if must is not None and seconds:
-        found |= _percentage("required, % of memory", must, seconds, copy)
+    if required is not None and seconds:
+        found |= _percentage("required, % of memory", required, seconds, copy)
     return found
 
 
@@ -183,7 +185,7 @@ def _percentage(column: str, moved: float, seconds: float, copy: float | None) -
 
 
 def _limiter(profile: dict[str, Any]) -> str:
-    """Say what allows the fewest blocks."""
+    """Return the resource that allows the fewest resident blocks."""
     limits = {name: profile[name] for name in ncu.LIMITS if name in profile}
     least = min(limits.values(), default=0)
     return ", ".join(name for name, limit in limits.items() if limit == least)
@@ -193,33 +195,31 @@ def _row(known: dict[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS, "") | known
 
 
-def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw what each kernel moves a second, over what the memory does, a panel a graph."""
+def figures(results: list[dict[str, Any]]) -> dict[str, Figure]:
+    """Draw the bandwidth of each kernel relative to that of a copy, one figure per graph."""
+    shown = [row for row in results if row["required, % of memory"] != "" and row["required MB"] >= MIN_DRAWN]
+    graphs = dict.fromkeys(row["graph"] for row in shown)
+    return {
+        graph.lower().replace(" ", "-"): _draw_graph(graph, [row for row in shown if row["graph"] == graph])
+        for graph in graphs
+    }
+
+
+def _draw_graph(graph: str, rows: list[dict[str, Any]]) -> Figure:
     from matplotlib.figure import Figure
 
-    shown = [row for row in results if row["required, % of memory"] != "" and row["required MB"] >= SHOWN]
-    names = list(dict.fromkeys(row["graph"] for row in shown))
-    drawing = Figure(figsize=(9, 1 + 0.28 * len(shown) + 0.8 * len(names)), layout="constrained")
-    if not names:
-        return drawing
-    sizes = [sum(row["graph"] == name for row in shown) + 2 for name in names]
-    panels = drawing.subplots(len(names), 1, squeeze=False, sharex=True, height_ratios=sizes)
-    for (panel,), name in zip(panels, names, strict=True):
-        of_it = [row for row in shown if row["graph"] == name][::-1]
-        panel.barh(
-            range(len(of_it)), [row["required, % of memory"] for row in of_it], color="tab:blue", label="required"
-        )
-        for column, mark, label in (
-            ("DRAM, % of memory", "k|", "moved to and from memory"),
-            ("% of L2", "r.", "of the L2's peak"),
-        ):
-            points = [(row[column], place) for place, row in enumerate(of_it) if row[column] != ""]
-            if points:
-                panel.plot(*zip(*points, strict=True), mark, markersize=7, label=label)
-        panel.axvline(100, color="black", linewidth=0.8)
-        panel.set_yticks(range(len(of_it)), [f"{row['case']}: {row['kernel']}" for row in of_it], fontsize="small")
-        panel.set_title(name, fontsize="medium")
-        panel.tick_params(labelbottom=True)
-    drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3, fontsize="small")
-    panels[-1, 0].set_xlabel("bytes per second, % of a copy's")
+    drawing = Figure(figsize=(8, 1.6 + 0.2 * len(rows)), layout="constrained")
+    panel = drawing.subplots()
+    panel.barh(range(len(rows)), [row["required, % of memory"] for row in rows], color="tab:blue", label="required")
+    for column, mark, label in (
+        ("DRAM, % of memory", "k|", "DRAM, counted by ncu"),
+        ("% of L2", "r.", "L2, % of its peak"),
+    ):
+        points = [(row[column], place) for place, row in enumerate(rows) if row[column] != ""]
+        if points:
+            panel.plot(*zip(*points, strict=True), mark, markersize=7, label=label)
+    panel.axvline(100, color="black", linewidth=0.8)
+    panel.set_yticks(range(len(rows)), [f"{row['case']}: {row['kernel']}" for row in rows], fontsize="small")
+    panel.set(title=graph, xlabel="bandwidth, % of that of a copy", ylim=(len(rows) - 0.4, -0.6))
+    drawing.legend(loc="outside lower right", ncols=3, fontsize="small")
     return drawing

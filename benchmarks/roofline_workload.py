@@ -1,7 +1,7 @@
-"""What `roofline` times, and profiles: ``python -m benchmarks.roofline_workload --output FILE [--profile]``.
+"""Workload that `roofline` times and profiles: ``python -m benchmarks.roofline_workload --output FILE [--profile]``.
 
-Every launch of a kernel of ours is seen on its way through `prplugin.gpu.runtime.kernel`. A case runs once
-unseen, which compiles it; a line of JSON a case says what was launched, what it must move and how long it took.
+A replacement of `prplugin.gpu.runtime.kernel` traces every launch. A case runs once without a trace, which compiles its
+kernels. The output has one line of JSON per case: the launches, their required bytes and their times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TextIO
 import click
 
 from benchmarks.generate import rmat, scattered, uniform, weighted
-from benchmarks.traffic import must_move, parameters
+from benchmarks.traffic import parameters, required_bytes
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.problem import Problem
@@ -29,20 +29,20 @@ __all__ = ["Case", "Trace", "cases", "report"]
 REPEATS = 5
 
 COPIED = 1 << 30
-"""Bytes that are copied to see what the memory can do."""
+"""Bytes of the copy that measures the memory bandwidth."""
 
 PULLS = ("node", "edge", "warp", "block", "binned", "expanded")
-"""Methods of the papers. `segmented` launches the kernels of `node`, `warp` and `block`."""
+"""Published methods that are profiled. `segmented` launches the kernels of `node`, `warp` and `block`."""
 
 
 class Case(NamedTuple):
-    """A piece of work.
+    """Piece of work that is profiled.
 
     Attributes
     ----------
     name : str
     ready : function
-        Does what comes before, and gives what does the work, as often as it is called.
+        Prepares the work and returns a function that does it, which may be called repeatedly.
     """
 
     name: str
@@ -61,18 +61,19 @@ class Launch:
 
 @dataclass
 class Trace:
-    """Stands in for `prplugin.gpu.runtime.kernel`, and sees what is launched."""
+    """Replacement of `prplugin.gpu.runtime.kernel` that records launches."""
 
     kernel_of: Callable[..., Any]
     launches: list[Launch] = field(default_factory=list)
 
     def kernel(self, path: str, name: str, **macros: str | int) -> Any:
-        """Return a kernel whose launches are seen."""
-        return _Seen(self.kernel_of(path, name, **macros), f"{Path(path).stem}.{name}", parameters(path)[name], self)
+        """Return a kernel whose launches are recorded."""
+        inner = self.kernel_of(path, name, **macros)
+        return _TracedKernel(inner, f"{Path(path).stem}.{name}", parameters(path)[name], self)
 
-    def of(self, work: Callable[[], object]) -> list[Launch]:
-        """Do some work, wait for it, and give its launches."""
-        import cupy  # what is launched is
+    def record(self, work: Callable[[], object]) -> list[Launch]:
+        """Run a function, synchronize, and return its launches."""
+        import cupy  # lazy import; kernels need it
 
         self.launches = []
         work()
@@ -80,21 +81,21 @@ class Trace:
         return self.launches
 
 
-class _Seen:
-    """A kernel, or the function in it, that tells the trace of its launches."""
+class _TracedKernel:
+    """Kernel, or its inner function, that appends its launches to a trace."""
 
     def __init__(self, inner: Any, kernel: str, names: tuple[str, ...], trace: Trace) -> None:
         vars(self).update(_inner=inner, _kernel=kernel, _names=names, _trace=trace)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
-        return _Seen(found, self._kernel, self._names, self._trace) if name == "kernel" else found
+        return _TracedKernel(found, self._kernel, self._names, self._trace) if name == "kernel" else found
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._inner, name, value)
 
     def __call__(self, grid: Any, block: Any, arguments: Any, **how: Any) -> None:
-        import cupy  # what is launched is
+        import cupy  # lazy import; kernels need it
 
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
         begin.record()
@@ -104,11 +105,11 @@ class _Seen:
         self._trace.launches.append(Launch(self._kernel, named, begin, end))
 
 
-# --- what is done -------------------------------------------------------------------------------------------------
+# --- cases ----------------------------------------------------------------------------------------------------------
 
 
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], bool]]:
-    """Name the graphs, each with what makes its cuDF frame, and whether it is read in every way."""
+    """Yield name and frame constructor of each graph, and whether all kinds of graph construction are profiled."""
     import cudf  # the benchmark needs a GPU with RAPIDS
 
     yield "uniform 1k x 500k", lambda: uniform(1000, 500_000, memory_space="device"), False
@@ -121,15 +122,15 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
     yield "uniform 8M x 80M", lambda: uniform(8_000_000, 80_000_000, memory_space="device"), False
 
 
-def cases(edges: Any, every_way: bool) -> Iterator[Case]:
-    """Return the whole way from a frame of int32 ids to an iteration, step by step."""
+def cases(edges: Any, all_kinds: bool) -> Iterator[Case]:
+    """Yield the cases from a frame of int32 ids to one iteration of each method."""
     import prplugin
 
     yield Case("ingest", lambda: partial(_ingested, edges))
-    if every_way:
+    if all_kinds:
         yield Case("ingest, int64 ids", lambda: partial(_ingested, scattered(edges)))
         yield Case("ingest, weights", lambda: partial(_ingested, weighted(edges), weight="weight"))
-        yield Case("ingest, one edge a pair", lambda: partial(_ingested, edges, duplicates="first"))
+        yield Case("ingest, one edge per pair", lambda: partial(_ingested, edges, duplicates="first"))
     adjacency = prplugin.Graph(edges)._graph.adjacency
     problem = Problem(adjacency, 0.85)
     for name in ("persistent", "propagation-blocking"):
@@ -149,7 +150,7 @@ def _ingested(frame: Any, **options: Any) -> object:
 
 
 def _laid_out(name: str, problem: Problem) -> object:
-    """Make the plan, and begin."""
+    """Prepare a method and set the start vector."""
     import cupy
 
     step = methods()[name].prepare(problem, this_machine())
@@ -159,7 +160,7 @@ def _laid_out(name: str, problem: Problem) -> object:
 
 
 def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
-    """Return one iteration, after two."""
+    """Return a function that does one iteration, after two iterations."""
     import cupy
 
     if reason := methods()[name].unavailable_reason(problem.adjacency, this_machine()):
@@ -172,35 +173,35 @@ def _iterating(name: str, problem: Problem, dtype: str) -> Callable[[], object]:
     return step
 
 
-# --- what is reported ---------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------------------------
 
 
 def report(case: Case, trace: Trace, *, profile: bool) -> dict[str, Any]:
-    """Do a case's work again and again, and say what was launched; or why it failed."""
+    """Return the launches of a case with their bytes and times, or the reason of a failure."""
     from cupyx.profiler import profile as profiled
 
-    told: dict[str, Any] = {"case": case.name, "launches": []}
+    reported: dict[str, Any] = {"case": case.name, "launches": []}
     try:
         work = case.ready()
-        launches = trace.of(work)
-        told["launches"] = [
-            {"kernel": launch.kernel, "bytes": must_move(launch.kernel, launch.arguments), "seconds": []}
+        launches = trace.record(work)
+        reported["launches"] = [
+            {"kernel": launch.kernel, "bytes": required_bytes(launch.kernel, launch.arguments), "seconds": []}
             for launch in launches
         ]
-        launches.clear()  # nor is what they were given needed any more
+        launches.clear()  # release the arrays that the launches refer to
         if profile:
             with profiled():
-                trace.of(work)
-            return told
+                trace.record(work)
+            return reported
         for _ in range(REPEATS):
-            seen = trace.of(work)
-            for launch, line in zip(seen, told["launches"], strict=True):
+            seen = trace.record(work)
+            for launch, line in zip(seen, reported["launches"], strict=True):
                 line["seconds"].append(_seconds(launch))
-    except Exception as error:  # of CUDA and of ours: the other cases go on
-        told["why"] = f"{type(error).__name__}: {error}"[:200]
+    except Exception as error:  # of many types; the remaining cases still run
+        reported["reason"] = f"{type(error).__name__}: {error}"[:200]
     finally:
         trace.launches = []
-    return told
+    return reported
 
 
 def _seconds(launch: Launch) -> float:
@@ -210,7 +211,7 @@ def _seconds(launch: Launch) -> float:
 
 
 def _copy_bandwidth() -> float:
-    """Return the bytes a second, read and written, of the fastest of some copies within the GPU's memory."""
+    """Return the bytes per second, read and written, of the fastest of several copies within the GPU's memory."""
     import cupy
 
     source, target = cupy.zeros(COPIED, "u1"), cupy.empty(COPIED, "u1")
@@ -228,24 +229,24 @@ def _copy_bandwidth() -> float:
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path))
 @click.option("--quick", is_flag=True)
-@click.option("--profile", is_flag=True, help="Once, where a profiler looks.")
+@click.option("--profile", is_flag=True, help="Run each case once, with the profiler enabled.")
 @click.option("--output", type=click.File("w"), required=True)
 def main(data: Path | None, quick: bool, profile: bool, output: TextIO) -> None:
-    """Report every case, a line of JSON each, as soon as it is done."""
+    """Write one line of JSON per case as soon as it is finished."""
 
-    def tell(what: dict[str, Any]) -> None:
+    def write(what: dict[str, Any]) -> None:
         output.write(json.dumps(what) + "\n")
         output.flush()
 
-    tell({"copy": _copy_bandwidth()})
+    write({"copy": _copy_bandwidth()})
     trace = Trace(runtime.kernel)
     runtime.kernel = trace.kernel  # type: ignore[assignment]
-    for name, make, every_way in graphs(data, quick):
+    for name, make, all_kinds in graphs(data, quick):
         try:
-            for case in cases(make().astype("int32"), every_way):
-                tell({"graph": name, **report(case, trace, profile=profile)})
-        except Exception as error:  # the other graphs go on
-            tell({"graph": name, "case": "", "launches": [], "why": f"{type(error).__name__}: {error}"[:200]})
+            for case in cases(make().astype("int32"), all_kinds):
+                write({"graph": name, **report(case, trace, profile=profile)})
+        except Exception as error:  # the remaining graphs still run
+            write({"graph": name, "case": "", "launches": [], "reason": f"{type(error).__name__}: {error}"[:200]})
         _free()
 
 

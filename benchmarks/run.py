@@ -1,14 +1,14 @@
-"""Run a benchmark part by part: a bar with the time left, every row kept at once, nothing run twice after an interrupt.
+"""Runner of benchmarks: progress bar, rows stored as they come, interrupted runs resumed.
 
-A benchmark is a module with
+A benchmark is a module with these attributes, where the last five are optional:
 
-- `parts(data, quick)`: its `Part`s; or `rows(data, quick)`, which is then one part;
-- `COLUMNS` of its table, or `TABLES`: the columns of each by its title, which a row has as "table";
-- perhaps `KEYS`: the columns by which `compare` tells rows apart; if not given, those that hold words;
-- perhaps `summary(results)`: some words, and a table of its own;
-- perhaps `figure(results)`, or `figures(results)`: several by name;
-- perhaps `PACKAGES`, whose versions the report gives too;
-- perhaps `end()`, called after all parts, whatever comes of them.
+- `parts(data, quick)`, which returns its `Part`s, or `rows(data, quick)`, which is then its only part;
+- `COLUMNS` of its table, or `TABLES`, columns by title; a row then has the title of its table as "table";
+- `KEYS`: columns that identify a row; default: those with text;
+- `summary(results)`: a text and a table;
+- `figure(results)`, or `figures(results)`, which returns figures by name;
+- `PACKAGES`: additional packages whose versions the report lists;
+- `end()`, called after all parts, also after an error.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """What is run as a whole, or not again.
+    """Unit of work of a run; a resumed run skips finished parts.
 
     Attributes
     ----------
     name : str
     rows : function
-        Gives its rows, one after the other.
+        Yields its rows.
     size : float
-        How long it takes beside other parts.
+        Its duration relative to other parts.
     """
 
     name: str
@@ -58,18 +58,18 @@ class Part:
 def run(
     name: str, benchmark: Any, data: Path | None, quick: bool, options: dict[str, Any], output: Path, command: str
 ) -> list[Row]:
-    """Run what an interrupted run has left, write rows as they come, and report.
+    """Run the parts that an interrupted run has not finished, store rows as they come, and write the report.
 
-    A run goes on where one was interrupted on the same machine, with the same versions, code and command.
+    An interrupted run is resumed if machine, versions, code and command are the same.
 
     Parameters
     ----------
     options : dict
-        Of this benchmark alone.
+        Options of this benchmark.
     output : path
-        The folder of its files.
+        Folder of the files that are written.
     command : str
-        That is being carried out.
+        Command line, for the report.
     """
     console = Console(width=160)
     packages = getattr(benchmark, "PACKAGES", ())
@@ -79,7 +79,7 @@ def run(
     parts = _parts(benchmark, data, quick, options)
     left = [part for part in parts if part.name not in done]
     if done:
-        console.log(f"{name}: {len(parts) - len(left)} of {len(parts)} parts are there from a run that was interrupted")
+        console.log(f"{name}: {len(parts) - len(left)} of {len(parts)} parts were finished by an interrupted run")
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -95,11 +95,11 @@ def run(
             bar.update(task, description=f"{name}, {number} of {len(parts)}: {part.name}")
             for row in part.rows():
                 results.append({**row, "part": part.name})
-                console.log(report.line(benchmark, row), markup=False)
+                console.log(report.format_row(benchmark, row), markup=False)
                 _save(file, benchmark, about, results, done, finished=False)
-            gc.collect()  # what it held is free for the next
+            gc.collect()  # release the memory of the part
             done.append(part.name)
-            about |= circumstances(command, packages)  # by now all is loaded whose versions are asked for
+            about |= circumstances(command, packages)  # all packages are loaded now, and have versions
             bar.advance(task, part.size)
     _save(file, benchmark, about, results, done, finished=True)
     report.write(benchmark, name, about, results, output)
@@ -125,19 +125,19 @@ def _save(
         "keys": list(report.keys(benchmark, results)),
         "rows": results,
     }
-    beside = file.with_suffix(".part")
-    beside.write_text(json.dumps(kept, indent=1) + "\n")
-    beside.replace(file)  # whoever interrupts leaves the old or the new one
+    temporary = file.with_suffix(".part")
+    temporary.write_text(json.dumps(kept, indent=1) + "\n")
+    temporary.replace(file)  # atomic: an interrupt leaves the old or the new file
 
 
 def _interrupted(file: Path, about: dict[str, Any]) -> tuple[list[Row], list[str]]:
-    """Return the rows of the parts that an interrupted run like this one has finished, and their names."""
+    """Return the rows and names of the parts that an interrupted run of the same kind has finished."""
     try:
         before = json.loads(file.read_text())
     except (OSError, ValueError):
         return [], []
     same = all(before.get(what) == about[what] for what in ("command", "commit", "machine", "code"))
-    # What a folder holds without its package's papers has a version only once it is imported.
+    # A package without metadata has a version only after its import.
     same = same and about["versions"].items() <= before["versions"].items()
     if before.get("finished", True) or not same:
         return [], []
@@ -146,7 +146,7 @@ def _interrupted(file: Path, about: dict[str, Any]) -> tuple[list[Row], list[str
 
 
 def _fingerprint() -> str:
-    """Return a hash of the code: a commit does not tell one changed tree from another."""
+    """Return a hash of the code, which also identifies uncommitted changes."""
     known = hashlib.sha256()
     for path in sorted(path for folder in CODE for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES):
         known.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())

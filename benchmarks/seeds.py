@@ -29,7 +29,7 @@ from prplugin.types.arrays import MemorySpace
 __all__ = ["COLUMNS", "KEYS", "parts"]
 
 COLUMNS = (
-    "graph", "processor", "what", "one by one ms", "together ms", "ratio", "method", "iterations", "tol",
+    "graph", "processor", "what", "64 calls ms", "one call ms", "ratio", "method", "iterations", "tol",
     "cuGraph error", "prplugin error", "error bound", "note",
 )  # fmt: skip
 
@@ -40,17 +40,17 @@ SEEDS = 64
 RUNS = 5
 SLOW_RUNS = 3
 
-THEIR_TOL, THEIR_MOST = 1e-6, 1000
+CUGRAPH_TOL, CUGRAPH_MAX_ITER = 1e-6, 1000
 EXACT = 1e-10
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
-    """Each graph on each side.
+    """Return one part per graph and processor.
 
     Parameters
     ----------
     only : tuple of str
-        Parts in whose name one of these occurs, such as "R-MAT" or "CPU".
+        Select parts whose name contains one of these words, such as "R-MAT" or "CPU".
     """
     graphs: dict[str, Callable[[MemorySpace], Any]] = {}
     if data is not None:
@@ -60,11 +60,11 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
         if quick
         else {"R-MAT 20": lambda memory_space: rmat(20, memory_space=memory_space)}
     )
-    sides = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.unavailable_reason() else {})
+    processors = {"CPU": _on_the_cpu} | ({"GPU": _on_the_gpu} if not runtime.unavailable_reason() else {})
     found = [
-        Part(f"{name}, {side}", partial(rows, name, make))
+        Part(f"{name}, {processor}", partial(rows, name, make))
         for name, make in graphs.items()
-        for side, rows in sides.items()
+        for processor, rows in processors.items()
     ]
     return [part for part in found if not only or any(word in part.name for word in only)]
 
@@ -74,18 +74,18 @@ def _on_the_cpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[
 
     edges = make("host")
     graph, seeds = prplugin.Graph(edges), _drawn(edges)
-    graph.rank(seeds=seeds, top=10)  # lays out, and compiles, what both have
+    graph.rank(seeds=seeds, top=10)  # builds the layouts and compiles the kernels of both
     graph.rank(personalization={seeds[0]: 1})
     for tol in (1e-6, 1e-10):
 
-        def apart(tol: float = tol) -> Any:
+        def one_by_one(tol: float = tol) -> Any:
             return [graph.rank(personalization={seed: 1}, method="numba", tol=tol, top=10).frame for seed in seeds]
 
         def together(tol: float = tol) -> Any:
             ranking = graph.rank(seeds=seeds, method="numba", tol=tol, top=10)
             return ranking, ranking.frame
 
-        other, own = alternately(apart, together, runs=SLOW_RUNS, warm=True)
+        other, own = alternately(one_by_one, together, runs=SLOW_RUNS, warm=True)
         ranking = own.result[0]
         yield _row(
             {"graph": name, "processor": "CPU", "what": "ten highest", "tol": tol, **_how(ranking)},
@@ -108,23 +108,24 @@ def _on_the_gpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[
     exact = graph.rank(seeds=seeds, tol=EXACT).ranks
     vertices = graph.rank(tol=0, max_iter=0).frame["vertex"].values
 
-    def apart(top: int | None) -> Any:
+    def one_by_one(top: int | None) -> Any:
         found = [
-            cugraph.pagerank(theirs, personalization=values, tol=THEIR_TOL, max_iter=THEIR_MOST) for values in given
+            cugraph.pagerank(theirs, personalization=values, tol=CUGRAPH_TOL, max_iter=CUGRAPH_MAX_ITER)
+            for values in given
         ]
         kept = found if top is None else [frame.nlargest(top, "pagerank") for frame in found]
         cupy.cuda.runtime.deviceSynchronize()
         return kept
 
     their_error = 0.0
-    for ranks, frame in zip(exact, apart(None), strict=True):
+    for ranks, frame in zip(exact, one_by_one(None), strict=True):
         places = cupy.searchsorted(vertices, frame["vertex"].values)
         their_error = max(their_error, float(cupy.abs(ranks[places] - frame["pagerank"].values).sum()))
     tol = 1e-5
     while True:
         ranking = graph.rank(seeds=seeds, tol=tol, dtype="float32")
         error = float(cupy.abs(ranking.ranks - exact).sum(axis=1).max())
-        if error <= their_error or tol < THEIR_TOL / 16:
+        if error <= their_error or tol < CUGRAPH_TOL / 16:
             break
         tol /= 2
     for what, top in (("all ranks", None), ("ten highest", 10)):
@@ -134,7 +135,7 @@ def _on_the_gpu(name: str, make: Callable[[MemorySpace], Any]) -> Iterator[dict[
             cupy.cuda.runtime.deviceSynchronize()
             return frame
 
-        other, own = alternately(partial(apart, top), together, runs=RUNS)
+        other, own = alternately(partial(one_by_one, top), together, runs=RUNS)
         yield _row(
             {
                 "graph": name, "processor": "GPU", "what": what, "tol": tol, "cuGraph error": their_error,
@@ -154,15 +155,15 @@ def _how(ranking: Any) -> dict[str, Any]:
     }
 
 
-def _row(known: dict[str, Any], apart: list[float], together: list[float]) -> dict[str, Any]:
-    medians = statistics.median(apart), statistics.median(together)
+def _row(known: dict[str, Any], one_by_one: list[float], together: list[float]) -> dict[str, Any]:
+    medians = statistics.median(one_by_one), statistics.median(together)
     return {
         **dict.fromkeys(COLUMNS, ""),
         **known,
-        "one by one ms": medians[0] * 1e3,
-        "together ms": medians[1] * 1e3,
+        "64 calls ms": medians[0] * 1e3,
+        "one call ms": medians[1] * 1e3,
         "ratio": medians[0] / medians[1],
-        "samples": {"one by one": apart, "together": together},
+        "samples": {"one by one": one_by_one, "together": together},
     }
 
 

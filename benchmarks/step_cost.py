@@ -26,7 +26,7 @@ COLUMNS = ("graph", "vertices", "edges", "method", "ms per iteration", "ms by co
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each graph."""
+    """Return one part per graph."""
     graphs: list[tuple[str, Callable[[], pd.DataFrame]]] = [
         ("uniform 1k x 5k", lambda: uniform(1000, 5000)),
         ("uniform 20k x 100k", lambda: uniform(20_000, 100_000)),
@@ -39,7 +39,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
 
 
 def _rows(name: str, make: Callable[[], pd.DataFrame]) -> Iterator[dict[str, Any]]:
-    """Time 40 iterations of every method of the CPU, less the making of its plan."""
+    """Yield the time per iteration of every CPU method, over 40 iterations and without preparation."""
     graph, machine = prplugin.Graph(make()), this_machine()
     for method in methods().values():
         if method.runs_on != "cpu":

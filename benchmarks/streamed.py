@@ -35,7 +35,7 @@ from prplugin.types.arrays import to_host
 
 __all__ = ["KEYS", "TABLES", "parts", "summary"]
 
-ITERATION, FRAME_TO_FRAME = "An iteration", "From frame to frame"
+ITERATION, FRAME_TO_FRAME = "Iteration", "Frame to frame"
 
 TABLES = {
     ITERATION: (
@@ -50,16 +50,16 @@ KEYS = ("graph", "weights", "type", "frame")
 STEPS, COPIES = 12, 12
 
 WEIGHTED_TO = FILES_TO = 22
-"""Of the larger graphs neither weights nor files are made, which takes minutes."""
+"""Largest scale with weights and with files; larger graphs would take minutes."""
 
 ROW_GROUP = 1 << 20
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each graph."""
+    """Return one part per graph."""
     if reason := streamed.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'streamed' cannot run here: {reason}")
-    # Of fewer edges a vertex a tenth would not hold the vectors of the small one.
+    # With fewer edges per vertex a tenth of the frame would not hold the vectors of the small graph.
     graphs = [(18, 64)] if quick else [(22, 16), (24, 16)]
     return [
         Part(f"R-MAT {scale} x {factor}", partial(_rows, scale, factor), factor * 2.0 ** (scale - 22))
@@ -71,9 +71,9 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
     import prplugin
 
     name = f"R-MAT {scale} x {factor}"
-    there = find_spec("cudf") is not None
-    made = rmat(scale, factor, memory_space="device" if there else "host")
-    edges = made.to_pandas() if there else made
+    has_cudf = find_spec("cudf") is not None
+    made = rmat(scale, factor, memory_space="device" if has_cudf else "host")
+    edges = made.to_pandas() if has_cudf else made
     del made
     budget = len(edges) * 16 // 10
     kinds: dict[str, Callable[[], Any]] = {"none": lambda: prplugin.Graph(edges)}
@@ -82,12 +82,12 @@ def _rows(scale: int, factor: int) -> Iterator[dict[str, Any]]:
     for weights, make in kinds.items():
         for row in _iterations(make()._graph.adjacency, budget):
             yield {"table": ITERATION, "graph": name, "weights": weights, **row}
-    yield from ({"table": FRAME_TO_FRAME, "graph": name, **row} for row in _frame_to_frame(edges, budget, there))
+    yield from ({"table": FRAME_TO_FRAME, "graph": name, **row} for row in _frame_to_frame(edges, budget, has_cudf))
 
 
 @contextmanager
-def _within(budget: int) -> Iterator[None]:
-    """Let no more of the GPU's memory be in use."""
+def _memory_limit(budget: int) -> Iterator[None]:
+    """Limit the GPU memory in use."""
     before = os.environ.get(runtime.BUDGET)
     os.environ[runtime.BUDGET] = str(budget)
     try:
@@ -99,12 +99,12 @@ def _within(budget: int) -> Iterator[None]:
             os.environ[runtime.BUDGET] = before
 
 
-# --- an iteration -------------------------------------------------------------------------------------------------
+# --- iterations -----------------------------------------------------------------------------------------------------
 
 
 def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
-    """Time iterations in each type, and copies of the same size."""
-    with _within(budget), runtime.device_allocation("device"):
+    """Yield the times of iterations by type, and of copies of the same size."""
+    with _memory_limit(budget), runtime.device_allocation("device"):
         problem = Problem(adjacency, 0.85)
         pull = streamed.StreamedPull(adjacency, chunk_bytes=streamed.chunk_bytes_for(problem))
         step = streamed.step_of(problem, pull)
@@ -118,7 +118,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
             before, seconds = stream.bytes_copied, []
             for _ in range(STEPS):
                 began = time.perf_counter()
-                step()  # its sums come back to the host: it is over
+                step()  # returns after its norms have been copied to the host
                 seconds.append(time.perf_counter() - began)
             an_iteration = (stream.bytes_copied - before) / STEPS
             chunk = max(sum(part.nbytes for part in parts) for parts in zip(*stream.columns, strict=True))
@@ -130,7 +130,7 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
                 "edges": adjacency.m,
                 "budget MB": budget / 1e6,
                 "type": dtype,
-                "order": "as it is" if pull.rows.order is None else "by out-degree",
+                "order": "original" if pull.rows.order is None else "by out-degree",
                 "bytes per edge": sum(chunk.nbytes for chunk in pull.data) / adjacency.m,
                 "chunk MB": chunk / 1e6,
                 "MB per iteration": an_iteration / 1e6,
@@ -144,11 +144,11 @@ def _iterations(adjacency: Any, budget: int) -> Iterator[dict[str, Any]]:
 
 
 def _copies(size: int) -> float:
-    """Return the bytes a second of copies of page-locked memory, one after the other."""
+    """Return the bytes per second of consecutive copies of page-locked memory."""
     import cupy
 
     source, stream = streamed.page_locked(size, np.uint8), cupy.cuda.Stream(non_blocking=True)
-    with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):  # beside the budget
+    with cupy.cuda.using_allocator(cupy.cuda.MemoryPool().malloc):  # not part of the budget
         target = cupy.empty(size, np.uint8)
     seconds = []
     for _ in range(COPIES):
@@ -164,11 +164,11 @@ def _copies(size: int) -> float:
     return size / statistics.median(seconds[1:])
 
 
-# --- from frame to frame ------------------------------------------------------------------------------------------
+# --- from frame to frame --------------------------------------------------------------------------------------------
 
 
-def _frame_to_frame(edges: Any, budget: int, there: bool) -> Iterator[dict[str, Any]]:
-    """Rank the same edges from each kind of frame within the budget, and in memory."""
+def _frame_to_frame(edges: Any, budget: int, has_cudf: bool) -> Iterator[dict[str, Any]]:
+    """Rank the same edges from each kind of frame within the budget, and in GPU memory."""
     import prplugin
 
     expected = prplugin.Graph(edges).rank(method="persistent")
@@ -178,11 +178,11 @@ def _frame_to_frame(edges: Any, budget: int, there: bool) -> Iterator[dict[str, 
             path = Path(folder) / "edges.parquet"
             edges.to_parquet(path, row_group_size=ROW_GROUP)
             frames["Parquet"] = lambda: path
-        if there:
+        if has_cudf:
             frames["cuDF"] = lambda: _on_gpu(edges)
         for name, make in frames.items():
             frame = make()
-            with _within(budget):
+            with _memory_limit(budget):
                 began = time.perf_counter()
                 ranking = prplugin.Graph(frame).rank()
                 seconds = time.perf_counter() - began
@@ -199,13 +199,13 @@ def _frame_to_frame(edges: Any, budget: int, there: bool) -> Iterator[dict[str, 
 
 
 def _on_gpu(edges: Any) -> Any:
-    import cudf  # asked for
+    import cudf  # lazy import; `has_cudf` is true
 
     return cudf.from_pandas(edges)
 
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Say the least share of the copy, and whether the ranks were the same."""
+    """Report the least ratio to the rate of a copy, and the number of cases within the distance bound."""
     fractions = [row["share %"] for row in results if row["table"] == ITERATION]
     rows = [row for row in results if row["table"] == FRAME_TO_FRAME]
     if not fractions or not rows:

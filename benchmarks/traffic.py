@@ -1,9 +1,9 @@
-"""The bytes that each kernel must move: what it reads, once, and what it writes, once.
+"""Required bytes of each kernel: every input read once and every output written once.
 
-Counted from the arguments of a launch, by their names in the .cu file; an argument that is read and written is named
-twice. A gathered contribution counts once a vertex, a counter that is added to once in and once out: what a kernel
-moves beyond that, in sectors of which it uses a part, is what its way of working costs, and ncu sees it. Left out are
-tickets, totals, and places that are looked up in a search.
+The bytes follow from the arguments of a launch, by their names in the .cu file; an argument that is read and written is
+named twice. Gathered contributions count once per vertex, counters once read and once written. Bytes that a kernel
+moves in addition, such as the unused parts of sectors, are counted by ncu. Tickets, totals and the reads of searches
+are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from prplugin.gpu import runtime
 
-__all__ = ["BYTES", "COUNTED", "kernel_names", "must_move", "parameters"]
+__all__ = ["BYTES", "COUNTED", "kernel_names", "parameters", "required_bytes"]
 
 COUNTED = (
     "gpu/binned_sizes.cu", "gpu/dense_ids.cu", "gpu/exact_sums.cu", "gpu/one_block.cu", "gpu/grouped.cu",
@@ -26,39 +26,39 @@ COUNTED = (
     "methods/papers/node.cu",
     "methods/persistent.cu", "gpu/normalized_weights.cu", "methods/papers/warp.cu",
 )  # fmt: skip
-"""The files whose kernels are here. Those of `cpu_split.cu` and `streamed.cu` go at the pace of the host; those of
+"""Files whose kernels have a formula. Kernels of `cpu_split.cu` and `streamed.cu` are limited by the host; those of
 `strings.cu` read strings of any length."""
 
 
 def _row_spans(a: Mapping[str, Any]) -> int:
-    """Count the row spans that are scattered first, as a share of what all move."""
+    """Return the bytes of the row spans that are scattered first, in proportion to those of all."""
     moved = sum(a[name].nbytes for name in ("bounds", "tile_sources", "chunk_by_piece", "values", "from"))
     return moved * int(a["row_spans"]) * 3 // a["bounds"].size
 
 
 def _pull(a: Mapping[str, Any]) -> int:
-    """Count an index an edge (and a share), two offsets a row that are one where rows are in order, and the sums."""
+    """Return the bytes of indices and normalized weights per edge, offsets per row, contributions and sums."""
     runs = slice(a["first"], a["last"])
     count = int(a["last"] - a["first"])
     edges = int((a["ends"][runs] - a["begins"][runs]).sum())
-    an_edge = int(a["sources"].itemsize + (0 if a["normalized_weights"] is None else a["normalized_weights"].itemsize))
+    per_edge = int(a["sources"].itemsize + (0 if a["normalized_weights"] is None else a["normalized_weights"].itemsize))
     offset = int(a["begins"].itemsize)
     offsets = (count + 1) * offset if a["rows"] is None else count * (2 * offset + int(a["rows"].itemsize))
-    return edges * an_edge + offsets + int(a["contributions"].nbytes) + count * int(a["row_sums"].itemsize)
+    return edges * per_edge + offsets + int(a["contributions"].nbytes) + count * int(a["row_sums"].itemsize)
 
 
 def _place(a: Mapping[str, Any]) -> int:
-    """Count keys and slots in, ids and a position for each slot out: the table that it goes to is larger."""
+    """Return the bytes of keys and slots read, and ids and positions written; the table of positions is larger."""
     return _named("keys slots slots ids", a)
 
 
 def _recode(a: Mapping[str, Any]) -> int:
-    """Count the table of positions, of the type of the slots, in the room of one of keys."""
+    """Return the bytes of the codes, and of the positions, which have the type of the slots in an array of keys."""
     return _named("a a b b c c", a) + int(a["positions"].size * a["a"].itemsize)
 
 
 BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
-    # From columns of ids to edges by target.
+    # Graph construction.
     "dense_ids.extremes": "a b c weights",
     "dense_ids.mark": "a b c bits",
     "dense_ids.count_marks": "bits marks",
@@ -86,7 +86,7 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
     "pairs.pair_keys": "tails heads keys",
     "pairs.mark_repeated": "keys rows",
     "pairs.keep_rows": "marks kept_tails kept_tails kept_heads kept_heads kept_weights kept_weights",
-    # The layouts of methods.
+    # Layouts of methods.
     "cut.cut": "cuts",
     "propagation_blocking_layout.count": "cuts sources chunks",
     "propagation_blocking_layout.arrange": "cuts sources chunks ends begins tile_sources chunk_by_piece piece_edges",
@@ -114,13 +114,13 @@ BYTES: dict[str, str | Callable[[Mapping[str, Any]], int]] = {
 }
 
 
-def must_move(kernel: str, arguments: Mapping[str, Any]) -> int | None:
-    """Count the bytes that a launch of a kernel must move; None if nobody has said what it moves.
+def required_bytes(kernel: str, arguments: Mapping[str, Any]) -> int | None:
+    """Return the required bytes of a launch; None for a kernel without a formula.
 
     Parameters
     ----------
     kernel : str
-        File and function, such as "sort.sort_pass".
+        File and function name, such as "sort.sort_pass".
     arguments : mapping
         By name: arrays of NumPy or CuPy, numbers, and None or 0 for an array that is absent.
     """
@@ -134,16 +134,16 @@ def _named(names: str, arguments: Mapping[str, Any]) -> int:
     return sum(int(getattr(arguments[name], "nbytes", 0)) for name in names.split())
 
 
-# --- what kernels call their arguments ----------------------------------------------------------------------------
+# --- names of kernels and arguments ---------------------------------------------------------------------------------
 
 
 @cache
 def parameters(path: str) -> dict[str, tuple[str, ...]]:
-    """Return the kernels of a .cu file of prplugin, each with the names of its parameters."""
+    """Return the names of the parameters of each kernel in a .cu file of prplugin."""
     found = re.findall(r'extern "C" __global__[^;{]*?\b(\w+)\(([^()]*)\)\s*\{', runtime.source(path))
     return {name: tuple(re.findall(r"(\w+)\s*(?:,|$)", listed)) for name, listed in found}
 
 
 def kernel_names(paths: Iterable[str] = COUNTED) -> list[str]:
-    """Return the functions of all kernels of some files."""
+    """Return the names of all kernels of the given files."""
     return sorted({name for path in paths for name in parameters(path)})

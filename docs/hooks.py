@@ -1,4 +1,4 @@
-"""Gives every page of the site its path in the repository, so that links between pages work in both."""
+"""Hook of MkDocs: pages of the site have their paths of the repository, so that links work in both."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FILES = ("*.md", "LICENSE", *(f"{folder}/**/*" for folder in ("docs", "benchmark
 SUFFIXES = {".md", ".ipynb", ".svg", ".png", ".css", ""}
 
 
-@event_priority(100)  # before notebooks are looked for
+@event_priority(100)  # before the notebook plugin
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Replace the files of `docs_dir` by those of the repository that belong to the site; the theme has others."""
+    """Replace the files of `docs_dir` by those of the repository that belong to the site; keep the theme's files."""
     paths = sorted({path for pattern in FILES for path in ROOT.glob(pattern) if path.is_file()})
     return Files(
         [file for file in files if file.src_dir != config.docs_dir]

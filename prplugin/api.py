@@ -93,9 +93,9 @@ def pagerank(
         with the columns `vertex` and `values`; other vertices have 0. A list, set, tuple or index of vertices: uniform
         over them. An array of n numbers: a value per vertex, in the order of `Graph.vertices`.
     seeds : list, frame or array, optional
-        Many rankings in one call, in much less time than one by one: a list of vertices, each a seed; a list of what
-        `personalization` takes, each a distribution; a frame with one more column `seed` (`values` may be left out if
-        all are 1); or an array of k x n numbers. Not together with `personalization`.
+        Many rankings in one call, which takes much less time than one call each: a list of vertices, each a seed; a
+        list of what `personalization` takes, each a distribution; a frame with one more column `seed` (`values` may be
+        left out if all are 1); or an array of k x n numbers. Not together with `personalization`.
     among : list, Series, index or array of vertices, optional
         Return the ranks of these alone, in this order, or with `top` the highest of them. Ranks are of the whole graph.
     dangling, nstart : optional
@@ -113,9 +113,9 @@ def pagerank(
         Type of the ranks returned.
     method : str, default "auto"
         A method by name (`prplugin methods` lists them); "auto" takes the one of least estimated cost; "measured" times
-        those that "auto" may choose on this graph and takes the fastest, which a `Graph` remembers.
+        those that "auto" may choose on this graph and takes the fastest; a `Graph` stores the choice.
     top : int, optional
-        Return only the `top` highest ranks, in falling order; ties in the order of the result.
+        Return only the `top` highest ranks, in descending order; ties in the order of the result.
     certified : bool, default False
         With `top`: stop as soon as the order of the highest ranks is proved, or at `tol`. Vertices with equal in-edges,
         and others like them, are proved equal. `Ranking.ties` lists those, and vertices that cannot be told apart.
@@ -148,7 +148,7 @@ def pagerank(
 
     See Also
     --------
-    Graph : prepare once, rank often; `Graph.rank` returns the error bound with the ranks.
+    Graph : Prepare once, rank often; `Graph.rank` returns the error bound with the ranks.
 
     References
     ----------
@@ -178,8 +178,24 @@ class Graph(Constructors, Displayed):
 
     Parameters
     ----------
-    edges, source, destination, weight, time, half_life, window, now, directed, vertices, duplicates
-        As for `pagerank`.
+    edges : frame or graph
+        Edges, one per row, or a graph of another library, as for `pagerank`.
+    source, destination : column or list of columns, optional
+        Columns of the endpoints.
+    weight : column, optional
+        Column of edge weights. Default: every edge counts 1.
+    time, half_life, window, now : optional
+        Weights that decay with age, as for `pagerank`.
+    directed : bool, default True
+        If False, each row is an edge both ways.
+    vertices : list, Series, index or array, optional
+        Additional vertices.
+    duplicates : {"sum", "first", "last", "error"}
+        Treatment of rows that repeat a pair of vertices.
+
+    See Also
+    --------
+    pagerank : Describes the parameters in full.
 
     Examples
     --------
@@ -230,15 +246,47 @@ class Graph(Constructors, Displayed):
         return self._graph.vertices()
 
     def csr(self) -> Compressed:
-        """Return the out-edges by source: ``offsets, indices, weights``.
+        """Return the out-edges by source.
 
-        They are n + 1 int64, m positions of targets in the order of the result, and m float64 or None where the graph
-        has no weights. Read-only views; of a graph on the GPU, copies there.
+        Returns
+        -------
+        offsets : array of n + 1 integers
+            The out-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of the other two arrays.
+        indices : array of m integers
+            Positions of the targets in the order of `vertices`.
+        weights : array of m float64, or None
+            Edge weights; None if the graph has none.
+
+        Notes
+        -----
+        The arrays are read-only views of the graph, or copies as CuPy arrays if it is on the GPU.
+
+        Examples
+        --------
+        >>> import pandas as pd, prplugin
+        >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
+        >>> offsets, indices, weights = graph.csr()
+        >>> offsets.tolist(), indices.tolist(), weights
+        ([0, 1, 2, 3], [1, 0, 0], None)
         """
         return self._graph.csr()
 
     def csc(self) -> Compressed:
-        """Return the in-edges by target: as `csr`, with the positions of sources as indices."""
+        """Return the in-edges by target.
+
+        Returns
+        -------
+        offsets : array of n + 1 integers
+            The in-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of the other two arrays.
+        indices : array of m integers
+            Positions of the sources in the order of `vertices`.
+        weights : array of m float64, or None
+            Edge weights; None if the graph has none.
+
+        See Also
+        --------
+        Graph.csr : Out-edges by source.
+        """
         return self._graph.csc()
 
     def update(self, add: Any = None, remove: Any = None) -> None:
@@ -268,9 +316,13 @@ class Graph(Constructors, Displayed):
         self._graph.update(add, remove)
 
     def estimate(self) -> Estimate:
-        """Estimate bytes and seconds of each method on this graph, and which "auto" would choose; allocates nothing.
+        """Estimate bytes and seconds of each method on this graph, and the choice of "auto"; allocate nothing.
 
-        Printed, a table; ``estimate["numba"]`` has one method's ``device`` and ``host`` bytes, and ``seconds``.
+        Returns
+        -------
+        Estimate
+            Prints as a table; ``estimate["numba"]`` has the ``device`` and ``host`` bytes of one method, and its
+            ``seconds``.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Graphs made of other things than frames: the constructors of `prplugin.Graph`."""
+"""Constructors of `prplugin.Graph` from files, arrays and graphs of other libraries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Constructors:
 
     @classmethod
     def from_csr(cls, offsets: Any, indices: Any = None, weights: Any = None) -> Self:
-        """Make a graph on the vertices 0..n-1 from compressed rows or a sparse matrix, whose rows are sources.
+        """Build a graph on the vertices 0..n-1 from compressed rows or a sparse matrix, whose rows are sources.
 
         Parallel entries are parallel edges; explicit zeros are edges of weight 0. Rankings have pandas frames. CuPy
         arrays stay on the GPU, and rankings have cuDF frames where cuDF is loaded.
@@ -40,6 +40,11 @@ class Constructors:
             Targets.
         weights : array of m numbers, optional
             Finite and non-negative. Default: every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
 
         Examples
         --------
@@ -62,31 +67,52 @@ class Constructors:
         duplicates: Duplicates = "sum",
         **text: Any,
     ) -> Self:
-        """Make a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, with .gz or .zst after it or not.
+        """Build a graph from a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed as .gz or .zst.
 
         Parameters
         ----------
-        source, destination, weight, directed, duplicates
+        path : str or path
+            File of edges.
+        source, destination, weight : column label, optional
             As for `pagerank`. Text without a header has the columns source, destination and weight. Values of a Matrix
-            Market file are weights, and a symmetric one is undirected.
+            Market file are weights.
+        directed : bool, default True
+            If False, each row is an edge both ways, as in a symmetric Matrix Market file.
+        duplicates : {"sum", "first", "last", "error"}
+            As for `pagerank`.
         **text
-            `format` ("parquet", "csv", "tsv", "snap" or "mtx"; default: by the end of the name), `header` (whether the
-            first line names the columns; default: unless it is all numbers) and `ids` ("auto", "integer", "string").
+            `format` ("parquet", "csv", "tsv", "snap" or "mtx"; default: by the suffix), `header` (whether the first
+            line names the columns; default: unless it is all numbers) and `ids` ("auto", "integer", "string").
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
 
         Raises
         ------
         InvalidEdgesError, ColumnNotFoundError
-            If the file cannot be read as edges: the message names the file, and of text the line.
+            If the file cannot be read as edges. The message names the file and, in text, the line.
         """
         how = EdgeOptions(source, destination, weight, directed, None, duplicates)
         return cls._of(read_file(path, how, lasting=True, **text))
 
     @classmethod
     def from_cugraph(cls, graph: Any) -> Self:
-        """Make a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph ranks by.
+        """Build a graph from a `cugraph.Graph` or `cugraph.MultiGraph` on one GPU, with the edges that cuGraph uses.
 
         Edges of an undirected graph count both ways; of repeated pairs a `cugraph.Graph` keeps one. Rankings have cuDF
         frames; ids that are not integers are in the order of the sorted edges.
+
+        Parameters
+        ----------
+        graph : cugraph.Graph or cugraph.MultiGraph
+            Graph on one GPU.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
         """
         from prplugin.frames.cugraph import edges_of
 
@@ -94,19 +120,43 @@ class Constructors:
 
     @classmethod
     def from_networkx(cls, graph: Any, weight: Hashable = "weight") -> Self:
-        """Make a graph from a NetworkX graph or view: all nodes, each edge of a multigraph, undirected edges both ways.
+        """Build a graph from a NetworkX graph or view: all nodes, parallel edges, undirected edges both ways.
 
-        Edges without the attribute `weight` count 1, as in NetworkX; with None, every edge does. Rankings have pandas
-        frames: nodes that are integers ascend, others are in the order of the graph. Nodes of mixed kinds, which no
-        column holds, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` takes them).
+        Rankings have pandas frames: nodes that are integers ascend, others are in the order of the graph. Nodes of
+        mixed kinds, which no column holds, raise InvalidEdgesError (``nx.pagerank(graph, backend="prplugin")`` accepts
+        them).
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Graph or view, directed or not, with parallel edges or not.
+        weight : attribute, optional
+            Edge attribute of weights; edges without it count 1, as in NetworkX. With None, every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
         """
         return cls._of(LocalGraph.from_networkx(graph, weight))
 
     @classmethod
     def from_igraph(cls, graph: Any, weights: str | None = "weight") -> Self:
-        """Make a graph from an `igraph.Graph`: all vertices, parallel edges, undirected edges both ways.
+        """Build a graph from an `igraph.Graph`: all vertices, parallel edges, undirected edges both ways.
 
-        With None, or the default where the edges have no such attribute, every edge counts 1. Rankings have pandas
-        frames. The ids are the vertex attribute "name" if all have different ones, else igraph's own, 0..n-1.
+        Rankings have pandas frames. The ids are the vertex attribute "name" if all names differ, else igraph's indices
+        0..n-1.
+
+        Parameters
+        ----------
+        graph : igraph.Graph
+            Directed or undirected graph.
+        weights : str, optional
+            Edge attribute of weights. With None, or if the edges lack the default attribute, every edge counts 1.
+
+        Returns
+        -------
+        Graph
+            The prepared graph.
         """
         return cls._of(LocalGraph.from_igraph(graph, weights))

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.cluster import _local, _model, _sides
+from benchmarks.cluster import _libraries, _local, _model
 from benchmarks.cluster._figure import figure
 from benchmarks.cluster._local import end
 from benchmarks.measure import alternately
@@ -45,24 +45,24 @@ PACKAGES = ("dask", "distributed", "dask_cuda", "dask_cudf", "raft_dask")
 
 ON_GPUS, ON_GPUS_QUICK = (22, 24), (18,)
 ALONE = 26
-"""The scale that is ranked by ours alone, on all GPUs."""
+"""Scale of the graph that only prplugin ranks, on all GPUs."""
 
 ON_HOST, ON_HOST_QUICK = (16, 18), (14,)
 
 RUNS, SLOW_RUNS, SLOW = 5, 3, 2.0
-"""Of each side; fewer where a round takes as many seconds."""
+"""Runs of each library; fewer if a round takes more than `SLOW` seconds."""
 
 STEPS, MORE = 5, 30
-"""Iterations of cuGraph's shorter run, and by how many the longer one is longer."""
+"""Iterations of cuGraph's shorter run, and additional ones of the longer run."""
 
 ROUGH, FINE = 1e-2, 1e-6
-"""The tol of our shorter run, and of the longer one."""
+"""Tolerances of the shorter and the longer run of prplugin."""
 
 STEP_RUNS = 31
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each graph on each count of workers, from the most to one: one cluster serves all graphs of its count."""
+    """Return one part per graph and number of workers, in descending number: a cluster is used for all its graphs."""
     counts = _local.counts()
     gpus = _local.on_gpus()
     scales = (ON_GPUS_QUICK if quick else ON_GPUS) if gpus else (ON_HOST_QUICK if quick else ON_HOST)
@@ -80,42 +80,44 @@ def _of_graph(scale: int, count: int) -> Iterator[dict[str, Any]]:
     workers = _local.workers(count)
     edges = workers.rmat(scale)
     about = {"graph": f"R-MAT {scale}", "workers": count}
-    asked: dict[str, Callable[[Any], Iterable[dict[str, Any]]]] = {
+    measurements: dict[str, Callable[[Any], Iterable[dict[str, Any]]]] = {
         FRAME_TO_RANKS: lambda peer: _frame_to_ranks(about, workers, edges, scale, peer),
         STEP: lambda peer: _step(about, edges, peer),
     }
-    for table, ask in asked.items():
-        rows = list(_or_why({**about, "table": table}, lambda ask=ask: ask(_sides.peer(workers))))
+    for table, measure in measurements.items():
+        rows = list(
+            _rows_or_reason({**about, "table": table}, lambda measure=measure: measure(_libraries.peer(workers)))
+        )
         yield from rows
-        if rows[-1]["note"]:  # ours, without what may have failed of cuGraph's
-            yield from _or_why({**about, "table": table}, lambda ask=ask: ask(None))
+        if rows[-1]["note"]:  # prplugin alone, if cuGraph may have failed
+            yield from _rows_or_reason({**about, "table": table}, lambda measure=measure: measure(None))
 
 
 def _alone(scale: int, count: int) -> Iterator[dict[str, Any]]:
-    """Rank a graph by ours alone, without anything to compare with."""
+    """Rank a graph without a comparison."""
     edges = _local.workers(count).rmat(scale)
     about = {"graph": f"R-MAT {scale}", "workers": count}
 
     def frame_to_ranks() -> Iterator[dict[str, Any]]:
-        (own,) = alternately(partial(_sides.ours, edges, 1e-6), runs=SLOW_RUNS)
-        yield _frame_to_ranks_row(about, edges, [], own.seconds, _sides.Graph(edges).rank(1e-6), 1e-6)
+        (own,) = alternately(partial(_libraries.ours, edges, 1e-6), runs=SLOW_RUNS)
+        yield _frame_to_ranks_row(about, edges, [], own.seconds, _libraries.Graph(edges).rank(1e-6), 1e-6)
 
-    yield from _or_why({**about, "table": FRAME_TO_RANKS}, frame_to_ranks)
-    yield from _or_why({**about, "table": STEP}, lambda: _step(about, edges, None))
+    yield from _rows_or_reason({**about, "table": FRAME_TO_RANKS}, frame_to_ranks)
+    yield from _rows_or_reason({**about, "table": STEP}, lambda: _step(about, edges, None))
 
 
 def _frame_to_ranks(
     about: dict[str, Any], workers: Workers, edges: Any, scale: int, peer: Any
 ) -> Iterator[dict[str, Any]]:
-    exact = _sides.Reference(workers, scale)
+    exact = _libraries.Reference(workers, scale)
     their_error = None if peer is None else exact.distance(peer.frame_to_ranks(edges))
-    ranking, error, tol = _no_worse(_sides.Graph(edges), exact, their_error)
-    sides: list[Callable[[], Any]] = [partial(_sides.ours, edges, tol)]
+    ranking, error, tol = _match_error(_libraries.Graph(edges), exact, their_error)
+    calls: list[Callable[[], Any]] = [partial(_libraries.ours, edges, tol)]
     if peer is not None:
-        sides.insert(0, partial(peer.frame_to_ranks, edges))
-    (first,) = alternately(lambda: [side() for side in sides], runs=1, warm=True)
+        calls.insert(0, partial(peer.frame_to_ranks, edges))
+    (first,) = alternately(lambda: [call() for call in calls], runs=1, warm=True)
     runs = SLOW_RUNS if first.median > SLOW else RUNS
-    *theirs, own = alternately(*sides, runs=runs, warm=True, before=workers.tidy)
+    *theirs, own = alternately(*calls, runs=runs, warm=True, before=workers.collect_garbage)
     row = _frame_to_ranks_row(about, edges, [each.seconds for each in theirs], own.seconds, ranking, tol)
     yield {**row, "prplugin error": error, "cuGraph error": "" if their_error is None else their_error}
 
@@ -138,8 +140,8 @@ def _frame_to_ranks_row(
     )
 
 
-def _no_worse(graph: Any, exact: Any, limit: float | None) -> tuple[Any, float, float]:
-    """Rank with a tol halved until the error is no larger than the limit; with the default if there is none."""
+def _match_error(graph: Any, exact: Any, limit: float | None) -> tuple[Any, float, float]:
+    """Halve tol until the error is no larger than the limit; without a limit use the default."""
     tol = 1e-6 if limit is None else 8 * limit
     while True:
         ranking = graph.rank(tol)
@@ -150,8 +152,8 @@ def _no_worse(graph: Any, exact: Any, limit: float | None) -> tuple[Any, float, 
 
 
 def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, Any]]:
-    """Time an iteration of both, and what of ours is communication."""
-    graph = _sides.Graph(edges)
+    """Yield the time per iteration of both libraries, and the fraction of communication."""
+    graph = _libraries.Graph(edges)
     graph.rank(FINE)  # compiles
     own, fractions, sent = [], [], 0.0
     for _ in range(STEP_RUNS):
@@ -170,7 +172,7 @@ def _step(about: dict[str, Any], edges: Any, peer: Any) -> Iterator[dict[str, An
             "communication": statistics.median(fractions),
             "MB sent": sent / 1e6,
             "vertices": graph.n,
-            "shares of communication": fractions,
+            "fractions of communication": fractions,
         },
     )
 
@@ -188,16 +190,16 @@ def _row(table: str, known: dict[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(TABLES[table], "") | known | {"table": table}
 
 
-def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Return rows, and one with the reason where something stops them: the others go on."""
+def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield rows; on an exception yield a row with its message, so that the remaining cases still run."""
     try:
         yield from find()
-    except Exception as error:  # of either side, and of many types
+    except Exception as error:  # libraries raise exceptions of many types
         yield _row(about["table"], {**about, "note": f"{type(error).__name__}: {error}"[:300]})
 
 
 def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """Say how much faster more workers are, and what the model of docs/scaling.md makes of it."""
+    """Report speed-ups over one worker and the times predicted by the model of docs/scaling.md."""
     steps = [row for row in results if row["table"] == STEP and row["prplugin ms"] != ""]
     seconds = {
         (row["graph"], row["workers"]): row["prplugin s"]
@@ -208,4 +210,4 @@ def summary(results: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
         "Strong scaling: speed-up over one worker. The predicted time is one worker's time per iteration divided by "
         "the number of workers, plus the time to send the data at the rate measured on the largest graph."
     )
-    return words, _model.beside(steps, seconds)
+    return words, _model.compare(steps, seconds)

@@ -1,4 +1,4 @@
-"""A Dask cluster of this host: one worker a GPU, or processes where there is none; and frames spread over it."""
+"""Dask cluster on this host: one worker per GPU, or processes without a GPU; and frames partitioned over it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ __all__ = ["Workers", "counts", "end", "on_gpus", "rows_of", "workers"]
 EDGE_FACTOR = 16
 
 PARTITIONS = 2
-"""Of a frame, a worker: as many as cugraph.dask asks for."""
+"""Partitions of a frame per worker, as many as cugraph.dask recommends."""
 
 POOL = 0.7
-"""Of a GPU's memory, for RMM's pool: NCCL and kernels need some too."""
+"""Fraction of a GPU's memory for RMM's pool; NCCL and kernels need the rest."""
 
 PROCESSES = (1, 2)
-"""Workers where there is no GPU."""
+"""Numbers of workers without a GPU."""
 
 _running: list[Workers] = []
 
 
 @cache
 def on_gpus() -> bool:
-    """Say whether there are GPUs, and what spreads frames over them."""
+    """Return whether there are GPUs, and dask_cuda and dask_cudf are installed."""
     return runtime.unavailable_reason() is None and all(find_spec(name) for name in ("dask_cuda", "dask_cudf"))
 
 
 @cache
 def counts() -> tuple[int, ...]:
-    """Return the counts of workers to compare: the powers of two up to the GPUs that are there."""
+    """Return the numbers of workers to compare: the powers of two up to the number of GPUs."""
     if not on_gpus():
         return PROCESSES
-    import cupy  # there, as `on_gpus` has it
+    import cupy  # lazy import; `on_gpus` is true
 
     gpus = int(cupy.cuda.runtime.getDeviceCount())
     return tuple(2**power for power in range(int(math.log2(gpus)) + 1))
@@ -49,14 +49,14 @@ def counts() -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A cluster, and the only one at a time.
+    """The running cluster; there is at most one.
 
     Attributes
     ----------
-    cluster, client : of distributed
+    cluster, client : cluster and client of distributed
     count : int
     before_end : list of functions
-        Called while the workers are still there.
+        Called before the workers stop.
     """
 
     cluster: Any
@@ -66,11 +66,11 @@ class Workers:
 
     @property
     def addresses(self) -> list[str]:
-        """Where the workers are, always in the same order."""
+        """Sorted addresses of the workers."""
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def rmat(self, scale: int) -> Any:
-        """Make a graph on the workers, each its part, and give a frame of Dask that is there."""
+        """Generate a graph in parts on the workers; return a persisted Dask frame."""
         from distributed import wait
 
         memory_space = "device" if on_gpus() else "host"
@@ -86,13 +86,13 @@ class Workers:
         wait(made)
         return _frame(made, self.client.submit(_part, scale, 0, 1, memory_space, pure=False).result())
 
-    def tidy(self) -> None:
-        """Collect garbage here and on the workers: theirs, in a call of ours, took half a second."""
+    def collect_garbage(self) -> None:
+        """Collect garbage in all processes; a collection during a measured call took half a second."""
         gc.collect()
         self.client.run(gc.collect)
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         for do in self.before_end:
             do()
         self.client.close()
@@ -100,7 +100,7 @@ class Workers:
 
 
 def workers(count: int) -> Workers:
-    """Return a cluster of so many workers: that of the call before, or a new one, before which the old one ends."""
+    """Return a cluster of `count` workers; reuse the running one, or stop it first if its size differs."""
     if _running and _running[0].count != count:
         _running.pop().close()
     if not _running:
@@ -109,7 +109,7 @@ def workers(count: int) -> Workers:
 
 
 def end() -> None:
-    """End the cluster that runs, while what it is made of still stands."""
+    """Stop the running cluster before interpreter shutdown."""
     while _running:
         _running.pop().close()
 
@@ -146,5 +146,5 @@ def _frame(parts: list[Any], like: Any) -> Any:
 
 
 def rows_of(frame: Any) -> int:
-    """Count the rows of a frame of Dask."""
+    """Return the number of rows of a Dask frame."""
     return int(frame.map_partitions(len).compute().sum())

@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
-from benchmarks.papers import claims, cpu_peers, sides
-from benchmarks.papers.graphs import Named, generated
+from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
-from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
@@ -47,8 +47,8 @@ FULL, SWEEP = "Full runs", "Segments"
 
 TABLES = {
     FULL: (
-        "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "x one CPU version",
-        "the paper's x", "farthest", "CPU segments", "note",
+        "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "speed-up over one CPU thread",
+        "paper speed-up", "largest difference", "CPU segments", "note",
     ),
     SWEEP: ("graph", "segments", "ms per iteration", "GTEPS", "kernels", "note"),
 }  # fmt: skip
@@ -65,7 +65,7 @@ PAPER_GRAPH = NAME.format(20)
 
 SEGMENTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 BEST = 24
-"""Section 4: what the paper found best."""
+"""Section 4: the best number of segments in the paper."""
 
 BLOCK_THREADS = 1024
 """Section 3.2: a block is 32 warps."""
@@ -74,11 +74,11 @@ ONE_TO_ONE, WARP, BLOCK = "GPU One to One: node", "GPU Warp Sum: warp", "GPU Blo
 HETERO, HETERO_CPU = f"heterogeneous: segmented, {BEST}", f"heterogeneous with CPU: segmented, {BEST}"
 
 PAPER = {ONE_TO_ONE: 1.77, WARP: 27, BLOCK: 1.84, HETERO: 42, HETERO_CPU: 32}
-"""Sections 1 and 3: times one CPU version."""
+"""Sections 1 and 3: speed-up over one CPU version."""
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
-    sides.ONE.label: ("numba", {"threads": 1}),
-    sides.ALL_THREADS.label: ("numba", {}),
+    implementations.ONE.label: ("numba", {"threads": 1}),
+    implementations.ALL_THREADS.label: ("numba", {}),
     ONE_TO_ONE: ("node", {}),
     WARP: ("warp", {"lanes": 32}),
     BLOCK: ("block", {"threads": BLOCK_THREADS}),
@@ -88,7 +88,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "prplugin: propagation-blocking": ("propagation-blocking", {}),
 }
 
-PEERS = sides.SCIPY, *cpu_peers.SIDES, sides.CUSPARSE, sides.CUGRAPH
+PEERS = implementations.SCIPY, *cpu_peers.IMPLEMENTATIONS, implementations.CUSPARSE, implementations.CUGRAPH
 
 SCHEDULE = """\
 Segment Device 0 NVIDIA Quadro RTX 4000 [2.33 ms]
@@ -101,11 +101,11 @@ Segment Device 0 NVIDIA Quadro RTX 4000 [2.33 ms]
 6       PR GPU warp-min 256 1024 [0.32 ms]
 7       PR GPU one-to-one 256 1024 [0.63 ms]
 Longest device time:      2.33 ms"""
-"""Section 2.2, the example."""
+"""Section 2.2: example of a schedule."""
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Full runs on each graph, and the sweep on the first."""
+    """Return full runs on each graph, and the sweep over segments on the first graph."""
     graphs = [_kronecker(scale) for scale in ((12,) if quick else SCALES)]
     swept = graphs[0]
     return [
@@ -114,7 +114,7 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     ]
 
 
-def _kronecker(scale: int) -> Named:
+def _kronecker(scale: int) -> BenchmarkGraph:
     return generated(
         NAME.format(scale),
         1 << scale,
@@ -123,32 +123,32 @@ def _kronecker(scale: int) -> Named:
     )
 
 
-# --- full runs ----------------------------------------------------------------------------------------------------
+# --- full runs ------------------------------------------------------------------------------------------------------
 
 
-def _full_runs(graph: Named) -> Iterator[Row]:
+def _full_runs(graph: BenchmarkGraph) -> Iterator[Row]:
     about: Row = {"graph": graph.name}
-    yield from or_why(row(FULL, TABLES[FULL], about), lambda: absent_together(_all_sides(graph, about)))
+    yield from rows_or_reason(row(FULL, TABLES[FULL], about), lambda: merge_absent(_time_all(graph, about)))
 
 
-def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
+def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
     about |= {"vertices": adjacency.n, "edges": adjacency.m, "longest row": adjacency.largest_in_degree}
     one: list[float] = []
     exact = None
     for what, (name, options) in METHODS.items():
-        known = row(FULL, TABLES[FULL], about | {"what": what, "the paper's x": PAPER.get(what, "")})
-        for found in or_why(known, partial(_timed, adjacency, known, name, options)):
+        known = row(FULL, TABLES[FULL], about | {"what": what, "paper speed-up": PAPER.get(what, "")})
+        for found in rows_or_reason(known, partial(_timed, adjacency, known, name, options)):
             ranks = found.pop("ranks", None)
-            if what == sides.ONE.label and ranks is not None:
+            if what == implementations.ONE.label and ranks is not None:
                 one, exact = found["samples"], ranks
             if one and ranks is not None:
-                found["x one CPU version"] = statistics.median(one) / found["s"]
-                found["farthest"] = float(np.abs(ranks - exact).max())
-                if found["farthest"] > WITHIN:
-                    found["note"] = f"WRONG: more than {WITHIN:g} from one CPU version"
+                found["speed-up over one CPU thread"] = statistics.median(one) / found["s"]
+                found["largest difference"] = float(np.abs(ranks - exact).max())
+                if found["largest difference"] > WITHIN:
+                    found["note"] = f"WRONG: more than {WITHIN:g} from one CPU thread"
             yield found
-    for found in sides.beside(adjacency, PEERS):
+    for found in implementations.time_each(adjacency, PEERS):
         gteps = adjacency.m / found["ms"] / 1e6 if "ms" in found else ""
         note = ", ".join(filter(None, ["one iteration", found["note"]])) if gteps else found["note"]
         yield row(FULL, TABLES[FULL], about | found | {"GTEPS": gteps, "note": note})
@@ -156,14 +156,16 @@ def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
 
 def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
     step, schedule = (
-        _scheduled(adjacency, **options) if name == "segmented" else (sides.prepared(name, adjacency, **options), None)
+        _scheduled(adjacency, **options)
+        if name == "segmented"
+        else (implementations.prepared(name, adjacency, **options), None)
     )
     outcomes: list[Outcome] = []
 
     def once() -> None:
         outcomes[:] = [full_run(step, adjacency, "vertex", TOL)]
 
-    samples = repeatedly(once, runs=sides.RUNS, limit=sides.LIMIT)
+    samples = repeatedly(once, runs=implementations.RUNS, limit=implementations.LIMIT)
     [outcome] = outcomes
     yield known | {
         "iterations": int(outcome.iterations),
@@ -176,20 +178,20 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
     }
 
 
-# --- segments -----------------------------------------------------------------------------------------------------
+# --- segments -------------------------------------------------------------------------------------------------------
 
 
-def _segments(graph: Named) -> Iterator[Row]:
+def _segments(graph: BenchmarkGraph) -> Iterator[Row]:
     known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
-    yield from or_why(known, partial(_each_count, graph, known))
+    yield from rows_or_reason(known, partial(_each_count, graph, known))
 
 
-def _each_count(graph: Named, known: Row) -> Iterator[Row]:
-    sides.require_gpu()
+def _each_count(graph: BenchmarkGraph, known: Row) -> Iterator[Row]:
+    implementations.require_gpu()
     adjacency = graph.adjacency()
     for count in SEGMENTS:
         step, schedule = _scheduled(adjacency, segments=count)
-        samples = sides.iteration(step, adjacency.n)
+        samples = implementations.iteration(step, adjacency.n)
         seconds = statistics.median(samples)
         yield known | {
             "segments": len(schedule.segments),
@@ -204,7 +206,7 @@ def _each_count(graph: Named, known: Row) -> Iterator[Row]:
 def _scheduled(adjacency: Adjacency, **options: Any) -> tuple[Step, Schedule]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "schedule.json"
-        step = sides.prepared("segmented", adjacency, save=file, **options)
+        step = implementations.prepared("segmented", adjacency, save=file, **options)
         return step, Schedule.load(file)
 
 
@@ -213,7 +215,7 @@ def _kernels(schedule: Schedule) -> str:
     return ", ".join(f"{kernels.count(name)} {name}" for name in dict.fromkeys(kernels))
 
 
-# --- what the paper says ------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def _of_the_paper(results: list[Row], table: str) -> list[Row]:
@@ -221,20 +223,20 @@ def _of_the_paper(results: list[Row], table: str) -> list[Row]:
 
 
 def _column(what: str, column: str, results: list[Row]) -> Any:
-    """Return a full run's value on the paper's graph; None if it was not run."""
+    """Return a column of a full run on the paper's graph; None if it was not run."""
     lines = (line for line in _of_the_paper(results, FULL) if line["what"] == what)
     return next((line[column] for line in lines if line[column] != ""), None)
 
 
-def _over(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
-    """Return how many times as long one full run takes as another, on the paper's graph."""
+def _time_ratios(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
+    """Return the ratio of the times of two full runs on the paper's graph."""
     seconds = _column(slow, "s", results), _column(fast, "s", results)
     return {PAPER_GRAPH: seconds[0] / seconds[1]} if all(seconds) else {}
 
 
-def _over_with_cpu(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
-    """Return the same for the version with CPU segments, if its schedule has any."""
-    return _over(slow, fast, results) if _column(HETERO_CPU, "CPU segments", results) else {}
+def _time_ratios_with_cpu(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
+    """Return the ratio for the version with CPU segments, if its schedule has any."""
+    return _time_ratios(slow, fast, results) if _column(HETERO_CPU, "CPU segments", results) else {}
 
 
 def _by_segments(results: list[Row]) -> dict[int, float]:
@@ -244,7 +246,7 @@ def _by_segments(results: list[Row]) -> dict[int, float]:
 
 
 def _than_segments(count: int | None, results: list[Row]) -> dict[str, float]:
-    """Return what the paper's 24 segments gain over another number, or over the best of the others."""
+    """Return the speed-up of the paper's 24 segments over another number, or over the best other number."""
     ms = _by_segments(results)
     others = [of_it for other, of_it in ms.items() if other != BEST and count in (None, other)]
     return {PAPER_GRAPH: min(others) / ms[BEST]} if BEST in ms and others else {}
@@ -295,15 +297,15 @@ def _iterations(results: list[Row]) -> str:
 
 
 def _farthest(results: list[Row]) -> str:
-    found = [line["farthest"] for line in _of_the_paper(results, FULL) if line["farthest"] != ""]
+    found = [line["largest difference"] for line in _of_the_paper(results, FULL) if line["largest difference"] != ""]
     return f"The greatest difference from one CPU thread is {max(found):.2g}." if found else ""
 
 
-BASES = {"one thread": sides.ONE.label, "all threads": sides.ALL_THREADS.label}
+BASES = {"one thread": implementations.ONE.label, "all threads": implementations.ALL_THREADS.label}
 
 TESTS = {
     **{
-        f"{name}/{threads}": Found(partial(_over, base, what), figures)
+        f"{name}/{threads}": ClaimTest(partial(_time_ratios, base, what), figures)
         for threads, base in BASES.items()
         for name, what, figures in (
             ("One to One", ONE_TO_ONE, lambda results: ""),
@@ -313,39 +315,43 @@ TESTS = {
         )
     },
     **{
-        f"heterogeneous with CPU/{threads}": Found(
-            partial(_over_with_cpu, base, HETERO_CPU), partial(_schedule_of, HETERO_CPU)
+        f"heterogeneous with CPU/{threads}": ClaimTest(
+            partial(_time_ratios_with_cpu, base, HETERO_CPU), partial(_schedule_of, HETERO_CPU)
         )
         for threads, base in BASES.items()
     },
-    "heterogeneous/Warp Sum": Found(partial(_over, WARP, HETERO), partial(_schedule_of, HETERO)),
-    "without/with CPU": Found(partial(_over_with_cpu, HETERO_CPU, HETERO), partial(_schedule_of, HETERO_CPU)),
-    "24/others": Found(partial(_than_segments, None), _best_count),
-    "24/1": Found(partial(_than_segments, 1)),
-    "24/64": Found(partial(_than_segments, 64)),
-    "Warp Sum/1": Found(_over_one_segment, _both_gteps),
-    "iterations": Found(lambda results: {}, _iterations),
-    "5e-4": Found(lambda results: {}, _farthest),
+    "heterogeneous/Warp Sum": ClaimTest(partial(_time_ratios, WARP, HETERO), partial(_schedule_of, HETERO)),
+    "without/with CPU": ClaimTest(
+        partial(_time_ratios_with_cpu, HETERO_CPU, HETERO), partial(_schedule_of, HETERO_CPU)
+    ),
+    "24/others": ClaimTest(partial(_than_segments, None), _best_count),
+    "24/1": ClaimTest(partial(_than_segments, 1)),
+    "24/64": ClaimTest(partial(_than_segments, 64)),
+    "Warp Sum/1": ClaimTest(_over_one_segment, _both_gteps),
+    "iterations": ClaimTest(lambda results: {}, _iterations),
+    "5e-4": ClaimTest(lambda results: {}, _farthest),
 }
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Compare the paper's claims and its schedule with what was found."""
+    """Grade the paper's claims, and show its schedule and the measured one."""
     words, rows = verdicts(claims.BOWEN, TESTS, results)
     swept = [line for line in results if line["table"] == SWEEP and line["ms per iteration"] != ""]
-    schedules = {"The paper's example of a schedule (Section 2.2, scale 20, eight segments)": SCHEDULE}
-    if swept and "schedule" in (best := min(swept, key=lambda line: line["ms per iteration"])):  # not in a page
-        schedules[f"The schedule of the best here, {best['segments']} segments on {best['graph']}"] = best["schedule"]
+    schedules = {"Example of a schedule in the paper (Section 2.2, scale 20, eight segments)": SCHEDULE}
+    if swept and "schedule" in (
+        best := min(swept, key=lambda line: line["ms per iteration"])
+    ):  # a page does not have it
+        schedules[f"The fastest measured schedule, {best['segments']} segments on {best['graph']}"] = best["schedule"]
     for title, schedule in schedules.items():
         words += f"\n\n{title}:\n\n```\n{schedule}\n```"
     return words, rows
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------------------
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw GTEPS of full runs, and of the sweep."""
+    """Draw the GTEPS of full runs and of the sweep over segments."""
     drawn = {}
     if any(line["table"] == FULL and line["GTEPS"] != "" for line in results):
         drawn["gteps"] = _gteps(results)
@@ -363,9 +369,9 @@ def _gteps(results: list[Row]) -> Figure:
 
 
 def _kind(what: str) -> str:
-    if what in (sides.ONE.label, *PAPER):
-        return "the paper's methods"
-    return "prplugin's" if what in METHODS else "other libraries"
+    if what in PAPER:
+        return "methods of the paper"
+    return "other methods of prplugin" if what in METHODS else "other libraries"
 
 
 def _sweep(swept: list[Row]) -> Figure:

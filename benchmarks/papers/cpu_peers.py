@@ -1,7 +1,7 @@
-"""Today's libraries on the CPU, an iteration at a time: a ranking of theirs, by the passes that it takes.
+"""Time per iteration of CPU libraries: the time of a ranking divided by its number of passes over the edges.
 
-igraph and NetworkX do not say how many that are: `python -m benchmarks peers` has their rankings, and those of the
-others, compared with ours at the same error.
+igraph and NetworkX do not report that number; `python -m benchmarks peers` compares whole rankings of all libraries at
+equal error.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from functools import partial
 import pandas as pd
 
 from benchmarks.measure import repeatedly
-from benchmarks.papers.sides import ALPHA, LIMIT, RUNS, Side
+from benchmarks.papers.implementations import ALPHA, LIMIT, RUNS, Implementation
 from benchmarks.peers import PACKAGES, peer
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
 
-__all__ = ["FASTEST", "PACKAGES", "SIDES"]
+__all__ = ["FASTEST", "IMPLEMENTATIONS", "PACKAGES"]
 
 LIBRARIES = "python-graphblas", "NetworKit", "scikit-network", "graph_mate"
 
 TOL = 1e-3
-"""For some ten passes: more would take longer and be no more like one another."""
+"""Tolerance of the rankings, which then take about ten passes."""
 
 MOST_EDGES = 16 << 20
-"""As many as Bowen's graph has, of which a library makes its own in some seconds."""
+"""Largest number of edges, that of Bowen's graph; a library builds its graph of them in seconds."""
 
 
 def _seconds(name: str, adjacency: Adjacency) -> tuple[list[float], str]:
     if adjacency.m > MOST_EDGES:
-        raise MethodUnavailableError(f"not asked of more than {MOST_EDGES:,} edges")
+        raise MethodUnavailableError(f"not run on more than {MOST_EDGES:,} edges")
     try:
-        side = peer(name)
+        library = peer(name)
     except ModuleNotFoundError as error:
         raise MethodUnavailableError("not installed: pip install 'prplugin[peers]'") from error
     edges = adjacency.on("host").edges
-    _, graph = side.build(pd.DataFrame({"src": edges.source, "dst": edges.destination}))
+    _, graph = library.build(pd.DataFrame({"src": edges.source, "dst": edges.destination}))
     passes = 1
 
     def rank() -> None:
         nonlocal passes
-        _, passes = side.rank(graph, ALPHA, TOL)
+        _, passes = library.rank(graph, ALPHA, TOL)
 
     seconds = repeatedly(rank, runs=RUNS, limit=LIMIT)
-    threads = "1 thread" if side.threads == 1 else "all threads"
+    threads = "1 thread" if library.threads == 1 else "all threads"
     return [ranking / passes for ranking in seconds], f"{threads}, one of the {passes} passes of a ranking"
 
 
@@ -62,5 +62,5 @@ def _fastest(adjacency: Adjacency) -> tuple[list[float], str]:
     return seconds, note
 
 
-SIDES = tuple(Side(name, partial(_seconds, name)) for name in LIBRARIES)
-FASTEST = Side("the fastest library on the CPU", _fastest)
+IMPLEMENTATIONS = tuple(Implementation(name, partial(_seconds, name)) for name in LIBRARIES)
+FASTEST = Implementation("the fastest library on the CPU", _fastest)

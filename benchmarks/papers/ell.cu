@@ -1,14 +1,14 @@
-// ELL, also called ITPACK: every row padded to the longest (Kincaid, Oppe and Young 1989; what Wu and others 2010 find
-// in the examples of their GPU's maker, and unsuitable for the web). A baseline of benchmarks alone.
+// ELL, also called ITPACK: every row padded to the longest (Kincaid, Oppe and Young 1989; Wu and others 2010 find it in
+// the samples of the GPU's vendor, and unsuitable for web graphs). A baseline for benchmarks only.
 //
-// Mapping: one thread a row, in a loop that strides over the grid; all rows take as many turns as the longest has edges.
-// Memory: n times the longest row of indices, stored turn by turn, so that neighbouring threads read neighbouring ones;
-// a gathered contribution an edge.
-// Wins: where all rows are about as long; elsewhere it reads padding, and needs memory for it.
+// Mapping: one thread per row, in a grid-stride loop; every row takes as many turns as the longest row has edges.
+// Memory: n times the length of the longest row in indices, stored column by column, so that reads are coalesced; one
+// gathered contribution per edge.
+// Wins: where all rows have similar lengths; elsewhere it reads, and stores, padding.
 
 #include "../../prplugin/gpu/edge_term.cuh"
 
-// `columns` holds width x n indices: turn by turn, -1 where the row has no more edges.
+// `columns` holds width x n indices; -1 beyond the end of a row.
 extern "C" __global__ void ell_pull(long long n, long long width, const index_t *columns, const real_t *contributions,
                                     double *pulled) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;

@@ -1,4 +1,4 @@
-"""ELL (ITPACK), a baseline that Wu and others 2010 discuss: every row padded to the longest."""
+"""ELL (ITPACK) format, every row padded to the longest: a baseline discussed by Wu and others 2010."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ FILE = str(Path(__file__).with_name("ell.cu"))
 THREADS = 256
 
 LIMIT = 16 << 30
-"""Bytes past which it is not tried, whatever the GPU has."""
+"""Largest number of bytes of padded indices."""
 
 
 def bytes_needed(adjacency: Adjacency) -> int:
-    """Count the bytes of the padded indices."""
+    """Return the bytes of the padded indices."""
     return adjacency.n * adjacency.largest_in_degree * adjacency.csc.indices.dtype.itemsize
 
 
 class EllPull:
-    """Sums rows of a graph without weights.
+    """Row sums of a graph without weights in ELL format.
 
     Raises
     ------
     MethodUnavailableError
-        If that needs more memory than there is, or than `LIMIT`.
+        If the padded indices exceed the available memory or `LIMIT`.
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
@@ -41,7 +41,7 @@ class EllPull:
                 f"ELL would need {needed / 1e9:,.1f} GB for rows of {adjacency.largest_in_degree:,}; "
                 f"the limit is {room / 1e9:,.1f} GB"
             )
-        import cupy  # there, since the edges are on the GPU
+        import cupy  # lazy import; the edges are on the GPU
 
         offsets, sources, _ = adjacency.csc
         self._columns = cupy.full((adjacency.largest_in_degree, adjacency.n), -1, sources.dtype)
@@ -50,7 +50,7 @@ class EllPull:
         self._columns[edges - offsets[rows], rows] = sources
 
     def __call__(self, contributions: Any, pulled: Any) -> None:
-        """Write the sum of each row."""
+        """Compute the sum of each row."""
         width, n = self._columns.shape
         types: dict[str, str | int] = {
             "index_t": runtime.ctype(self._columns.dtype), "real_t": runtime.ctype(contributions.dtype), "WEIGHTED": 0,

@@ -1,9 +1,9 @@
-// The matrix-vector product of Swaroop 2021, as the paper has it. A baseline of benchmarks alone.
+// Matrix-vector product of Swaroop 2021, as in the paper. A baseline for benchmarks only.
 //
-// Mapping: one thread a row of the n x n Google matrix. Neighbouring threads read places a row apart: nothing is
-// coalesced, though the paper says that all is.
-// Memory: n^2 entries, each once, a cache line for each thread at a time; the n ranks again for each row, from the caches.
-// Wins: never against a block a row (methods/dense.cu).
+// Mapping: one thread per row of the n x n Google matrix. Neighbouring threads read entries that are a row apart, so that
+// reads are not coalesced, although the paper states that they are.
+// Memory: n^2 entries, each once, one cache line per thread at a time; the n ranks once per row, from the caches.
+// Wins: never compared with one block per row (methods/papers/dense.cu).
 //
 //   real_t   float, as in the paper, or double
 

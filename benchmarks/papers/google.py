@@ -1,4 +1,4 @@
-"""The dense power method as Swaroop 2021 writes it: the whole Google matrix in float32, on the CPU and on the GPU."""
+"""Dense power method of Swaroop 2021: the full Google matrix in float32, on the CPU and on the GPU."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ FILE = str(Path(__file__).with_name("google.cu"))
 
 
 def google_matrix(adjacency: Adjacency, alpha: float) -> Any:
-    """Return alpha * P + (1 - alpha) / n, n x n float32, where the graph lies; dangling columns of P are 1 / n."""
+    """Return alpha * P + (1 - alpha) / n as an n x n float32 array; dangling columns of P are 1 / n."""
     source, target, n = adjacency.edges.source, adjacency.edges.destination, adjacency.n
     xp = namespace(source)
     out = adjacency.out_weight
     weights = xp.ones(adjacency.m) if adjacency.edges.weights is None else adjacency.edges.weights
     matrix = xp.empty((n, n), np.float32)
-    matrix[:] = xp.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)  # dangling columns are 1 / n all over
+    matrix[:] = xp.where(out == 0, 1 / n, (1 - alpha) / n).astype(np.float32)  # dangling columns: 1 / n
     xp.add.at(matrix, (target, source), (alpha * weights / out[source]).astype(np.float32))
     return matrix
 
 
 class HostRounds:
-    """The paper's sequential version: its loop, compiled, on one thread."""
+    """Sequential version of the paper: its loop, compiled, on one thread."""
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix
         self.ranks = np.full(len(matrix), 1 / len(matrix), np.float32)
 
     def __call__(self) -> float:
-        """Take a round; give the change in the 1-norm."""
+        """Do one iteration; return its change in the 1-norm."""
         before = self.ranks.copy()
         _loop()(self._matrix, before, self.ranks)
         return float(np.abs(before - self.ranks).sum())
@@ -45,7 +45,7 @@ class HostRounds:
 
 @cache
 def _loop() -> Any:
-    import numba  # takes a while
+    import numba  # lazy import: slow
 
     @numba.njit
     def multiply(matrix, before, after):  # type: ignore[no-untyped-def]
@@ -59,23 +59,23 @@ def _loop() -> Any:
 
 
 class GpuRounds:
-    """The paper's parallel version: its kernels, of which the product is all that takes time.
+    """Parallel version of the paper: its matrix-vector kernel, which dominates its time.
 
     Parameters
     ----------
     threads : int
-        Of a block.
+        Threads per block.
     """
 
     def __init__(self, matrix: Any, threads: int) -> None:
-        import cupy  # there: the matrix is on the GPU
+        import cupy  # lazy import; the matrix is on the GPU
 
         self._matrix, self._threads = matrix, threads
         self.ranks = cupy.full(len(matrix), 1 / len(matrix), np.float32)
         self._before = self.ranks.copy()
 
     def __call__(self) -> float:
-        """Take a round; give the change in the 1-norm."""
+        """Do one iteration; return its change in the 1-norm."""
         n = self.ranks.size
         self._before[:] = self.ranks
         launch = runtime.kernel(FILE, "google_multiply", real_t="float")
@@ -84,13 +84,13 @@ class GpuRounds:
 
 
 class BlasRounds:
-    """The same rounds by a library's product: NumPy's BLAS on all CPU threads, or CuPy's, which is cuBLAS."""
+    """The same iteration by a library's product: NumPy's BLAS on all CPU threads, or cuBLAS through CuPy."""
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix
         self.ranks = namespace(matrix).full(len(matrix), 1 / len(matrix), np.float32)
 
     def __call__(self) -> float:
-        """Take a round; give the change in the 1-norm."""
+        """Do one iteration; return its change in the 1-norm."""
         before, self.ranks = self.ranks, self._matrix @ self.ranks
         return float(abs(before - self.ranks).sum())

@@ -1,4 +1,4 @@
-"""The papers' graphs: real ones by their usual names in the user's folder, and generated ones."""
+"""Graphs of the papers: real ones by their usual names in the data folder, and generated ones."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, index_dtype
 
-__all__ = ["Named", "found", "generated", "memory_space", "real"]
+__all__ = ["BenchmarkGraph", "find_file", "generated", "memory_space", "real"]
 
-BYTES_AN_EDGE, BYTES_A_VERTEX = 90, 200
-"""That it takes at most to generate or read a graph, to sort it, and to iterate."""
+BYTES_PER_EDGE, BYTES_PER_VERTEX = 90, 200
+"""Upper bounds for generating or reading a graph, sorting it, and iterating."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
-    """A graph that can be had.
+class BenchmarkGraph:
+    """Graph that can be generated or read.
 
     Attributes
     ----------
     name : str
     vertices, edges : int
-        As generated, or as the paper counts them.
+        Numbers as generated, or as stated by the paper.
     make : function
-        Gives it.
+        Returns the graph.
     memory_space : MemorySpace
-        Where it will lie.
+        Memory space of the graph.
     """
 
     name: str
@@ -45,33 +45,35 @@ class Named:
     memory_space: MemorySpace = "host"
 
     def adjacency(self) -> Adjacency:
-        """Make it.
+        """Generate or read the graph.
 
         Raises
         ------
-        NoRoomError
-            Before that, if memory does not do.
+        InsufficientMemoryError
+            If the available memory does not suffice.
         """
-        needed = BYTES_AN_EDGE * self.edges + BYTES_A_VERTEX * self.vertices
-        for side in {"host", self.memory_space}:  # the methods of the CPU need it there
-            require(needed, side, self.name)  # type: ignore[arg-type]
+        needed = BYTES_PER_EDGE * self.edges + BYTES_PER_VERTEX * self.vertices
+        for space in {"host", self.memory_space}:  # methods of the CPU need a host copy
+            require(needed, space, self.name)  # type: ignore[arg-type]
         return self.make()
 
 
 def memory_space() -> MemorySpace:
-    """Say where graphs are generated: on the GPU where cuDF is."""
+    """Return the memory space of generated graphs: the device if cuDF is installed."""
     return "host" if runtime.unavailable_reason() or find_spec("cudf") is None else "device"
 
 
-def generated(name: str, n: int, m: int, make: Callable[[MemorySpace], Any], weight: str | None = None) -> Named:
-    """Name a generated graph of the vertices 0 to n - 1, isolated ones included.
+def generated(
+    name: str, n: int, m: int, make: Callable[[MemorySpace], Any], weight: str | None = None
+) -> BenchmarkGraph:
+    """Return a generated graph of the vertices 0 to n - 1, isolated ones included.
 
     Parameters
     ----------
     make : function
-        Gives its frame in a place.
+        Returns its frame in a memory space.
     weight : str, optional
-        The column of weights.
+        Column of weights.
     """
     there = memory_space()
 
@@ -81,7 +83,7 @@ def generated(name: str, n: int, m: int, make: Callable[[MemorySpace], Any], wei
         weights = None if weight is None else frame[weight].values.astype(float)
         return Adjacency(Edges(source, target, weights, n))
 
-    return Named(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)
+    return BenchmarkGraph(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)
 
 
 def real(
@@ -93,21 +95,21 @@ def real(
     files: tuple[str, ...] = (),
     directed: bool = True,
     weight: str | None = None,
-) -> Named | None:
-    """Name a graph of the user's; None if there is no file of it.
+) -> BenchmarkGraph | None:
+    """Return a graph of the data folder; None if its file is absent.
 
     Parameters
     ----------
     vertices, edges : int
-        As its source counts them.
+        Numbers as stated by its source.
     files : tuple of str
-        What its file is called, but for the ending, if not as the graph.
+        Alternative names of its file, without suffix.
     directed : bool
-        False: the file has each edge once, and it is one both ways.
+        If False, each row of the file is an edge both ways.
     weight : str, optional
-        The column of weights.
+        Column of weights.
     """
-    path = found(data, (name, *files))
+    path = find_file(data, (name, *files))
     if path is None:
         return None
 
@@ -117,11 +119,11 @@ def real(
         arguments["directed"] &= directed
         return prplugin.Graph(file.frame, **arguments)._graph.adjacency
 
-    return Named(name=name, vertices=vertices, edges=edges, make=adjacency)
+    return BenchmarkGraph(name=name, vertices=vertices, edges=edges, make=adjacency)
 
 
-def found(data: Path | None, names: tuple[str, ...]) -> Path | None:
-    """Find a file by one of these names: in the folder, in its "graphs", or in one of its own, as SuiteSparse packs."""
+def find_file(data: Path | None, names: tuple[str, ...]) -> Path | None:
+    """Return the first file with one of these names in the folder, its subfolder "graphs", or a folder of that name."""
     return next(_files(data, names), None) if data is not None else None
 
 

@@ -26,10 +26,10 @@ import numpy as np
 from benchmarks import iterations
 from benchmarks.generate import uniform
 from benchmarks.measure import sampled
-from benchmarks.papers import claims, cpu_peers, sides
-from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import colours, heat, plain
-from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
@@ -51,8 +51,8 @@ TEN, SWEEP = "Ten iterations", "Blocks x threads"
 
 TABLES = {
     TEN: (
-        "graph", "vertices", "edges", "what", "transfers ms", "iterations ms", "in all ms", "x one CPU thread",
-        "x all CPU threads", "error", "note",
+        "graph", "vertices", "edges", "what", "transfers ms", "iterations ms", "total ms",
+        "speed-up over one CPU thread", "speed-up over all CPU threads", "error", "note",
     ),
     SWEEP: ("graph", "method", "blocks", "threads", "ms per iteration", "note"),
 }  # fmt: skip
@@ -66,19 +66,20 @@ REAL = {"roadNet-CA": (1_965_206, 5_533_214), "cit-Patents": (3_774_768, 16_518_
 """Section 5.1: nodes and edges."""
 
 STAND_INS = "road-luxembourg", "cit-HepTh"
-"""Smaller graphs of their kinds."""
+"""Smaller graphs of the same kinds."""
 
 BLOCKS, THREADS = 1000, 1000
 
 SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
 SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
-ONE, ALL, NODE, EDGE = sides.ONE.label, sides.ALL_THREADS.label, "node", "edge"
-BEST, HAND, SPARSE, PEER = sides.OURS.label, sides.SCIPY.label, sides.CUSPARSE.label, sides.CUGRAPH.label
+ONE, ALL, NODE, EDGE = implementations.ONE.label, implementations.ALL_THREADS.label, "node", "edge"
+BEST, SCIPY = implementations.OURS.label, implementations.SCIPY.label
+SPARSE, PEER = implementations.CUSPARSE.label, implementations.CUGRAPH.label
 
 
 class Ran(NamedTuple):
-    """What one run took, in seconds, and what came of it."""
+    """Seconds of one run, its ranks and a note."""
 
     transfers: float
     iterations: float
@@ -87,7 +88,7 @@ class Ran(NamedTuple):
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each graph, and the sweep."""
+    """Return one part per graph, and the sweep over launch configurations."""
     graphs = [*_random(100 if quick else 1), *_real(data)]
     swept = _uniform(20_000, 5) if quick else _uniform(2_000_000, 5)
     return [
@@ -96,13 +97,13 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     ]
 
 
-def _random(fraction: int) -> Iterator[Named]:
+def _random(fraction: int) -> Iterator[BenchmarkGraph]:
     for n in SIZES.values():
         for density in DENSITIES:
             yield _uniform(n // fraction, density)
 
 
-def _uniform(n: int, density: int) -> Named:
+def _uniform(n: int, density: int) -> BenchmarkGraph:
     return generated(
         f"uniform {n:,} x {n * density:,}",
         n,
@@ -111,8 +112,8 @@ def _uniform(n: int, density: int) -> Named:
     )
 
 
-def _real(data: Path | None) -> Iterator[Named]:
-    """Return the paper's real graphs, or smaller ones of their kinds where their files are not there."""
+def _real(data: Path | None) -> Iterator[BenchmarkGraph]:
+    """Yield the paper's real graphs, or smaller ones of the same kinds if their files are absent."""
     road = real(data, STAND_INS[0], 114_599, 2 * 119_666, directed=False)
     cited = real(data, STAND_INS[1], 27_770, 352_807)
     for (name, size), instead in zip(REAL.items(), (road, cited), strict=True):
@@ -121,43 +122,43 @@ def _real(data: Path | None) -> Iterator[Named]:
             yield graph
 
 
-# --- ten iterations -----------------------------------------------------------------------------------------------
+# --- ten iterations -------------------------------------------------------------------------------------------------
 
 
-def _ten(graph: Named) -> Iterator[Row]:
+def _ten(graph: BenchmarkGraph) -> Iterator[Row]:
     about = {"graph": graph.name}
-    yield from or_why(row(TEN, TABLES[TEN], about), lambda: absent_together(_all_sides(graph, about)))
+    yield from rows_or_reason(row(TEN, TABLES[TEN], about), lambda: merge_absent(_time_all(graph, about)))
 
 
-def _all_sides(graph: Named, about: Row) -> Iterator[Row]:
+def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     here = graph.adjacency().on("host")
     about |= {"vertices": here.n, "edges": here.m}
-    # Before any clock runs, as the paper's arrays are there: offsets are what the GPU takes.
+    # Not timed, as in the paper: the arrays of the graph, with offsets of the type that the GPU uses.
     in_edges, _, _ = here.csc, here.out_weight, here.largest_in_degree
     in_edges = in_edges._replace(offsets=in_edges.offsets.astype(offset_dtype(here.m)))
     base: dict[str, list[float]] = {}
     exact = None
-    for what, do in SIDES.items():
+    for what, do in IMPLEMENTATIONS.items():
         known = row(TEN, TABLES[TEN], about | {"what": what})
-        for found in or_why(known, partial(_timed, known, partial(do, here, in_edges), exact)):
+        for found in rows_or_reason(known, partial(_timed, known, partial(do, here, in_edges), exact)):
             if what in (ONE, ALL) and "samples" in found:
-                base[what] = found["samples"]["in all"]
+                base[what] = found["samples"]["total"]
             if what == ONE:
                 exact = found.pop("ranks", None)
             if "samples" in found:
-                found.update(_gains(base, found["samples"]["in all"]))
+                found.update(_gains(base, found["samples"]["total"]))
             yield {name: value for name, value in found.items() if name != "ranks"}
-    for found in sides.beside(here, cpu_peers.SIDES):
+    for found in implementations.time_each(here, cpu_peers.IMPLEMENTATIONS):
         line = row(TEN, TABLES[TEN], about | {"what": found["what"], "note": found["note"]})
         if "samples" in found:
             seconds = [ITERATIONS * once for once in found["samples"]]
-            line |= _measured({"iterations": seconds, "in all": seconds}) | _gains(base, seconds)
-            line["note"] += "; ten of them are ten times one, its graph made before"
+            line |= _measured({"iterations": seconds, "total": seconds}) | _gains(base, seconds)
+            line["note"] += "; ten times the time of one iteration, without building the graph"
         yield line
 
 
 def _gains(base: dict[str, list[float]], seconds: list[float]) -> Row:
-    columns = {"x one CPU thread": ONE, "x all CPU threads": ALL}
+    columns = {"speed-up over one CPU thread": ONE, "speed-up over all CPU threads": ALL}
     return {
         column: statistics.median(base[against]) / statistics.median(seconds)
         for column, against in columns.items()
@@ -177,11 +178,11 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
         runs.append(do())
         return runs[-1].transfers + runs[-1].iterations
 
-    counted = runs[-len(sampled(once, runs=sides.RUNS, limit=sides.LIMIT)) :]
+    counted = runs[-len(sampled(once, runs=implementations.RUNS, limit=implementations.LIMIT)) :]
     samples = {
         "transfers": [run.transfers for run in counted],
         "iterations": [run.iterations for run in counted],
-        "in all": [run.transfers + run.iterations for run in counted],
+        "total": [run.transfers + run.iterations for run in counted],
     }
     last = runs[-1]
     comparable = exact is not None and last.ranks is not None
@@ -198,29 +199,29 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
 
 def _on_the_host(threads: int | None, here: Adjacency, in_edges: Compressed) -> Ran:
     began = time.perf_counter()
-    step = methods()["numba"].prepare(Problem(here, sides.ALPHA), this_machine(), threads=threads)
+    step = methods()["numba"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
     step.start(1 / here.n)
     for _ in range(ITERATIONS):
         step()
     return Ran(0.0, time.perf_counter() - began, step.ranks())
 
 
-def _by_hand(here: Adjacency, in_edges: Compressed) -> Ran:
+def _sparse_loop(here: Adjacency, in_edges: Compressed) -> Ran:
     began = time.perf_counter()
-    step = sides.ByHand(in_edges.offsets, in_edges.indices, here.out_weight)
+    step = implementations.SparseLoop(in_edges.offsets, in_edges.indices, here.out_weight)
     for _ in range(ITERATIONS):
         step()
     return Ran(0.0, time.perf_counter() - began, step.ranks)
 
 
 def _sent(here: Adjacency, in_edges: Compressed, what: str) -> Adjacency:
-    """Send what a kernel of the paper reads; what else the library may ask of a graph is known from the host."""
+    """Copy the arrays that a kernel of the paper reads to the GPU; take other properties of the graph from the host."""
     if what == EDGE:
         there = Adjacency(Edges(*(to_device(end) for end in (here.edges.source, here.edges.destination)), None, here.n))
     else:
         sources = to_device(in_edges.indices)
         offsets = to_device(in_edges.offsets)
-        there = Adjacency(Edges(sources, sources, None, here.n))  # in whose edges no method by target looks
+        there = Adjacency(Edges(sources, sources, None, here.n))  # methods that sum in-edges do not read the edge list
         there.csc = Compressed(offsets, sources, None)
     there.largest_in_degree = here.largest_in_degree
     there._out_weight = to_device(here.out_weight), 0
@@ -229,13 +230,13 @@ def _sent(here: Adjacency, in_edges: Compressed, what: str) -> Adjacency:
 
 
 def _on_the_gpu(name: str, here: Adjacency, in_edges: Compressed) -> Ran:
-    sides.require_gpu()
+    implementations.require_gpu()
     began = time.perf_counter()
     there = _sent(here, in_edges, name)
     sent = time.perf_counter()
     options: dict[str, Any] = {"blocks": BLOCKS, "threads": THREADS} if name in (NODE, EDGE) else {}
     chosen = name if options else choose("auto", there, this_machine(), {}).name
-    step = methods()[chosen].prepare(Problem(there, sides.ALPHA), this_machine(), **options)
+    step = methods()[chosen].prepare(Problem(there, implementations.ALPHA), this_machine(), **options)
     _iterate(step, here.n)
     done = time.perf_counter()
     ranks = step.ranks().get()
@@ -252,11 +253,11 @@ def _iterate(step: Any, n: int) -> None:
 
 
 def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
-    sides.require_gpu()
+    implementations.require_gpu()
     began = time.perf_counter()
     there = _sent(here, in_edges, SPARSE)
     sent = time.perf_counter()
-    step = sides.ByHand(there.csc.offsets, there.csc.indices, there.out_weight)
+    step = implementations.SparseLoop(there.csc.offsets, there.csc.indices, there.out_weight)
     for _ in range(ITERATIONS):
         step()
     synchronize("device")
@@ -266,8 +267,8 @@ def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
 
 
 def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
-    sides.require_gpu()
-    import cudf  # comes with cuGraph
+    implementations.require_gpu()
+    import cudf  # lazy import; a dependency of cuGraph
     import cugraph
 
     began = time.perf_counter()
@@ -283,10 +284,10 @@ def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
     return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
 
 
-SIDES: dict[str, Callable[[Adjacency, Compressed], Ran]] = {
+IMPLEMENTATIONS: dict[str, Callable[[Adjacency, Compressed], Ran]] = {
     ONE: partial(_on_the_host, 1),
     ALL: partial(_on_the_host, None),
-    HAND: _by_hand,
+    SCIPY: _sparse_loop,
     EDGE: partial(_on_the_gpu, EDGE),
     NODE: partial(_on_the_gpu, NODE),
     BEST: partial(_on_the_gpu, BEST),
@@ -295,42 +296,42 @@ SIDES: dict[str, Callable[[Adjacency, Compressed], Ran]] = {
 }
 
 
-# --- blocks and threads -------------------------------------------------------------------------------------------
+# --- blocks and threads ---------------------------------------------------------------------------------------------
 
 
-def _sweep(graph: Named) -> Iterator[Row]:
+def _sweep(graph: BenchmarkGraph) -> Iterator[Row]:
     known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
-    yield from or_why(known, partial(_each_launch, graph, known))
+    yield from rows_or_reason(known, partial(_each_launch, graph, known))
 
 
-def _each_launch(graph: Named, known: Row) -> Iterator[Row]:
-    sides.require_gpu()
+def _each_launch(graph: BenchmarkGraph, known: Row) -> Iterator[Row]:
+    implementations.require_gpu()
     adjacency = graph.adjacency()
     for name in (NODE, EDGE):
         for blocks in SWEEP_BLOCKS:
             for threads in SWEEP_THREADS:
-                step: Step = sides.prepared(name, adjacency, blocks=blocks, threads=threads)
-                samples = sides.iteration(step, adjacency.n)
+                step: Step = implementations.prepared(name, adjacency, blocks=blocks, threads=threads)
+                samples = implementations.iteration(step, adjacency.n)
                 yield known | {
                     "method": name, "blocks": blocks, "threads": threads,
                     "ms per iteration": statistics.median(samples) * 1e3, "samples": samples,
                 }  # fmt: skip
 
 
-# --- what the paper says ------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def _times(results: list[Row]) -> dict[str, dict[str, float]]:
-    """Return the ms of a run by graph and side."""
+    """Return the ms of a run by graph and implementation."""
     found: dict[str, dict[str, float]] = {}
     for line in results:
-        if line["table"] == TEN and line["in all ms"] != "":
-            found.setdefault(line["graph"], {})[line["what"]] = line["in all ms"]
+        if line["table"] == TEN and line["total ms"] != "":
+            found.setdefault(line["graph"], {})[line["what"]] = line["total ms"]
     return found
 
 
 def _ratios(slow: str, fast: str, graphs: Callable[[str], bool], results: list[Row]) -> dict[str, float]:
-    """Return how many times as long one side takes as the other, by graph."""
+    """Return the ratio of the times of two implementations by graph."""
     return {
         graph: times[slow] / times[fast]
         for graph, times in _times(results).items()
@@ -338,12 +339,12 @@ def _ratios(slow: str, fast: str, graphs: Callable[[str], bool], results: list[R
     }
 
 
-def _over(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], dict[str, float]]:
+def _ratios_on(slow: str, fast: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], dict[str, float]]:
     return partial(_ratios, slow, fast, graphs)
 
 
 def _over_the_fastest(results: list[Row]) -> dict[str, float]:
-    """Return how many times as long the fastest of the paper's other methods takes as the node-centric one."""
+    """Return the ratio of the fastest other method of the paper to the node-centric one by graph."""
     found = {}
     for graph, times in _times(results).items():
         others = [times[what] for what in (ONE, ALL, EDGE) if what in times]
@@ -357,9 +358,9 @@ def _transfers(gpu: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]],
 
     def said(results: list[Row]) -> str:
         fractions = [
-            line["transfers ms"] / line["in all ms"]
+            line["transfers ms"] / line["total ms"]
             for line in results
-            if line["table"] == TEN and line["what"] == gpu and line["in all ms"] != "" and graphs(line["graph"])
+            if line["table"] == TEN and line["what"] == gpu and line["total ms"] != "" and graphs(line["graph"])
         ]
         return f"Transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time." if fractions else ""
 
@@ -405,26 +406,28 @@ def _is_real(graph: str) -> bool:
 
 
 TESTS = {
-    "node/all": Found(_over(ALL, NODE, _is_small), _transfers(NODE, _is_small)),
-    "node/all, random": Found(_over(ALL, NODE, _is_of_the_papers_size), _transfers(NODE, _is_of_the_papers_size)),
-    "node/edge": Found(_over(EDGE, NODE, _is_small), _transfers(EDGE, _is_small)),
-    "node/every": Found(_over_the_fastest, _edge_ahead),
-    "all/edge": Found(_over(EDGE, ALL, _is_of_the_papers_size), _transfers(EDGE, _is_of_the_papers_size)),
-    "edge/all": Found(_over(ALL, EDGE, _is_real), _stand_ins),
-    "all/one": Found(_over(ONE, ALL, _is_small)),
+    "node/all": ClaimTest(_ratios_on(ALL, NODE, _is_small), _transfers(NODE, _is_small)),
+    "node/all, random": ClaimTest(
+        _ratios_on(ALL, NODE, _is_of_the_papers_size), _transfers(NODE, _is_of_the_papers_size)
+    ),
+    "node/edge": ClaimTest(_ratios_on(EDGE, NODE, _is_small), _transfers(EDGE, _is_small)),
+    "node/every": ClaimTest(_over_the_fastest, _edge_ahead),
+    "all/edge": ClaimTest(_ratios_on(EDGE, ALL, _is_of_the_papers_size), _transfers(EDGE, _is_of_the_papers_size)),
+    "edge/all": ClaimTest(_ratios_on(ALL, EDGE, _is_real), _stand_ins),
+    "all/one": ClaimTest(_ratios_on(ONE, ALL, _is_small)),
 }
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Compare the paper's claims with what was found."""
+    """Grade the paper's claims."""
     return verdicts(claims.KIM, TESTS, results)
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------------------
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw the paper's bars, and the sweep."""
+    """Draw the paper's bar charts, and the sweep."""
     drawn = {}
     if _times(results):
         drawn["bars"] = _bars(results)
@@ -439,7 +442,7 @@ def figures(results: list[Row]) -> dict[str, Figure]:
 
 
 def _bars(results: list[Row]) -> Figure:
-    """Draw the paper's Figures 4 to 6: a panel for each number of vertices, a group for each graph."""
+    """Draw the paper's Figures 4 to 6: one panel per number of vertices, one group of bars per graph."""
     from matplotlib.figure import Figure
 
     times = _times(results)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.generate import web
-from benchmarks.papers import claims, cpu_peers, sides
-from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import plain, sideways
-from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -32,10 +32,10 @@ __all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
 
 PACKAGES = cpu_peers.PACKAGES
 
-ITERATION, SPLIT = "An iteration", "What N leaves to the CPU"
+ITERATION, SPLIT = "Time per iteration", "Tail edges by N"
 
 TABLES = {
-    ITERATION: ("graph", "vertices", "edges", "what", "ms", "x one CPU thread", "note"),
+    ITERATION: ("graph", "vertices", "edges", "what", "ms", "speed-up over one CPU thread", "note"),
     SPLIT: (
         "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms per iteration", "note",
     ),
@@ -48,31 +48,31 @@ GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("
 
 SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
-SPLIT_SIDE, CELL_SIDE = "GPU and CPU: cpu-split, N by auto", "the Cell's edge order: expanded"
+SPLIT_LABEL, CELL_LABEL = "GPU and CPU: cpu-split, N by auto", "Cell BE, edge order: expanded"
 
-SIDES = (
-    sides.ONE,
-    sides.ALL_THREADS,
-    sides.SCIPY,
-    *cpu_peers.SIDES,
-    sides.method(SPLIT_SIDE, "cpu-split"),
-    sides.method("GPU, one thread per vertex: node", "node"),
-    sides.method("GPU, one thread per edge: edge", "edge"),
-    sides.method(CELL_SIDE, "expanded"),
-    sides.streamed("the Cell's small store: streamed"),
-    sides.OURS,
-    sides.CUSPARSE,
-    sides.CUGRAPH,
+IMPLEMENTATIONS = (
+    implementations.ONE,
+    implementations.ALL_THREADS,
+    implementations.SCIPY,
+    *cpu_peers.IMPLEMENTATIONS,
+    implementations.method(SPLIT_LABEL, "cpu-split"),
+    implementations.method("GPU, one thread per vertex: node", "node"),
+    implementations.method("GPU, one thread per edge: edge", "edge"),
+    implementations.method(CELL_LABEL, "expanded"),
+    implementations.streamed("Cell BE, local store: streamed"),
+    implementations.OURS,
+    implementations.CUSPARSE,
+    implementations.CUGRAPH,
 )
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each graph; generated ones of the same size where the user has no file."""
+    """Return one part per graph; a graph without a file is replaced by a generated one of its size."""
     graphs = [_graph(data, *known, quick) for known in GRAPHS]
     return [Part(graph.name, partial(_of_graph, graph), graph.edges) for graph in graphs]
 
 
-def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
+def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> BenchmarkGraph:
     if (file := real(data, name, n, m)) is not None and (m < 5_000_000 or not quick):
         return file
     instead = "" if quick else f" in place of {name}"
@@ -80,27 +80,27 @@ def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Named:
     return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
 
 
-def _of_graph(graph: Named) -> Iterator[Row]:
+def _of_graph(graph: BenchmarkGraph) -> Iterator[Row]:
     about: Row = {"graph": graph.name}
-    yield from or_why(row(ITERATION, TABLES[ITERATION], about), partial(_both, graph, about))
+    yield from rows_or_reason(row(ITERATION, TABLES[ITERATION], about), partial(_both, graph, about))
 
 
-def _both(graph: Named, about: Row) -> Iterator[Row]:
+def _both(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
     about |= {"vertices": adjacency.n, "edges": adjacency.m}
-    for found in absent_together(sides.beside(adjacency, SIDES)):
+    for found in merge_absent(implementations.time_each(adjacency, IMPLEMENTATIONS)):
         yield row(ITERATION, TABLES[ITERATION], about | found)
     yield from _splits(adjacency, about)
 
 
-# --- N ------------------------------------------------------------------------------------------------------------
+# --- sweep over N ---------------------------------------------------------------------------------------------------
 
 
 def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
-    """Count what each N leaves to the CPU, which needs no GPU; and time it, which does."""
+    """Yield the tail edges by N, and with a GPU the times."""
     longest = adjacency.largest_in_degree
     splits = [n for n in SWEEP if n < longest]
-    chosen = _by_itself(adjacency)
+    chosen = _chosen_split(adjacency)
     if isinstance(chosen, int) and chosen not in splits:
         splits = sorted([*splits, chosen])
     degrees = adjacency.csc.offsets[1:] - adjacency.csc.offsets[:-1]
@@ -117,29 +117,29 @@ def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
             "% of the edges": 100 * edges / adjacency.m,
         }
         line = row(SPLIT, TABLES[SPLIT], known)
-        if runtime.unavailable_reason():  # the sides have said so
+        if runtime.unavailable_reason():  # another row has the reason
             yield line
         else:
-            yield from or_why(line, partial(_timed, adjacency, line, n))
+            yield from rows_or_reason(line, partial(_timed, adjacency, line, n))
 
 
-def _by_itself(adjacency: Adjacency) -> int | str | None:
-    """Return the N that `cpu-split` takes by itself; nothing where it cannot run."""
-    for found in or_why({}, lambda: [{"N": sides.prepared("cpu-split", adjacency).split[0]}]):
+def _chosen_split(adjacency: Adjacency) -> int | str | None:
+    """Return the N that `split="auto"` chooses; None if the method cannot run."""
+    for found in rows_or_reason({}, lambda: [{"N": implementations.prepared("cpu-split", adjacency).split[0]}]):
         return found.get("N")
     return None
 
 
 def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
-    samples = sides.iteration(sides.prepared("cpu-split", adjacency, split=n), adjacency.n)
+    samples = implementations.iteration(implementations.prepared("cpu-split", adjacency, split=n), adjacency.n)
     yield line | {"ms per iteration": statistics.median(samples) * 1e3, "samples": samples}
 
 
-# --- what the paper says ------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def _ms(results: list[Row], graph: str, what: str) -> dict[str, float]:
-    """Return the ms of an iteration on a graph of the paper, or on the one in its place, by name."""
+    """Return the ms of an iteration by graph, for a graph of the paper or its replacement."""
     return {
         line["graph"]: line["ms"]
         for line in results
@@ -153,7 +153,7 @@ def _ratio(graph: str, slow: str, fast: str, results: list[Row]) -> dict[str, fl
 
 
 def _of_the_paper(results: list[Row], table: str) -> dict[str, list[Row]]:
-    """Return the rows of the paper's graphs, or of generated ones of their sizes, by graph."""
+    """Return the rows of the paper's graphs, or of their replacements, by graph."""
     found: dict[str, list[Row]] = {}
     for line in results:
         if line["table"] == table and any(name in line["graph"] for name, _, _ in GRAPHS):
@@ -162,7 +162,7 @@ def _of_the_paper(results: list[Row], table: str) -> dict[str, list[Row]]:
 
 
 def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
-    """Return what the CPU's help gains over everything on the GPU, by graph: with the N of auto, or with the best."""
+    """Return the speed-up over all edges on the GPU by graph, with the N of auto or with the best N."""
     gains = {}
     for graph, lines in _of_the_paper(results, SPLIT).items():
         timed = [line for line in lines if line["ms per iteration"] != ""]
@@ -174,7 +174,7 @@ def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
 
 
 def _best_gains(results: list[Row]) -> str:
-    """Report what the best N of the sweep gains."""
+    """Report the speed-up with the best N of the sweep."""
     gains = _gains(results, best=True)
     if not gains:
         return ""
@@ -182,55 +182,55 @@ def _best_gains(results: list[Row]) -> str:
     return f"With the best N of the sweep: {told}."
 
 
-def _on(graph: str, *sides_shown: str) -> Callable[[list[Row]], str]:
-    """Report what an iteration takes on a graph."""
+def _on(graph: str, *shown: str) -> Callable[[list[Row]], str]:
+    """Report the times per iteration on a graph."""
 
     def said(results: list[Row]) -> str:
-        told = "; ".join(f"{what}: {ms:.2g} ms" for what in sides_shown for ms in _ms(results, graph, what).values())
+        told = "; ".join(f"{what}: {ms:.2g} ms" for what in shown for ms in _ms(results, graph, what).values())
         return told and f"{told}."
 
     return said
 
 
 def _cell_on_the_gpu(results: list[Row]) -> str:
-    told = _on("eu-2005", CELL_SIDE, SPLIT_SIDE)(results)
+    told = _on("eu-2005", CELL_LABEL, SPLIT_LABEL)(results)
     return told and f"Both algorithms on one GPU, another comparison: {told}"
 
 
-SHOWN = sides.ONE.label, sides.ALL_THREADS.label, SPLIT_SIDE, sides.OURS.label
+SHOWN = implementations.ONE.label, implementations.ALL_THREADS.label, SPLIT_LABEL, implementations.OURS.label
 
 TESTS = {
-    "eu": Found(partial(_ratio, "eu-2005", sides.ONE.label, SPLIT_SIDE), _on("eu-2005", *SHOWN)),
-    "cnr": Found(partial(_ratio, "cnr-2000", sides.ONE.label, SPLIT_SIDE), _on("cnr-2000", *SHOWN)),
-    "help": Found(_gains, _best_gains),
-    "cuda/cell": Found(lambda results: {}, _cell_on_the_gpu),
+    "eu": ClaimTest(partial(_ratio, "eu-2005", implementations.ONE.label, SPLIT_LABEL), _on("eu-2005", *SHOWN)),
+    "cnr": ClaimTest(partial(_ratio, "cnr-2000", implementations.ONE.label, SPLIT_LABEL), _on("cnr-2000", *SHOWN)),
+    "help": ClaimTest(_gains, _best_gains),
+    "cuda/cell": ClaimTest(lambda results: {}, _cell_on_the_gpu),
 }
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Compare the paper's claims with what was found."""
+    """Grade the paper's claims."""
     return verdicts(claims.KUMAR, TESTS, results)
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------------------
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw the sides, and the sweep over N."""
+    """Draw the times per iteration, and the sweep over N."""
     drawn = {}
     groups: dict[str, list[tuple[str, float]]] = {}
     for line in results:
         if line["table"] == ITERATION and line["ms"] != "":
             groups.setdefault(line["graph"], []).append((line["what"], line["ms"]))
     if groups:
-        drawn["sides"] = sideways(groups, "ms per iteration", "Kumar and others 2012: an iteration")
+        drawn["sides"] = sideways(groups, "ms per iteration", "Kumar and others 2012: time per iteration")
     if any(line["table"] == SPLIT for line in results):
         drawn["split"] = _sweep([line for line in results if line["table"] == SPLIT])
     return drawn
 
 
 def _sweep(results: list[Row]) -> Figure:
-    """Draw what each N leaves to the CPU, and what an iteration takes with it."""
+    """Draw the tail edges and the time per iteration by N."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(9, 6.5), layout="constrained")
@@ -256,6 +256,6 @@ def _sweep(results: list[Row]) -> Figure:
     timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms per iteration", yscale="log")
     timed.set_xticks(range(len(order)), [str(n) for n in order], rotation=60, fontsize="small")
     if not any(line["ms per iteration"] != "" for line in results):
-        timed.text(0.5, 0.5, "no GPU here", ha="center", transform=timed.transAxes)
+        timed.text(0.5, 0.5, "this run had no GPU", ha="center", transform=timed.transAxes)
     plain(timed.yaxis)
     return drawing

@@ -1,4 +1,4 @@
-"""Verdicts of committed pages: parse a page's tables, and judge the claims by them again."""
+"""Verdicts of committed pages, recomputed from the tables of the page."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from benchmarks.run import Row
 __all__ = ["rejudge", "rejudged", "rows_of_page"]
 
 VERDICTS = re.compile(r"(?:Of the paper's|None of the paper's)[^\n]*\n")
-CLAIMS = re.compile(r"\| the claim \|.*\n(?:\|.*\n)+")
+CLAIMS = re.compile(r"\| claim \|.*\n(?:\|.*\n)+")
 NUMBER = re.compile(r"-?[\d,]+")
 
 
 def rejudge(path: Path, benchmark: ModuleType) -> None:
-    """Write a page's verdicts again, from its own tables."""
+    """Rewrite the verdicts of a page from its tables."""
     path.write_text(rejudged(path.read_text(), benchmark))
 
 
 def rejudged(page: str, benchmark: ModuleType) -> str:
-    """Return a page with the verdicts that follow from its tables; all else stays as it is."""
+    """Return a page with the verdicts that follow from its tables, otherwise unchanged."""
     words, claims = benchmark.summary(rows_of_page(page, benchmark))
     first = words.partition("\n")[0]
     page, paragraphs = VERDICTS.subn(lambda _: f"{first}\n", page, count=1)
@@ -35,7 +35,7 @@ def rejudged(page: str, benchmark: ModuleType) -> str:
 
 
 def rows_of_page(page: str, benchmark: ModuleType) -> list[Row]:
-    """Return the rows of all tables of a page, as those of a run, to the digits that the page has."""
+    """Return the rows of all tables of a page, with the digits of the page."""
     rows = []
     for section in page.split("\n## ")[1:]:
         title, _, body = section.partition("\n")

@@ -1,4 +1,4 @@
-"""Plots that several papers share."""
+"""Plots shared by several papers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["colours", "heat", "plain", "sideways"]
 
 
 def colours(names: Iterable[str]) -> dict[str, Any]:
-    """Assign each name a colour of its own, up to twenty of them."""
+    """Return a distinct colour per name, for up to twenty names."""
     from matplotlib import colormaps
 
     names = list(dict.fromkeys(names))
@@ -28,7 +28,7 @@ def colours(names: Iterable[str]) -> dict[str, Any]:
 def heat(
     panels: dict[str, list[Row]], x: str, y: str, value: str, title: str, *, marked: tuple[Any, Any] | None = None
 ) -> Figure:
-    """Draw a value over two options, a panel for each set of rows; the least is bold, and the paper's choice framed."""
+    """Draw a value over two options, one panel per set of rows; the minimum is bold, the paper's choice framed."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
@@ -54,12 +54,12 @@ def heat(
         panel.set_xticks(range(len(columns)), [str(column) for column in columns])
         panel.set_yticks(range(len(lines)), [str(line) for line in lines])
         panel.set(xlabel=x, ylabel=y, title=name)
-    drawing.suptitle(f"{title} (bold: the least; red: the paper's)")
+    drawing.suptitle(f"{title} (bold: minimum; red: the paper's choice)")
     return drawing
 
 
 def plain(axis: Any) -> None:
-    """Put plain numbers on a logarithmic axis, at 1, 2 and 5 of each power of ten, or at the powers alone of many."""
+    """Label a logarithmic axis with plain numbers at 1, 2 and 5 of each decade, or at decades if there are many."""
     from matplotlib.ticker import LogLocator
 
     low, high = axis.get_view_interval()
@@ -74,17 +74,17 @@ def sideways(
     title: str,
     kind: Callable[[str], str] = lambda what: "",
 ) -> Figure:
-    """Draw bars on a logarithmic scale, a panel per group; the panels share the names of the bars.
+    """Draw horizontal bars on a logarithmic scale, one panel per group, with shared bar names.
 
-    `kind` names what bars of one colour have in common; the legend lists these.
+    `kind` returns the group of a bar in the legend; bars of one group have one colour.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
     names = list(dict.fromkeys(what for values in groups.values() for what, _ in values))
-    across = min(3, len(groups))
+    across = min(2, len(groups))
     down = -(-len(groups) // across)
-    drawing = Figure(figsize=(10, 1 + down * (0.7 + 0.22 * len(names))), layout="constrained")
+    drawing = Figure(figsize=(8, 1 + down * (0.7 + 0.2 * len(names))), layout="constrained")
     panels = drawing.subplots(down, across, sharex=True, sharey=True, squeeze=False).ravel()
     colour = colours(map(kind, names))
     for panel, (group, values) in zip(panels, groups.items(), strict=False):
@@ -95,7 +95,7 @@ def sideways(
         panel.set(xscale="log")
         panel.margins(x=0.2)
         panel.tick_params(labelbottom=True, labelsize="small")
-    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_yticks(range(len(names)), names, fontsize="small")
     panels[0].invert_yaxis()
     plain(panels[0].xaxis)
     for panel in panels[len(groups) :]:
@@ -103,5 +103,5 @@ def sideways(
     drawing.suptitle(f"{title}\n{label}", fontsize="medium")
     if len(colour) > 1:
         handles = [Patch(color=shade, label=name) for name, shade in colour.items()]
-        drawing.legend(handles=handles, loc="outside lower center", ncols=len(colour), fontsize="small")
+        drawing.legend(handles=handles, loc="outside lower center", ncols=min(len(colour), 3), fontsize="small")
     return drawing

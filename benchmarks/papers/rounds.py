@@ -1,8 +1,8 @@
-"""Full runs of a plan that is there, by the library's own loop and stopping rules."""
+"""Full runs of a prepared step by prplugin's solver loop and stopping rules."""
 
 from __future__ import annotations
 
-from benchmarks.papers.sides import ALPHA
+from benchmarks.papers.implementations import ALPHA
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.base import Step
 from prplugin.options import Options, Stop
@@ -14,7 +14,7 @@ __all__ = ["full_run"]
 
 
 def full_run(step: Step, adjacency: Adjacency, stop: Stop, tol: float) -> Outcome:
-    """Iterate from equal ranks until the rule is met."""
+    """Iterate from uniform ranks until the stopping rule is met."""
     options = Options(alpha=ALPHA, tol=tol, stop=stop)
     certificate = Certificate(ALPHA, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     budget = step_budget(certificate, options)

@@ -1,18 +1,18 @@
-// Segmented scan (Garland 2008; what Wu and others 2010 discuss as load-balanced, but with an array of terms beside the
-// matrix). A baseline of benchmarks alone.
+// Segmented scan (Garland 2008; Wu and others 2010 discuss it as load-balanced, but with an additional array of terms). A
+// baseline for benchmarks only.
 //
-// Mapping: terms are gathered first, a thread an edge. Then a block of TILE threads scans a tile of as many edges in
-// shared memory; one block scans what the tiles leave over, TILE of them at a time; and a thread a row takes the row's
-// last entry, with what earlier tiles left over for it.
-// Memory: beside indices and gathered contributions a term and a scanned term an edge, 8 bytes each, written and read;
-// a byte an edge that says where rows begin.
-// Wins: never against a pull that adds up where it gathers; its work is the same for any lengths of rows.
+// Mapping: one thread per edge gathers the terms. A block of TILE threads scans a tile of TILE edges in shared memory; one
+// block scans the carries of the tiles, TILE at a time; and one thread per row reads the row's last entry and adds the
+// carry of the previous tile.
+// Memory: in addition to indices and gathered contributions, a term and a scanned term per edge, 8 bytes each, written and
+// read; one byte per edge that marks the start of a row.
+// Wins: never compared with sums that are added where terms are gathered; its work does not depend on row lengths.
 //
 //   TILE  1024 256
 
 #include "../../prplugin/gpu/edge_term.cuh"
 
-// Sums from the head of a segment on: `fresh` says whether one begins in what has been added up.
+// Sum since the start of a segment; `fresh` is true if a segment starts within the summed range.
 struct Run {
     double sum;
     bool fresh;
@@ -40,7 +40,7 @@ extern "C" __global__ void gather_terms(long long m, const index_t *sources, con
         terms[k] = __ldg(contributions + sources[k]);
 }
 
-// Scans each tile in place; `left` and `begins` say what its last segment sums to and whether a row begins in it.
+// Scans each tile in place; `left` holds the sum of its last segment, `begins` whether a row starts in the tile.
 extern "C" __global__ void scan_tiles(long long m, const unsigned char *heads, double *terms, double *left,
                                       unsigned char *begins) {
     __shared__ Run room[TILE];
@@ -55,7 +55,7 @@ extern "C" __global__ void scan_tiles(long long m, const unsigned char *heads, d
     }
 }
 
-// Turns what tiles leave over into what each is left with: one block, tile after tile.
+// Scans the carries of all tiles with one block.
 extern "C" __global__ void scan_left(long long tiles, double *left, const unsigned char *begins) {
     __shared__ Run room[TILE];
     __shared__ Run carried;
@@ -73,7 +73,7 @@ extern "C" __global__ void scan_left(long long tiles, double *left, const unsign
     }
 }
 
-// A row's sum is its last entry, and what the tiles before left over if the row begins in one of them.
+// A row's sum is its last entry, plus the carry of the previous tiles if the row starts in one of them.
 extern "C" __global__ void take_rows(long long n, const offset_t *offsets, const double *terms, const double *left,
                                      double *pulled) {
     long long stride = static_cast<long long>(gridDim.x) * blockDim.x;

@@ -1,4 +1,4 @@
-"""Segmented scan, a baseline that Wu and others 2010 discuss: gathered and added up apart, in equal shares."""
+"""Segmented scan of gathered terms in equal tiles: a baseline discussed by Wu and others 2010."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ THREADS, TILE = 256, 1024
 
 
 def bytes_needed(adjacency: Adjacency) -> int:
-    """Count the bytes compared with the matrix: a scanned term an edge, and where rows begin."""
+    """Return the bytes in addition to the matrix: a term and a row-start flag per edge."""
     return 9 * adjacency.m
 
 
 class ScanPull:
-    """Sums rows of a graph without weights.
+    """Row sums of a graph without weights by a segmented scan.
 
     Raises
     ------
     MethodUnavailableError
-        If the GPU has no room.
+        If the GPU has not enough memory.
     """
 
     def __init__(self, adjacency: Adjacency) -> None:
         if not runtime.fits(needed := bytes_needed(adjacency)):
             raise MethodUnavailableError(f"segmented scan needs about {needed:,} bytes of GPU memory.")
-        import cupy  # there, since the edges are on the GPU
+        import cupy  # lazy import; the edges are on the GPU
 
         self._n, self._m = adjacency.n, adjacency.m
         self._offsets, self._sources, _ = adjacency.csc
@@ -47,7 +47,7 @@ class ScanPull:
         self._left, self._begins = cupy.empty(tiles), cupy.empty(tiles, np.uint8)
 
     def __call__(self, contributions: Any, pulled: Any) -> None:
-        """Write the sum of each row."""
+        """Compute the sum of each row."""
         tiles = self._left.size
         self._launch(contributions, "gather_terms", self._m, self._sources, contributions, self._terms)
         self._launch(
@@ -57,7 +57,7 @@ class ScanPull:
         self._launch(contributions, "take_rows", self._n, self._offsets, self._terms, self._left, pulled)
 
     def _launch(self, contributions: Any, name: str, count: int, *arrays: Any, grid: int | None = None) -> None:
-        """Launch so many blocks of a tile's threads, or a thread for each of `count`."""
+        """Launch `grid` blocks of TILE threads, or else one thread per item."""
         types: dict[str, str | int] = {
             "index_t": runtime.ctype(self._sources.dtype),
             "offset_t": runtime.ctype(self._offsets.dtype),

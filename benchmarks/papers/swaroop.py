@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.generate import retweets, web
 from benchmarks.measure import repeatedly
 from benchmarks.memory import require
-from benchmarks.papers import claims, cpu_peers, sides
+from benchmarks.papers import claims, cpu_peers, implementations
 from benchmarks.papers.google import BlasRounds, GpuRounds, HostRounds, google_matrix
-from benchmarks.papers.graphs import Named, found, generated, memory_space
+from benchmarks.papers.graphs import BenchmarkGraph, find_file, generated, memory_space
 from benchmarks.papers.plots import plain
 from benchmarks.papers.rounds import full_run
-from benchmarks.papers.tables import Found, or_why, row, verdicts
+from benchmarks.papers.tables import ClaimTest, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.errors import MethodUnavailableError
 from prplugin.graph.adjacency import Adjacency
@@ -43,13 +43,14 @@ __all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
 
 PACKAGES = cpu_peers.PACKAGES
 
-NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads of a block (Section 6.2)", "TweetRank"
+NODES, THREADS, TWEETS = "Time and number of nodes (Section 6.1)", "Threads per block (Section 6.2)", "TweetRank"
 
 TABLES = {
     NODES: (
-        "nodes", "paper sequential s", "paper parallel s", "paper x", "rounds", "sequential ms", "paper's kernel ms",
-        "dense ms", "one CPU version ms", "prplugin auto ms", "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
-        "CPU peer ms", "CPU peer", "x paper's kernel", "x dense", "note",
+        "nodes", "paper sequential s", "paper parallel s", "paper speed-up", "rounds", "sequential ms",
+        "paper's kernel ms", "dense ms", "one CPU thread ms", "prplugin auto ms",
+        "auto", "BLAS ms", "cuBLAS ms", "cuGraph ms",
+        "CPU library ms", "CPU library", "speed-up of paper's kernel", "speed-up of dense", "note",
     ),
     THREADS: ("nodes", "threads", "paper s", "paper's kernel ms", "dense ms", "note"),
     TWEETS: (
@@ -67,76 +68,76 @@ PAPER = {
 """Section 6.1: microseconds, sequential and with 32 threads per block, and the speed-up."""
 
 PAPER_LARGEST = (18_469, 1030231744, 15588785)
-"""Sections 6.1 and 7, the retweet network, which did not settle: its second run in parallel took 18294508."""
+"""Sections 6.1 and 7, the retweet network, which did not converge: its second run in parallel took 18294508."""
 
 PAPER_THREADS = {8: 950401, 16: 839092, 32: 752572, 64: 759962, 128: 868481, 256: 900917, 512: 2052449, 1024: 3698519}
 """Section 6.2: microseconds for 9664 nodes."""
 
 SWEPT = 9664
 BEYOND = (32_768, 65_536, 131_072, 262_144)
-"""As far as memory goes."""
+"""Further numbers of nodes, if memory suffices."""
 
 MOST_SEQUENTIAL = 20_000
-"""A round of which takes half a second."""
+"""Largest number of nodes of the sequential version, where a round takes half a second."""
 
 ROUNDS = (
-    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU version ms", "prplugin auto ms",
-    "cuGraph ms", "CPU peer ms",
+    "sequential ms", "BLAS ms", "paper's kernel ms", "cuBLAS ms", "dense ms", "one CPU thread ms", "prplugin auto ms",
+    "cuGraph ms", "CPU library ms",
 )  # fmt: skip
-"""Of all pairs by the first five, of the edges alone by the others."""
+"""Columns with the time of a round: the first five read all pairs, the others only the edges."""
 
-NAMED = {"prplugin auto ms": "auto", "CPU peer ms": "CPU peer"}
-"""The columns of what was taken."""
+NAMED = {"prplugin auto ms": "auto", "CPU library ms": "CPU library"}
+"""Columns with the name of the chosen method or library."""
 
 EDGES_A_NODE = 8
 TOL = 1e-6
 DTYPE_BYTES = 4
-ALWAYS = 32
-"""Threads a block in the paper's Section 6.1."""
+BLOCK_THREADS = 32
+"""Threads per block in the paper's Section 6.1."""
 
 USERS, PAIRS = 18_469, 60_000
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each number of nodes, the threads of a block, and TweetRank."""
+    """Return one part per number of nodes, the sweep over threads per block, and TweetRank."""
     sizes = (100, 200, 400, 800, 1000) if quick else (*PAPER, PAPER_LARGEST[0], *BEYOND)
     swept = 1000 if quick else SWEPT
     return [
         *(Part(f"{n:,} nodes", partial(_of_size, n), min(n, 20_000) ** 2) for n in sizes),
-        Part(f"threads of a block, {swept:,} nodes", partial(_threads, swept), swept**2),
+        Part(f"threads per block, {swept:,} nodes", partial(_threads, swept), swept**2),
         Part("TweetRank", partial(_tweets, data), 1e6),
     ]
 
 
-def _named(n: int) -> Named:
+def _named(n: int) -> BenchmarkGraph:
     return generated(
         f"web {n:,}", n, EDGES_A_NODE * n, lambda memory_space: web(n, EDGES_A_NODE * n, memory_space=memory_space)
     )
 
 
-# --- nodes --------------------------------------------------------------------------------------------------------
+# --- nodes ----------------------------------------------------------------------------------------------------------
 
 
 def _of_size(n: int) -> Iterator[Row]:
     line = row(NODES, TABLES[NODES], {"nodes": n})
     if n in PAPER:
         sequential, parallel, times = PAPER[n]
-        line |= {"paper sequential s": sequential / 1e6, "paper parallel s": parallel / 1e6, "paper x": times}
+        line |= {"paper sequential s": sequential / 1e6, "paper parallel s": parallel / 1e6, "paper speed-up": times}
     elif n == PAPER_LARGEST[0]:
         _, sequential, parallel = PAPER_LARGEST
         line |= {"paper sequential s": sequential / 1e6, "paper parallel s": parallel / 1e6}
-        line["paper x"] = sequential / parallel
-    yield from or_why(line, partial(_timed, n, line))
+        line["paper speed-up"] = sequential / parallel
+    yield from rows_or_reason(line, partial(_timed, n, line))
 
 
 def _timed(n: int, line: Row) -> Iterator[Row]:
     adjacency = _named(n).adjacency()
-    step = sides.prepared("numba", adjacency, threads=1)
+    step = implementations.prepared("numba", adjacency, threads=1)
     line["rounds"] = int(full_run(step, adjacency, "delta", TOL).iterations)
     samples: dict[str, list[float]] = {}
     notes: dict[str, str] = {}
     for column, sample in _columns(adjacency).items():
-        for got in or_why({}, lambda sample=sample: [dict(zip(("samples", "note"), sample(), strict=True))]):
+        for got in rows_or_reason({}, lambda sample=sample: [dict(zip(("samples", "note"), sample(), strict=True))]):
             if "samples" in got:
                 samples[column] = got["samples"]
                 line[column] = statistics.median(got["samples"]) * 1e3
@@ -144,7 +145,7 @@ def _timed(n: int, line: Row) -> Iterator[Row]:
     for column, name in NAMED.items():
         if column in samples:
             line[name] = notes.pop(column)
-    for column, short in (("paper's kernel ms", "x paper's kernel"), ("dense ms", "x dense")):
+    for column, short in (("paper's kernel ms", "speed-up of paper's kernel"), ("dense ms", "speed-up of dense")):
         if column in samples and "sequential ms" in samples:
             line[short] = line["sequential ms"] / line[column]
     yield line | {"samples": samples, "note": "; ".join(dict.fromkeys(filter(None, notes.values())))}
@@ -153,67 +154,69 @@ def _timed(n: int, line: Row) -> Iterator[Row]:
 def _columns(adjacency: Adjacency) -> dict[str, Callable[[], tuple[list[float], str]]]:
     here, there = cache(partial(_matrix, adjacency, "host")), cache(partial(_matrix, adjacency, "device"))
     return {
-        "dense ms": partial(sides.method("", "dense").seconds, adjacency),  # first: its matrix goes, `there` stays
+        # First, since its matrix is released afterwards, while `there` is kept.
+        "dense ms": partial(implementations.method("", "dense").seconds, adjacency),
         "sequential ms": lambda: _sampled(HostRounds(here())),
         "BLAS ms": lambda: _sampled(BlasRounds(here())),
-        "paper's kernel ms": lambda: _sampled(GpuRounds(there(), ALWAYS)),
+        "paper's kernel ms": lambda: _sampled(GpuRounds(there(), BLOCK_THREADS)),
         "cuBLAS ms": lambda: _sampled(BlasRounds(there())),
-        "one CPU version ms": partial(sides.ONE.seconds, adjacency),
-        "prplugin auto ms": partial(sides.OURS.seconds, adjacency),
-        "cuGraph ms": partial(sides.CUGRAPH.seconds, adjacency),
-        "CPU peer ms": partial(cpu_peers.FASTEST.seconds, adjacency),
+        "one CPU thread ms": partial(implementations.ONE.seconds, adjacency),
+        "prplugin auto ms": partial(implementations.OURS.seconds, adjacency),
+        "cuGraph ms": partial(implementations.CUGRAPH.seconds, adjacency),
+        "CPU library ms": partial(cpu_peers.FASTEST.seconds, adjacency),
     }
 
 
 def _matrix(adjacency: Adjacency, where: MemorySpace) -> Any:
     n = adjacency.n
     if where == "device":
-        sides.require_gpu()
+        implementations.require_gpu()
     elif n > MOST_SEQUENTIAL:
-        raise MethodUnavailableError(f"the sequential version is asked for no more than {MOST_SEQUENTIAL:,} nodes")
+        raise MethodUnavailableError(f"the sequential version is run on at most {MOST_SEQUENTIAL:,} nodes")
     require(1.05 * DTYPE_BYTES * n**2, where, f"the matrix of {n:,} nodes")
-    return google_matrix(adjacency.on(where), sides.ALPHA)
+    return google_matrix(adjacency.on(where), implementations.ALPHA)
 
 
 def _sampled(rounds: Callable[[], float]) -> tuple[list[float], str]:
-    """Time rounds; the change comes back to the host, so that a round is over."""
-    return repeatedly(rounds, runs=sides.RUNS, limit=sides.LIMIT), ""
+    """Time rounds; a round ends with the copy of its change to the host."""
+    return repeatedly(rounds, runs=implementations.RUNS, limit=implementations.LIMIT), ""
 
 
-# --- threads ------------------------------------------------------------------------------------------------------
+# --- threads --------------------------------------------------------------------------------------------------------
 
 
 def _threads(n: int) -> Iterator[Row]:
     known = row(THREADS, TABLES[THREADS], {"nodes": n})
-    yield from or_why(known, partial(_each_width, n, known))
+    yield from rows_or_reason(known, partial(_each_width, n, known))
 
 
 def _each_width(n: int, known: Row) -> Iterator[Row]:
-    sides.require_gpu()
+    implementations.require_gpu()
     adjacency = _named(n).adjacency()
     matrix = _matrix(adjacency, "device")
     for threads, microseconds in PAPER_THREADS.items():
         line = known | {"threads": threads, "paper s": microseconds / 1e6 if n == SWEPT else ""}
         samples = {"paper's kernel ms": _sampled(GpuRounds(matrix, threads))[0]}
         if threads % 32 == 0:
-            samples["dense ms"] = sides.iteration(sides.prepared("dense", adjacency, threads=threads), adjacency.n)
+            step = implementations.prepared("dense", adjacency, threads=threads)
+            samples["dense ms"] = implementations.iteration(step, adjacency.n)
         medians = {column: statistics.median(seconds) * 1e3 for column, seconds in samples.items()}
         yield line | medians | {"samples": samples, "note": "" if threads % 32 == 0 else "dense takes multiples of 32"}
 
 
-# --- TweetRank ----------------------------------------------------------------------------------------------------
+# --- TweetRank ------------------------------------------------------------------------------------------------------
 
 
 def _tweets(data: Path | None) -> Iterator[Row]:
     known = row(TWEETS, TABLES[TWEETS], {})
-    yield from or_why(known, partial(_each_weight, data, known))
+    yield from rows_or_reason(known, partial(_each_weight, data, known))
 
 
 def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
     import prplugin
     from prplugin.io import read_edges
 
-    if (path := found(data, ("retweets",))) is not None:
+    if (path := find_file(data, ("retweets",))) is not None:
         name, frame = path.name, read_edges(str(path), weight="retweets").frame
     else:
         name, frame = f"generated, {USERS:,} users", retweets(USERS, PAIRS, memory_space=memory_space())
@@ -221,7 +224,7 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
         graph = prplugin.Graph(frame, weight=weight)
         bounds: list[float] = []
         ranking = graph.rank(tol=1e-10, top=3, progress=lambda state, bounds=bounds: bounds.append(state.error_bound))
-        samples = repeatedly(partial(graph.rank, tol=1e-10), runs=sides.RUNS, limit=sides.LIMIT)
+        samples = repeatedly(partial(graph.rank, tol=1e-10), runs=implementations.RUNS, limit=implementations.LIMIT)
         yield known | {
             "network": name,
             "users": graph.number_of_vertices,
@@ -238,7 +241,7 @@ def _each_weight(data: Path | None, known: Row) -> Iterator[Row]:
         }
 
 
-# --- what the paper says ------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def _at(nodes: int, column: str, results: list[Row]) -> float | None:
@@ -247,8 +250,8 @@ def _at(nodes: int, column: str, results: list[Row]) -> float | None:
 
 
 def _faster(nodes: int, results: list[Row]) -> dict[str, float]:
-    """Return how many times as long a sequential round takes as one of the paper's kernel."""
-    ratio = _at(nodes, "x paper's kernel", results)
+    """Return the ratio of a sequential round to one of the paper's kernel."""
+    ratio = _at(nodes, "speed-up of paper's kernel", results)
     return {f"web {nodes:,}": ratio} if ratio else {}
 
 
@@ -259,17 +262,19 @@ def _slower(nodes: int, results: list[Row]) -> dict[str, float]:
 def _slower_with(threads: int, results: list[Row]) -> dict[str, float]:
     lines = [line for line in results if line["table"] == THREADS and line["paper's kernel ms"] != ""]
     ms = {line["threads"]: line["paper's kernel ms"] for line in lines}
-    return {f"web {lines[0]['nodes']:,}": ms[threads] / ms[ALWAYS]} if threads in ms and ALWAYS in ms else {}
+    return (
+        {f"web {lines[0]['nodes']:,}": ms[threads] / ms[BLOCK_THREADS]} if threads in ms and BLOCK_THREADS in ms else {}
+    )
 
 
 def _over_the_sparse(results: list[Row]) -> float | None:
-    """Return how much one CPU thread on the edges alone gains over the paper's kernel on all pairs, at 16,000 nodes."""
-    pair = _at(16_000, "paper's kernel ms", results), _at(16_000, "one CPU version ms", results)
+    """Return the ratio of the paper's kernel on all pairs to one CPU thread on the edges, at 16,000 nodes."""
+    pair = _at(16_000, "paper's kernel ms", results), _at(16_000, "one CPU thread ms", results)
     return pair[0] / pair[1] if pair[0] and pair[1] else None
 
 
 def _rounds_of(nodes: int, results: list[Row]) -> str:
-    """Report what a round takes each side that was timed."""
+    """Report the time of a round of each implementation."""
     times = {column.removesuffix(" ms"): _at(nodes, column, results) for column in ROUNDS}
     told = ", ".join(f"{what} {ms:.2g} ms" for what, ms in times.items() if ms)
     return told and f"A round: {told}."
@@ -277,27 +282,31 @@ def _rounds_of(nodes: int, results: list[Row]) -> str:
 
 def _blocks(threads: int, results: list[Row]) -> str:
     nodes = next((line["nodes"] for line in results if line["table"] == THREADS and line["threads"] != ""), None)
-    return f"Blocks of {threads} threads: {-(-nodes // threads)}, of {ALWAYS}: {-(-nodes // ALWAYS)}." if nodes else ""
+    return (
+        f"Blocks of {threads} threads: {-(-nodes // threads)}, of {BLOCK_THREADS}: {-(-nodes // BLOCK_THREADS)}."
+        if nodes
+        else ""
+    )
 
 
 LARGEST = PAPER_LARGEST[0]
 
 TESTS = {
-    "100": Found(partial(_slower, 100), partial(_rounds_of, 100)),
-    **{str(nodes): Found(partial(_faster, nodes), partial(_rounds_of, nodes)) for nodes in PAPER if nodes > 100},
-    "16000 again": Found(partial(_faster, 16_000)),
-    str(LARGEST): Found(partial(_faster, LARGEST), partial(_rounds_of, LARGEST)),
-    f"{LARGEST} again": Found(partial(_faster, LARGEST)),
+    "100": ClaimTest(partial(_slower, 100), partial(_rounds_of, 100)),
+    **{str(nodes): ClaimTest(partial(_faster, nodes), partial(_rounds_of, nodes)) for nodes in PAPER if nodes > 100},
+    "16000 again": ClaimTest(partial(_faster, 16_000)),
+    str(LARGEST): ClaimTest(partial(_faster, LARGEST), partial(_rounds_of, LARGEST)),
+    f"{LARGEST} again": ClaimTest(partial(_faster, LARGEST)),
     **{
-        f"{ALWAYS}/{threads}": Found(partial(_slower_with, threads), partial(_blocks, threads))
+        f"{BLOCK_THREADS}/{threads}": ClaimTest(partial(_slower_with, threads), partial(_blocks, threads))
         for threads in PAPER_THREADS
-        if threads != ALWAYS
+        if threads != BLOCK_THREADS
     },
 }
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Compare the paper's claims with what was found, and report how TweetRank converges."""
+    """Grade the paper's claims, and report the convergence of TweetRank."""
     words, rows = verdicts(claims.SWAROOP, TESTS, results)
     if gain := _over_the_sparse(results):
         words += (
@@ -315,18 +324,18 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
     return words, rows
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------------------
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw a round by the number of nodes, the threads of a block, and how TweetRank settles."""
+    """Draw the time of a round by nodes and by threads per block, and the convergence of TweetRank."""
     drawn = {}
     if timed := [line for line in results if line["table"] == NODES and line["rounds"] != ""]:
         drawn["nodes"] = _by_nodes(timed)
     if swept := [line for line in results if line["table"] == THREADS and line["paper's kernel ms"] != ""]:
         drawn["threads"] = _by_threads(swept)
     if ranked := [line for line in results if line["table"] == TWEETS and line.get("bounds")]:
-        drawn["tweetrank"] = _settling(ranked)
+        drawn["tweetrank"] = _convergence(ranked)
     return drawn
 
 
@@ -338,9 +347,9 @@ def _by_nodes(timed: list[Row]) -> Figure:
     for column in ROUNDS:
         _line(left, timed, column, column.removesuffix(" ms"))
     for column, label in (
-        ("paper x", "the paper's"),
-        ("x paper's kernel", "the paper's kernel here"),
-        ("x dense", "dense here"),
+        ("paper speed-up", "the paper's"),
+        ("speed-up of paper's kernel", "the paper's kernel here"),
+        ("speed-up of dense", "dense here"),
     ):
         _line(right, timed, column, label)
     left.set(xlabel="nodes", ylabel="ms per round", xscale="log", yscale="log", title="Swaroop 2021: a round")
@@ -373,7 +382,7 @@ def _by_threads(swept: list[Row]) -> Figure:
         if points:
             least = min(value for _, value in points)
             panel.plot([threads for threads, _ in points], [value / least for _, value in points], "o-", label=label)
-    panel.set(xlabel="threads per block", ylabel="time, the least of each being 1", xscale="log", yscale="log")
+    panel.set(xlabel="threads per block", ylabel="time relative to the minimum", xscale="log", yscale="log")
     panel.set_title(f"Swaroop 2021: threads per block, {swept[0]['nodes']:,} nodes")
     panel.set_xticks(list(PAPER_THREADS), [str(threads) for threads in PAPER_THREADS])
     plain(panel.yaxis)
@@ -381,14 +390,14 @@ def _by_threads(swept: list[Row]) -> Figure:
     return drawing
 
 
-def _settling(ranked: list[Row]) -> Figure:
+def _convergence(ranked: list[Row]) -> Figure:
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(8, 4.5), layout="constrained")
     panel = drawing.subplots()
     for line in ranked:
         panel.plot(range(1, len(line["bounds"]) + 1), line["bounds"], ".-", label=f"weight: {line['weight']}")
-    panel.set(xlabel="rounds", ylabel="proved error of all ranks together", yscale="log")
-    panel.set_title(f"TweetRank settles: {ranked[0]['network']}")
+    panel.set(xlabel="rounds", ylabel="proved L1 error", yscale="log")
+    panel.set_title(f"Convergence of TweetRank: {ranked[0]['network']}")
     panel.legend()
     return drawing

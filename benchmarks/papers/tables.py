@@ -1,4 +1,4 @@
-"""Rows of the papers' tables, and what has become of the papers' claims."""
+"""Rows of the papers' tables, and grades of the papers' claims."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.papers.claims import Stated
-from benchmarks.report import shown
+from benchmarks.papers.claims import Claim
+from benchmarks.report import format_value
 from benchmarks.run import Row
 
-__all__ = ["Found", "absent_together", "grade", "or_why", "row", "verdicts"]
+__all__ = ["ClaimTest", "grade", "merge_absent", "row", "rows_or_reason", "verdicts"]
 
 
 def row(table: str, columns: tuple[str, ...], known: Row) -> Row:
-    """Put what is known into the columns of a table; what is known beyond them, only the JSON file keeps."""
+    """Return a row with all columns of a table; additional values are stored in the JSON file only."""
     return {"table": table} | dict.fromkeys(columns, "") | known
 
 
-def or_why(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
-    """Return rows, and one with the reason where something stops them: the others go on."""
+def rows_or_reason(known: Row, find: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    """Yield rows; on an exception yield a row with its message, so that the remaining cases still run."""
     try:
         yield from find()
     except ModuleNotFoundError as error:
-        yield known | {"note": f"{error.name} is not here"}
-    except Exception as error:  # of many libraries, and of many types
+        yield known | {"note": f"{error.name} is not installed"}
+    except Exception as error:  # libraries raise exceptions of many types
         yield known | {"note": " ".join(str(error).split())[:300] or type(error).__name__}
 
 
-def absent_together(rows: Iterable[Row]) -> Iterator[Row]:
-    """Return rows; those not timed that differ in no more than "what" become one, at the end, that names them all."""
+def merge_absent(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield timed rows, then the others, merged where they differ only in "what"."""
     absent: dict[str, Row] = {}
     for found in rows:
         if "samples" in found:
@@ -52,15 +52,15 @@ TOLERANCE = 0.2
 NO_GPU = "this run had no GPU."
 
 
-class Found(NamedTuple):
-    """Test of a claim.
+class ClaimTest(NamedTuple):
+    """Test of a claim by the rows of a run.
 
     Attributes
     ----------
     ratios : function
-        Return the ratio by graph.
+        Returns the ratio by graph.
     figures : function
-        Return the measurements behind it, as text.
+        Returns the measurements as text.
     """
 
     ratios: Callable[[list[Row]], Mapping[str, float]]
@@ -75,7 +75,7 @@ def grade(ratio: float, paper: float | None) -> str:
 
 
 def verdicts(
-    claims: Iterable[Stated], tests: Mapping[str, Found], results: list[Row]
+    claims: Iterable[Claim], tests: Mapping[str, ClaimTest], results: list[Row]
 ) -> tuple[str, list[dict[str, Any]]]:
     """Judge each claim by the median over the graphs, or by the worst graph if it is claimed for every graph."""
     rows = [_judged(claim, tests.get(claim.key), results) for claim in claims]
@@ -85,7 +85,7 @@ def verdicts(
     words += f": {', '.join(graded)}." if graded else "."
     for verdict, label in ((REVERSED, "Reversed"), (DIRECTION, "Direction only")):
         listed = [
-            f"{line['the claim']} ({_shown_ratio(line['paper'])} in the paper, {line['here']:.3g} here)"
+            f"{line['claim']} ({_shown_ratio(line['paper'])} in the paper, {line['measured']:.3g} here)"
             for line in rows
             if line["verdict"] == verdict
         ]
@@ -95,10 +95,10 @@ def verdicts(
 
 
 def _shown_ratio(ratio: object) -> str:
-    return "no figure" if ratio == "" else shown(ratio)
+    return "no figure" if ratio == "" else format_value(ratio)
 
 
-def _judged(claim: Stated, test: Found | None, results: list[Row]) -> dict[str, Any]:
+def _judged(claim: Claim, test: ClaimTest | None, results: list[Row]) -> dict[str, Any]:
     ratios = {} if test is None else test.ratios(results)
     here: float | str = ""
     spread, verdict = "", UNTESTABLE
@@ -117,11 +117,11 @@ def _judged(claim: Stated, test: Found | None, results: list[Row]) -> dict[str, 
     if test is not None:
         note = " ".join(filter(None, (note, test.figures(results))))
     return {
-        "the claim": claim.what,
+        "claim": claim.what,
         "paper": "" if claim.ratio is None else float(claim.ratio),
-        "where": claim.where,
-        "here": here,
-        "graphs": spread,
+        "section": claim.where,
+        "measured": here,
+        "range over graphs": spread,
         "verdict": verdict,
         "note": note,
     }

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.generate import retweets, web
-from benchmarks.papers import sides, swaroop
-from benchmarks.papers.graphs import Named, generated
+from benchmarks.papers import implementations, swaroop
+from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import plain
-from benchmarks.papers.tables import or_why
+from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 
@@ -34,7 +34,7 @@ __all__ = ["COLUMNS", "KEYS", "figure", "parts", "summary", "traced"]
 COLUMNS = ("network", "vertices", "edges", "version", "round", "change", "sum", "note")
 KEYS = ("network", "version", "round")
 
-TOL, MOST = 1e-6, 1000
+TOL, MAX_ITER = 1e-6, 1000
 """Section 5: `eps` and `max_iter`."""
 
 CALIFORNIA = (9664, 16_150)
@@ -46,7 +46,7 @@ PAPER, NORMALIZED, FLOAT64 = "the paper's loop, float32", "normalized, float32",
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each network."""
+    """Return one part per network."""
     sizes = ((300, 500),) if quick else (CALIFORNIA, *((n, swaroop.EDGES_A_NODE * n) for n in swaroop.PAPER))
     users, pairs = (300, 1000) if quick else (18_469, 60_000)
     networks = [
@@ -56,15 +56,15 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     return [Part(network.name, partial(_versions, network), network.vertices**2) for network in networks]
 
 
-def _generated(name: str, n: int, m: int, make: Callable[..., Any]) -> Named:
+def _generated(name: str, n: int, m: int, make: Callable[..., Any]) -> BenchmarkGraph:
     return generated(name, n, m, lambda memory_space: make(n, m, memory_space=memory_space))
 
 
-def _versions(network: Named) -> Iterator[Row]:
+def _versions(network: BenchmarkGraph) -> Iterator[Row]:
     adjacency = network.adjacency().on("host")
     about = dict.fromkeys(COLUMNS, "") | {"network": network.name, "vertices": adjacency.n, "edges": adjacency.m}
     for version in (PAPER, NORMALIZED, FLOAT64):
-        yield from or_why(about | {"version": version}, partial(_rounds, adjacency, about, version))
+        yield from rows_or_reason(about | {"version": version}, partial(_rounds, adjacency, about, version))
 
 
 def _rounds(adjacency: Adjacency, about: Row, version: str) -> Iterator[Row]:
@@ -87,15 +87,15 @@ def _least(changes: tuple[float, ...]) -> str:
 
 
 def traced(a_round: Callable[[], tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return change and sum by round, until the change is below `TOL` or `MOST` rounds are done."""
+    """Return change and sum by round, until the change is below `TOL` or `MAX_ITER` is reached."""
     trace: list[tuple[float, float]] = []
-    while len(trace) < MOST and not (trace and trace[-1][0] < TOL):
+    while len(trace) < MAX_ITER and not (trace and trace[-1][0] < TOL):
         trace.append(a_round())
     return trace
 
 
 def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, float]]:
-    """Return a function that does a round and returns change and sum."""
+    """Return a function that does one round and returns the change and the sum of the ranks."""
     if version == FLOAT64:
         return _in_float64(adjacency)
     rounds = Rounds(adjacency, normalize=version == NORMALIZED)
@@ -110,26 +110,29 @@ def _round(adjacency: Adjacency, version: str) -> Callable[[], tuple[float, floa
 
 
 class Rounds:
-    """The rounds of `google.HostRounds` on `google.google_matrix`, bit by bit, in less time and without the matrix.
+    """The rounds of `google.HostRounds` on `google.google_matrix`, with the same bits but without the matrix.
 
     A column of the matrix has one value on all rows without an edge from its vertex. Terms are added to all rows at
     once, column by column, which is the order of the paper's loop in each row.
 
-    `normalize`: Whether ranks are divided by their sum, as in the paper's Algorithm 1.
+    Parameters
+    ----------
+    normalize : bool
+        Whether ranks are divided by their sum, as in the paper's Algorithm 1.
     """
 
     def __init__(self, adjacency: Adjacency, *, normalize: bool) -> None:
         n, out = adjacency.n, adjacency.out_weight
-        self._base = np.where(out == 0, 1 / n, (1 - sides.ALPHA) / n).astype(np.float32)
+        self._base = np.where(out == 0, 1 / n, (1 - implementations.ALPHA) / n).astype(np.float32)
         pairs, counts = np.unique(
             adjacency.edges.source.astype(np.int64) * n + adjacency.edges.destination, return_counts=True
         )
         source, self._rows = np.divmod(pairs, n)
         self._bounds = np.searchsorted(source, np.arange(n + 1))
         self._entries = self._base[source]
-        of_an_edge = (sides.ALPHA / out[source]).astype(np.float32)
+        per_edge = (implementations.ALPHA / out[source]).astype(np.float32)
         for parallel in range(counts.max()):
-            self._entries[counts > parallel] += of_an_edge[counts > parallel]
+            self._entries[counts > parallel] += per_edge[counts > parallel]
         self._normalize = normalize
         self.ranks = np.full(n, 1 / n, np.float32)
 
@@ -142,7 +145,7 @@ class Rounds:
 
 @cache
 def _loop() -> Any:
-    import numba  # takes a while
+    import numba  # lazy import: slow
 
     @numba.njit
     def multiply(base, bounds, rows, entries, before, after):  # type: ignore[no-untyped-def]
@@ -160,19 +163,19 @@ def _loop() -> Any:
 
 
 def _in_float64(adjacency: Adjacency) -> Callable[[], tuple[float, float]]:
-    """Return the same for the edges and dangling vertices alone, which gives the product with the dense matrix."""
-    by_hand = sides.ByHand(*adjacency.csc[:2], adjacency.out_weight)
+    """Return the round in float64 by edges and dangling mass, which equals the product with the dense matrix."""
+    loop = implementations.SparseLoop(*adjacency.csc[:2], adjacency.out_weight)
 
     def in_float64() -> tuple[float, float]:
-        before = by_hand.ranks
-        by_hand()
-        return float(np.abs(by_hand.ranks - before).sum()), float(by_hand.ranks.sum())
+        before = loop.ranks
+        loop()
+        return float(np.abs(loop.ranks - before).sum()), float(loop.ranks.sum())
 
     return in_float64
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Report which versions converge, and where the others end."""
+    """Report which versions converge, and the last round of the others."""
     ended = [line for line in results if line["note"] and line["round"] != ""]
     words = ""
     for version in (PAPER, NORMALIZED, FLOAT64):
@@ -187,7 +190,7 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
 
 
 def figure(results: list[Row]) -> Figure:
-    """Draw the change by round, and how far the sum is from 1."""
+    """Draw the change and the distance of the sum from 1 by round."""
     from matplotlib.figure import Figure
 
     ended = [line for line in results if "changes" in line]

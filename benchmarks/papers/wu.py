@@ -25,10 +25,10 @@ import numpy as np
 
 from benchmarks.generate import web
 from benchmarks.measure import repeatedly, sampled
-from benchmarks.papers import claims, cpu_peers, ell, scan, sides
-from benchmarks.papers.graphs import Named, generated, real
+from benchmarks.papers import claims, cpu_peers, ell, implementations, scan
+from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import heat, sideways
-from benchmarks.papers.tables import Found, absent_together, or_why, row, verdicts
+from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.methods.engines import gpu_pull
@@ -43,18 +43,20 @@ __all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
 
 PACKAGES = cpu_peers.PACKAGES
 
-SIZES, ROUND, SPMV = "Sizes (Table I)", "A round (Table II)", "SpMV (Figure 4)"
+SIZES, ROUND, SPMV = "Sizes (Table I)", "Time per round (Table II)", "SpMV (Figure 4)"
 VECTORS, SWEEP, STREAM = "Vector operations (Table III)", "Thresholds", "Streaming (Section VI.D)"
 
 TABLES = {
     SIZES: (
-        "graph", "rows", "non-zeros", "a row", "paper CSR MB", "paper after MB", "CSR MB", "after MB", "paper growth %",
-        "growth %", "tiny %", "small %", "normal %", "below 2 %", "below 64 %", "ELL MB", "scan MB", "note",
+        "graph", "rows", "non-zeros", "non-zeros per row", "paper CSR MB", "paper MB with bins", "CSR MB",
+        "MB with bins",
+        "paper growth %", "growth %", "tiny %", "small %", "normal %", "below 2 %", "below 64 %", "ELL MB",
+        "scan MB", "note",
     ),
     ROUND: (
-        "graph", "paper CPU ms", "paper prep. ms", "paper SpMV ms", "paper round ms", "paper x for 500", "CPU ms",
-        "prep. ms", "SpMV ms", "round ms", "x for 500", "prplugin auto ms", "auto", "cuGraph ms", "CPU peer ms",
-        "CPU peer", "note",
+        "graph", "paper CPU ms", "paper prep. ms", "paper SpMV ms", "paper round ms", "paper speed-up, 500 rounds",
+        "CPU ms", "prep. ms", "SpMV ms", "round ms", "speed-up, 500 rounds", "prplugin auto ms", "auto",
+        "cuGraph ms", "CPU library ms", "CPU library", "note",
     ),
     SPMV: ("graph", "what", "ms", "GFLOP/s", "paper GFLOP/s", "note"),
     VECTORS: ("what", "entries", "paper CPU", "paper IL", "paper OpenCL", "CPU GFLOP/s", "GPU GFLOP/s", "note"),
@@ -69,7 +71,7 @@ ROUNDS = 500
 
 
 class Dataset(NamedTuple):
-    """What Tables I and II print of a data set; ms and MB."""
+    """Data set with its figures in Tables I and II, in ms and MB."""
 
     name: str
     rows: int
@@ -107,8 +109,8 @@ OPERATIONS = {
 CPU_SPMV = {"wikipedia-20051105": 0.173, "wikipedia-20060925": 0.138, "wikipedia-20061104": 0.137}
 """Table III, GFLOP/s of the CPU."""
 
-PAPER_BUS, PAPER_APPETITE = 5.0, {"wikipedia-20070206": 8.46, "edu-2001": 16.98}
-"""Section VI.D, GB/s: PCI-Express for uploading, and what the kernel reads."""
+PAPER_BUS, PAPER_SPMV_BANDWIDTH = 5.0, {"wikipedia-20070206": 8.46, "edu-2001": 16.98}
+"""Section VI.D, GB/s: PCI Express upload, and reads of the kernel."""
 
 HYBRID, THREAD, LANES16, WARP = "hybrid: binned", "1T1R: node", "16T1R: warp, 16 lanes", "1W1R: warp, 32 lanes"
 OURS = "prplugin: auto, a whole round"
@@ -119,15 +121,15 @@ THRESHOLDS = 6, 96
 
 LAUNCHES = 16
 
-MOSTLY = 70
+MIN_COPIED_PERCENT = 70
 """Percentage of the edges that an iteration must copy to count as streamed."""
 
 INDEX_BYTES = 4
-"""Of a column, in graphs of fewer than 2**31 rows."""
+"""Bytes of a column index, in graphs of fewer than 2**31 rows."""
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Each data set, or a generated graph of its size; a crawl that is here; vector operations; thresholds."""
+    """Return one part per data set or generated graph of its size, a real crawl, thresholds and vector operations."""
     if quick:
         graphs = [(None, _generated(known.rows // 20, known.non_zeros // 20)) for known in DATASETS[:2]]
     else:
@@ -143,25 +145,25 @@ def parts(data: Path | None, quick: bool) -> list[Part]:
     ]
 
 
-def _graph(data: Path | None, known: Dataset) -> Named:
+def _graph(data: Path | None, known: Dataset) -> BenchmarkGraph:
     file = real(data, known.name, known.rows, known.non_zeros, files=known.files)
     return file or _generated(known.rows, known.non_zeros, f" in place of {known.name}")
 
 
-def _generated(n: int, m: int, instead: str = "") -> Named:
+def _generated(n: int, m: int, instead: str = "") -> BenchmarkGraph:
     return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
 
 
-def _of_set(known: Dataset | None, graph: Named) -> Iterator[Row]:
+def _of_set(known: Dataset | None, graph: BenchmarkGraph) -> Iterator[Row]:
     about = {"graph": graph.name}
-    yield from or_why(row(SIZES, TABLES[SIZES], about), partial(_all_tables, known, graph, about))
+    yield from rows_or_reason(row(SIZES, TABLES[SIZES], about), partial(_all_tables, known, graph, about))
 
 
-def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row]:
+def _all_tables(known: Dataset | None, graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
     yield _sizes(known, adjacency, about)
     spmv: dict[str, float] = {}
-    for found in absent_together(_products(known, adjacency, about)):
+    for found in merge_absent(_products(known, adjacency, about)):
         if found["ms"] != "":
             spmv[found["what"]] = found["ms"]
         yield found
@@ -169,12 +171,12 @@ def _all_tables(known: Dataset | None, graph: Named, about: Row) -> Iterator[Row
     yield a_round
     if a_round["prplugin auto ms"] != "":
         yield _full_round(adjacency, about, a_round)
-    yield from or_why(
+    yield from rows_or_reason(
         row(STREAM, TABLES[STREAM], about), partial(_streaming, known, adjacency, about, spmv.get(HYBRID))
     )
 
 
-# --- sizes, Table I -----------------------------------------------------------------------------------------------
+# --- sizes, Table I -------------------------------------------------------------------------------------------------
 
 
 def matrix_bytes(adjacency: Adjacency, plan: BinnedPull) -> tuple[int, int]:
@@ -196,7 +198,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
     paper = (
         {
             "paper CSR MB": known.csr,
-            "paper after MB": known.after,
+            "paper MB with bins": known.after,
             "paper growth %": 100 * (known.after / known.csr - 1),
         }
         if known
@@ -211,9 +213,9 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
         | {
             "rows": adjacency.n,
             "non-zeros": adjacency.m,
-            "a row": adjacency.m / adjacency.n,
+            "non-zeros per row": adjacency.m / adjacency.n,
             "CSR MB": before / MB,
-            "after MB": after / MB,
+            "MB with bins": after / MB,
             "growth %": 100 * (after / before - 1),
             "ELL MB": ell.bytes_needed(adjacency) / MB,
             "scan MB": (before + scan.bytes_needed(adjacency)) / MB,
@@ -221,7 +223,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
     )
 
 
-# --- products, Figure 4 -------------------------------------------------------------------------------------------
+# --- products, Figure 4 ---------------------------------------------------------------------------------------------
 
 
 def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterator[Row]:
@@ -236,7 +238,7 @@ def _products(known: Dataset | None, adjacency: Adjacency, about: Row) -> Iterat
     )
     for what, sample in PRODUCTS.items():
         line = row(SPMV, TABLES[SPMV], about | {"what": what, "paper GFLOP/s": paper.get(what, "")})
-        for found in or_why(line, lambda line=line, sample=sample: [line | {"samples": sample(adjacency)}]):
+        for found in rows_or_reason(line, lambda line=line, sample=sample: [line | {"samples": sample(adjacency)}]):
             if "samples" in found:
                 seconds = statistics.median(found["samples"])
                 found |= {"ms": seconds * 1e3, "GFLOP/s": flops / seconds / 1e9}
@@ -249,13 +251,13 @@ def _flops(adjacency: Adjacency) -> int:
 
 def _on_the_cpu(adjacency: Adjacency) -> list[float]:
     here = adjacency.on("host")
-    by_hand = sides.ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
-    return repeatedly(lambda: by_hand.matrix @ by_hand.ranks, runs=sides.RUNS, limit=sides.LIMIT)
+    loop = implementations.SparseLoop(here.csc.offsets, here.csc.indices, here.out_weight)
+    return repeatedly(lambda: loop.matrix @ loop.ranks, runs=implementations.RUNS, limit=implementations.LIMIT)
 
 
 def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacency: Adjacency) -> list[float]:
-    sides.require_gpu()
-    import cupy  # has been found
+    implementations.require_gpu()
+    import cupy  # lazy import; `require_gpu` has passed
 
     there = adjacency.on("device")
     pull = make(there)
@@ -264,8 +266,8 @@ def _on_the_gpu(make: Callable[[Adjacency], Callable[[Any, Any], None]], adjacen
 
 
 def _launched(launch: Callable[[], object]) -> list[float]:
-    """Sample the seconds of what is launched, as the GPU sees it."""
-    import cupy  # has been found
+    """Sample the seconds of a launch between two events."""
+    import cupy  # lazy import; `require_gpu` has passed
 
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
 
@@ -278,14 +280,14 @@ def _launched(launch: Callable[[], object]) -> list[float]:
         return float(cupy.cuda.get_elapsed_time(begin, end)) / 1e3
 
     launch()  # compiles
-    return [taken / LAUNCHES for taken in sampled(seconds, runs=sides.RUNS, limit=sides.LIMIT)]
+    return [taken / LAUNCHES for taken in sampled(seconds, runs=implementations.RUNS, limit=implementations.LIMIT)]
 
 
 def _sparse(adjacency: Adjacency) -> Callable[[Any, Any], None]:
-    by_hand = sides.ByHand(adjacency.csc.offsets, adjacency.csc.indices, adjacency.out_weight)
+    loop = implementations.SparseLoop(adjacency.csc.offsets, adjacency.csc.indices, adjacency.out_weight)
 
     def multiply(contributions: Any, pulled: Any) -> None:
-        by_hand.matrix @ contributions
+        loop.matrix @ contributions
 
     return multiply
 
@@ -306,7 +308,7 @@ PRODUCTS: dict[str, Callable[[Adjacency], list[float]]] = {
 }
 
 
-# --- a round, Table II --------------------------------------------------------------------------------------------
+# --- a round, Table II ----------------------------------------------------------------------------------------------
 
 
 def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Row:
@@ -314,15 +316,15 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
     if known:
         line |= {
             "paper CPU ms": known.cpu, "paper prep. ms": known.preparing, "paper SpMV ms": known.spmv,
-            "paper round ms": known.round, "paper x for 500": known.times,
+            "paper round ms": known.round, "paper speed-up, 500 rounds": known.times,
         }  # fmt: skip
-    binned = sides.method(HYBRID, "binned")
+    binned = implementations.method(HYBRID, "binned")
     columns = {
-        sides.ONE: "CPU ms", binned: "round ms", sides.OURS: "prplugin auto ms", sides.CUGRAPH: "cuGraph ms",
-        cpu_peers.FASTEST: "CPU peer ms",
+        implementations.ONE: "CPU ms", binned: "round ms", implementations.OURS: "prplugin auto ms",
+        implementations.CUGRAPH: "cuGraph ms", cpu_peers.FASTEST: "CPU library ms",
     }  # fmt: skip
     samples, notes = {}, []
-    for side, found in zip(columns, sides.beside(adjacency, columns), strict=True):
+    for side, found in zip(columns, implementations.time_each(adjacency, columns), strict=True):
         if "samples" in found:
             line[columns[side]] = found["ms"]
             samples[columns[side]] = found["samples"]
@@ -331,38 +333,38 @@ def _round(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: flo
         if side in NAMED and "samples" in found:
             line[NAMED[side]] = found["note"]
     if line["round ms"] != "":
-        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=sides.LIMIT)
+        preparing = repeatedly(partial(_prepared, adjacency), runs=3, limit=implementations.LIMIT)
         samples["prep. ms"] = preparing
         line |= {"prep. ms": statistics.median(preparing) * 1e3, "SpMV ms": spmv_ms or ""}
-        line["x for 500"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
+        line["speed-up, 500 rounds"] = ROUNDS * line["CPU ms"] / (line["prep. ms"] + ROUNDS * line["round ms"])
     return line | {"samples": samples, "note": "; ".join(notes)}
 
 
-NAMED = {sides.OURS: "auto", cpu_peers.FASTEST: "CPU peer"}
-"""The columns of what a side took."""
+NAMED = {implementations.OURS: "auto", cpu_peers.FASTEST: "CPU library"}
+"""Columns with the name of the chosen method or library."""
 
 
 def _prepared(adjacency: Adjacency) -> None:
-    """Sort rows into bins; in-edges by target are on the GPU since the first time."""
+    """Sort rows into bins; the CSC arrays are on the GPU already."""
     BinnedPull(adjacency.on("device"), THRESHOLDS)
     synchronize("device")
 
 
 def _full_round(adjacency: Adjacency, about: Row, a_round: Row) -> Row:
-    """Return a whole round of our best method, whose product is not a launch of its own."""
+    """Return the row of a whole round of the method of "auto", whose product is not a separate launch."""
     samples = a_round["samples"]["prplugin auto ms"]
     seconds = statistics.median(samples)
     found = {"what": OURS, "ms": seconds * 1e3, "GFLOP/s": _flops(adjacency) / seconds / 1e9, "note": a_round["auto"]}
     return row(SPMV, TABLES[SPMV], about | found) | {"samples": samples}
 
 
-# --- streaming, Section VI.D --------------------------------------------------------------------------------------
+# --- streaming, Section VI.D ----------------------------------------------------------------------------------------
 
 
 def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms: float | None) -> Iterator[Row]:
-    """Put what the kernel reads compared with what the bus brings."""
-    sides.require_gpu()
-    import cupy  # has been found
+    """Yield the bandwidths of the kernel and of the bus, and the times of streamed rounds."""
+    implementations.require_gpu()
+    import cupy  # lazy import; `require_gpu` has passed
     import cupyx
 
     size = min(1 << 28, 4 * adjacency.m)
@@ -372,11 +374,12 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
         there.set(here)
         synchronize("device")
 
-    bus = size / statistics.median(repeatedly(send, runs=sides.RUNS, limit=sides.LIMIT)) / 1e9
-    found = {line["what"]: line for line in sides.beside(adjacency, (sides.method(HYBRID, "binned"), STREAMED))}
+    bus = size / statistics.median(repeatedly(send, runs=implementations.RUNS, limit=implementations.LIMIT)) / 1e9
+    timed = implementations.time_each(adjacency, (implementations.method(HYBRID, "binned"), STREAMED))
+    found = {line["what"]: line for line in timed}
     line = row(STREAM, TABLES[STREAM], about | {"bus GB/s": bus})
-    if known and known.name in PAPER_APPETITE:
-        line |= {"paper bus GB/s": PAPER_BUS, "paper SpMV GB/s": PAPER_APPETITE[known.name]}
+    if known and known.name in PAPER_SPMV_BANDWIDTH:
+        line |= {"paper bus GB/s": PAPER_BUS, "paper SpMV GB/s": PAPER_SPMV_BANDWIDTH[known.name]}
     if spmv_ms:
         there = adjacency.on("device")
         line["SpMV GB/s"] = matrix_bytes(there, BinnedPull(there, THRESHOLDS))[1] / spmv_ms / 1e6
@@ -387,19 +390,19 @@ def _streaming(known: Dataset | None, adjacency: Adjacency, about: Row, spmv_ms:
     yield line | {"samples": samples, "note": "; ".join(filter(None, (line["note"] for line in found.values())))}
 
 
-STREAMED = sides.streamed("streamed")
+STREAMED = implementations.streamed("streamed")
 
 
-# --- thresholds ---------------------------------------------------------------------------------------------------
+# --- thresholds -----------------------------------------------------------------------------------------------------
 
 
-def _thresholds(graph: Named) -> Iterator[Row]:
+def _thresholds(graph: BenchmarkGraph) -> Iterator[Row]:
     known = row(SWEEP, TABLES[SWEEP], {"graph": graph.name})
-    yield from or_why(known, partial(_each_pair, graph, known))
+    yield from rows_or_reason(known, partial(_each_pair, graph, known))
 
 
-def _each_pair(graph: Named, known: Row) -> Iterator[Row]:
-    sides.require_gpu()
+def _each_pair(graph: BenchmarkGraph, known: Row) -> Iterator[Row]:
+    implementations.require_gpu()
     adjacency = graph.adjacency()
     for tiny, small in product(TINY, SMALL):
         if tiny > small:
@@ -409,7 +412,7 @@ def _each_pair(graph: Named, known: Row) -> Iterator[Row]:
         yield known | line | {"samples": samples}
 
 
-# --- vector operations, Table III ---------------------------------------------------------------------------------
+# --- vector operations, Table III -----------------------------------------------------------------------------------
 
 
 def _vectors(quick: bool) -> Iterator[Row]:
@@ -419,8 +422,8 @@ def _vectors(quick: bool) -> Iterator[Row]:
         line = row(VECTORS, TABLES[VECTORS], {"what": what, "entries": n})
         line |= {"paper CPU": cpu, "paper IL": intermediate, "paper OpenCL": opencl}
         flops = n * (2 if what == "distance" else 1)
-        samples = {"CPU": repeatedly(_operation(np, what, n), runs=sides.RUNS, limit=sides.LIMIT)}
-        for found in or_why({}, lambda what=what, n=n: [{"GPU": _seconds_on_the_gpu(what, n)}]):
+        samples = {"CPU": repeatedly(_operation(np, what, n), runs=implementations.RUNS, limit=implementations.LIMIT)}
+        for found in rows_or_reason({}, lambda what=what, n=n: [{"GPU": _seconds_on_the_gpu(what, n)}]):
             samples |= {"GPU": found["GPU"]} if "GPU" in found else {}
             line["note"] = found.get("note", "")
         for place, seconds in samples.items():
@@ -429,8 +432,8 @@ def _vectors(quick: bool) -> Iterator[Row]:
 
 
 def _seconds_on_the_gpu(what: str, n: int) -> list[float]:
-    sides.require_gpu()
-    import cupy  # has been found
+    implementations.require_gpu()
+    import cupy  # lazy import; `require_gpu` has passed
 
     return _launched(_operation(cupy, what, n))
 
@@ -443,14 +446,14 @@ def _operation(xp: Any, what: str, n: int) -> Callable[[], Any]:
         if what == "norm":
             return lambda: np.abs(one, out=room).sum()
         return lambda: np.abs(np.subtract(one, other, out=room), out=room).sum()
-    from cupy import cublas  # has been found
+    from cupy import cublas  # lazy import; `require_gpu` has passed
 
     if what == "norm":
         return lambda: cublas.asum(one)
     return lambda: cublas.asum(xp.subtract(one, other, out=room))
 
 
-# --- what the paper says ------------------------------------------------------------------------------------------
+# --- claims ---------------------------------------------------------------------------------------------------------
 
 
 def _is_of_the_paper(graph: str) -> bool:
@@ -460,7 +463,7 @@ def _is_of_the_paper(graph: str) -> bool:
 def _by_graph(
     table: str, value: Callable[[Row], float | None], results: list[Row], name: str | None = None
 ) -> dict[str, float]:
-    """Return a value of a table's rows by graph: of all graphs, or of one data set or the graph in its place."""
+    """Return a value of a table's rows by graph, of all graphs or of one data set or its replacement."""
     return {
         line["graph"]: found
         for line in results
@@ -469,8 +472,8 @@ def _by_graph(
     }
 
 
-def _over(slow: str, fast: str, results: list[Row], name: str | None = None) -> dict[str, float]:
-    """Return how many times as long one product takes as another, by graph."""
+def _time_ratios(slow: str, fast: str, results: list[Row], name: str | None = None) -> dict[str, float]:
+    """Return the ratio of the times of two products by graph."""
     times = [
         _by_graph(SPMV, lambda line, what=what: line["ms"] or None if line["what"] == what else None, results, name)
         for what in (slow, fast)
@@ -479,7 +482,7 @@ def _over(slow: str, fast: str, results: list[Row], name: str | None = None) -> 
 
 
 def _rows(results: list[Row]) -> str:
-    """Report which rows the graphs have."""
+    """Report the shares of tiny and small rows."""
     sizes = [line for line in results if line["table"] == SIZES and line["tiny %"] != ""]
     if not sizes:
         return ""
@@ -524,16 +527,16 @@ def _fewer_than(entries: int) -> Callable[[Row], float | None]:
 
 def _row_array(line: Row) -> float | None:
     """Return the bytes of the row arrays with bins relative to those of CSR."""
-    if line["after MB"] == "" or line["rows"] == "":
+    if line["MB with bins"] == "" or line["rows"] == "":
         return None
     columns = INDEX_BYTES * line["non-zeros"]
-    return (line["after MB"] * MB - columns) / (line["CSR MB"] * MB - columns)
+    return (line["MB with bins"] * MB - columns) / (line["CSR MB"] * MB - columns)
 
 
 def _streamed(line: Row) -> float | None:
     """Return the time of a streamed round relative to one from memory; None where most edges stay on the GPU."""
     copied = re.search(r"(\d+)% of .* of packed edges copied", str(line["note"]))
-    return _quotient("streamed ms", "round ms")(line) if copied and int(copied[1]) >= MOSTLY else None
+    return _quotient("streamed ms", "round ms")(line) if copied and int(copied[1]) >= MIN_COPIED_PERCENT else None
 
 
 def _not_streamed(results: list[Row]) -> str:
@@ -582,44 +585,50 @@ SHORT = {"1T1R": THREAD, "16T1R": LANES16, "1W1R": WARP}
 
 TESTS = {
     **{
-        f"500 {known.name}": Found(partial(_by_graph, ROUND, lambda line: line["x for 500"] or None, name=known.name))
+        f"500 {known.name}": ClaimTest(
+            partial(_by_graph, ROUND, lambda line: line["speed-up, 500 rounds"] or None, name=known.name)
+        )
         for known in DATASETS
     },
-    **{f"hybrid/{short}": Found(partial(_over, what, HYBRID), _rows) for short, what in SHORT.items()},
-    "16T1R/1T1R": Found(partial(_over, THREAD, LANES16)),
-    "16T1R/1W1R": Found(partial(_over, WARP, LANES16)),
-    **{f"SpMV {name}": Found(partial(_over, CPU, HYBRID, name=name)) for name in CPU_SPMV},
+    **{f"hybrid/{short}": ClaimTest(partial(_time_ratios, what, HYBRID), _rows) for short, what in SHORT.items()},
+    "16T1R/1T1R": ClaimTest(partial(_time_ratios, THREAD, LANES16)),
+    "16T1R/1W1R": ClaimTest(partial(_time_ratios, WARP, LANES16)),
+    **{f"SpMV {name}": ClaimTest(partial(_time_ratios, CPU, HYBRID, name=name)) for name in CPU_SPMV},
     **{
-        f"{operation} {entries}": Found(partial(_operation_gain, operation, entries))
+        f"{operation} {entries}": ClaimTest(partial(_operation_gain, operation, entries))
         for operation, entries in OPERATIONS
     },
-    "SpMV/rest": Found(partial(_by_graph, ROUND, _over_the_rest), _percentages),
-    "thresholds": Found(_over_other_thresholds, _best_thresholds),
-    "rows below 2": Found(partial(_by_graph, SIZES, _fewer_than(2))),
-    "rows below 64": Found(partial(_by_graph, SIZES, _fewer_than(64))),
-    "row array": Found(partial(_by_graph, SIZES, _row_array)),
+    "SpMV/rest": ClaimTest(partial(_by_graph, ROUND, _over_the_rest), _percentages),
+    "thresholds": ClaimTest(_over_other_thresholds, _best_thresholds),
+    "rows below 2": ClaimTest(partial(_by_graph, SIZES, _fewer_than(2))),
+    "rows below 64": ClaimTest(partial(_by_graph, SIZES, _fewer_than(64))),
+    "row array": ClaimTest(partial(_by_graph, SIZES, _row_array)),
     **{
-        f"bus {name}": Found(partial(_by_graph, STREAM, _quotient("SpMV GB/s", "bus GB/s"), name=name))
-        for name in PAPER_APPETITE
+        f"bus {name}": ClaimTest(partial(_by_graph, STREAM, _quotient("SpMV GB/s", "bus GB/s"), name=name))
+        for name in PAPER_SPMV_BANDWIDTH
     },
-    "streaming": Found(partial(_by_graph, STREAM, _streamed), _not_streamed),
+    "streaming": ClaimTest(partial(_by_graph, STREAM, _streamed), _not_streamed),
 }
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Compare the paper's claims with what was found."""
+    """Grade the paper's claims."""
     return verdicts(claims.WU, TESTS, results)
 
 
-# --- figures ------------------------------------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------------------------
 
 
 def _kind(what: str) -> str:
-    return "printed in the paper" if what.startswith("the paper's") else "prplugin" if what == OURS else "measured here"
+    if what.startswith("the paper's"):
+        return "printed in the paper"
+    if what == OURS:
+        return "other methods of prplugin"
+    return "other libraries" if what in (CPU, SPARSE) else "methods of the paper, measured"
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw the paper's Figure 4, and the thresholds."""
+    """Draw the paper's Figure 4, and the sweep over thresholds."""
     drawn = {}
     groups: dict[str, list[tuple[str, float]]] = {}
     for line in results:

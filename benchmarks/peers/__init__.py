@@ -3,7 +3,7 @@
 "frame to frame" is a call from a pandas frame of edges to a frame of ranks, factorization of ids included; "compute
 alone" starts from a graph object that the library has already built. An error is the L1 distance to a power iteration
 in float64 by SciPy. Each library runs with the largest tolerance, found by doubling and halving, whose error is no
-larger than asked, and on all cores if it can. Times are medians of alternating calls. "ratio" is the peer's time
+larger than required, and on all cores if it can. Times are medians of alternating calls. "ratio" is the peer's time
 divided by prplugin's. "SciPy loop" is a power iteration on a compressed SciPy matrix, with ids factorized by
 `pandas.factorize`; "SciPy loop, tuned" factorizes them with Arrow and builds the matrix without sorting rows or summing
 parallel edges. Each module of `benchmarks/peers` documents how its library is called, and which alternatives were
@@ -27,18 +27,18 @@ from benchmarks import cold_start
 from benchmarks.peers import _busy, _memory, _threads, _times
 from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME, Case, cases
 from benchmarks.peers._figure import figure
-from benchmarks.peers._fit import Fitted, Posed, fitted, posed
-from benchmarks.peers._sides import PEERS, ours, peer
+from benchmarks.peers._fit import Fitted, PreparedCase, fit_tolerances, prepare_case
+from benchmarks.peers._libraries import PEERS, ours, peer
 from benchmarks.run import Part
 
 __all__ = ["PACKAGES", "TABLES", "figure", "names", "parts", "peer"]
 
 PACKAGES = "pyarrow", "graphblas", "suitesparse_graphblas", "networkit", "igraph", "sknetwork", "graph_mate"
-"""Of the peers, and what numbers ids for them."""
+"""Packages of the compared libraries and of the factorization whose versions a report lists."""
 
 OURS = "ours"
 FIRST_CALL = "first call, ours and SciPy loop"
-FIRST_CALL_TITLE = "The first call in a fresh process, with kernels on disk and without"
+FIRST_CALL_TITLE = "First call in a new process, with and without kernels on disk"
 
 TABLES = {
     **{table.TITLE: table.COLUMNS for table in (_times, _memory, _threads, _busy)},
@@ -47,23 +47,23 @@ TABLES = {
 
 
 def names(data: Path | None, quick: bool) -> list[str]:
-    """Name all rows: case, peer and way; those of the first call are one."""
-    rows = [f"{case.name}, {whose}, {way}" for case in cases(data, quick) for whose, way in _ways(case)]
+    """Return the names of all rows: case, library and measurement; the first-call rows share one name."""
+    rows = [f"{case.name}, {library}, {way}" for case in cases(data, quick) for library, way in _ways(case)]
     return [*rows, FIRST_CALL]
 
 
 def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Part]:
-    """Return the cases, and the first call.
+    """Return one part per case, and one for the first call.
 
     Parameters
     ----------
     only : tuple of str
-        Rows in whose name one of these occurs, in upper or lower case. Not given: all.
+        Select rows whose name contains one of these words, in any case. Default: all rows.
 
     Raises
     ------
     ValueError
-        If there are none.
+        If no row matches.
     """
 
     def wanted(name: str) -> bool:
@@ -71,10 +71,11 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
 
     found = []
     for case in cases(data, quick):
-        ways = [(whose, way) for whose, way in _ways(case) if wanted(f"{case.name}, {whose}, {way}")]
+        ways = [(name, way) for name, way in _ways(case) if wanted(f"{case.name}, {name}, {way}")]
         if ways:
             about = {"graph": case.name}
-            found.append(Part(case.name, partial(_or_why, about, partial(_beside_peers, case, ways, about)), len(ways)))
+            compare = partial(_compare_peers, case, ways, about)
+            found.append(Part(case.name, partial(_rows_or_reason, about, compare), len(ways)))
     if wanted(FIRST_CALL):
         found.append(Part(FIRST_CALL, partial(_first_calls, data, quick), 5))
     if not found:
@@ -83,7 +84,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
 
 
 def _ways(case: Case) -> list[tuple[str, str]]:
-    """Name whose rows there are of a case, and of which way."""
+    """Return pairs of library and measurement, one per group of rows of a case."""
     own = [(OURS, _memory.WHAT), *[(OURS, _busy.WHAT)] * bool(case.details)]
     details = (_threads.WHAT, _busy.WHAT)
     return own + [(name, way) for name in PEERS for way in (FRAME_TO_FRAME, ALONE, *details * (name in case.details))]
@@ -94,54 +95,57 @@ def _first_calls(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
         yield {"table": FIRST_CALL_TITLE, **row}
 
 
-def _or_why(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
-    """Return rows, and one with the reason where something stops them: the others go on."""
+def _rows_or_reason(about: dict[str, Any], find: Callable[[], Iterable[dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield rows; on an exception yield a row with its message, so that the remaining cases still run."""
     try:
         yield from find()
     except FileNotFoundError as error:
         yield _row(_times, about, {"note": str(error)})
     except ModuleNotFoundError as error:
         yield _row(_times, about, {"note": f"{error}: pip install 'prplugin[peers]'"})
-    except Exception as error:  # of a peer, and of many types
+    except Exception as error:  # libraries raise exceptions of many types
         yield _row(_times, about, {"note": f"{type(error).__name__}: {error}"[:200]})
 
 
-def _beside_peers(case: Case, ways: list[tuple[str, str]], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    here = posed(case)
-    mine = fitted(ours(), here)
-    about |= _times.about(here, mine)
+def _compare_peers(case: Case, ways: list[tuple[str, str]], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    prepared = prepare_case(case)
+    own = fit_tolerances(ours(), prepared)
+    about |= _times.about(prepared, own)
     if (OURS, _memory.WHAT) in ways:
-        for held in _memory.rows(here, mine):
+        for held in _memory.rows(prepared, own):
             yield _row(_memory, about, held)
     if (OURS, _busy.WHAT) in ways:
-        yield _row(_busy, about, {"error asked": ASKED[0], **_busy.row(here, mine, ASKED[0])})
+        yield _row(_busy, about, {"required error": ASKED[0], **_busy.row(prepared, own, ASKED[0])})
     for name in PEERS:
-        if own := {way for whose, way in ways if whose == name}:
-            yield from _or_why(about | {"peer": name}, partial(_beside, here, mine, name, own, about | {"peer": name}))
+        if wanted := {way for library, way in ways if library == name}:
+            known = about | {"peer": name}
+            yield from _rows_or_reason(known, partial(_compare, prepared, own, name, wanted, known))
 
 
-def _beside(here: Posed, mine: Fitted, name: str, ways: set[str], about: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    side = peer(name)
-    if side.most_edges is not None and len(here.frame) > side.most_edges:
-        yield _row(_times, about, {"note": f"not asked of more than {side.most_edges:,} edges"})
+def _compare(
+    prepared: PreparedCase, own: Fitted, name: str, ways: set[str], about: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    library = peer(name)
+    if library.most_edges is not None and len(prepared.frame) > library.most_edges:
+        yield _row(_times, about, {"note": f"not run on more than {library.most_edges:,} edges"})
         return
-    theirs = fitted(side, here)
+    theirs = fit_tolerances(library, prepared)
     for asked in ASKED:
         for what in (FRAME_TO_FRAME, ALONE):
             if what in ways:
-                timed = _times.row(here, mine, theirs, asked, what)
-                yield _row(_times, about, {"what": what, "error asked": asked, **timed})
-    about |= {"error asked": ASKED[0]}
+                timed = _times.row(prepared, own, theirs, asked, what)
+                yield _row(_times, about, {"what": what, "required error": asked, **timed})
+    about |= {"required error": ASKED[0]}
     if theirs.fits[ASKED[0]].error > ASKED[0]:
         return
     if _threads.WHAT in ways:
-        for timed in _threads.rows(here, mine, theirs, ASKED[0]):
+        for timed in _threads.rows(prepared, own, theirs, ASKED[0]):
             yield _row(_threads, about, timed)
     if _busy.WHAT in ways:
-        yield _row(_busy, about, _busy.row(here, theirs, ASKED[0]))
+        yield _row(_busy, about, _busy.row(prepared, theirs, ASKED[0]))
 
 
 def _row(table: ModuleType, about: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Put what is known of a row into the columns of its table, and beside them what only the JSON file keeps."""
+    """Return a row with all columns of its table; additional values are stored in the JSON file only."""
     about = {column: about.get(column, "") for column in table.COLUMNS}
     return {"table": table.TITLE, **about, **found}

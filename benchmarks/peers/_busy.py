@@ -1,4 +1,4 @@
-"""Times beside a process that keeps one core busy."""
+"""Measure times while another process keeps one core busy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.peers._fit import Fitted, Posed
+from benchmarks.peers._fit import Fitted, PreparedCase
 from benchmarks.peers._times import runs_of
 from prplugin.machine import this_machine
 
 __all__ = ["COLUMNS", "TITLE", "WHAT", "row"]
 
 WHAT = "busy core"
-TITLE = "With one core kept busy by another process, from frame to frame"
-COLUMNS = ("graph", "edges", "error asked", "whose", "threads", "quiet s", "busy s", "slow-down", "note")
+TITLE = "Frame to frame, with one core busy with another process"
+COLUMNS = ("graph", "edges", "required error", "library", "threads", "quiet s", "busy s", "slow-down", "note")
 
 SPINNING = """
 import os
@@ -30,17 +30,17 @@ while True:
 """
 
 
-def row(here: Posed, fitted: Fitted, asked: float) -> dict[str, Any]:
-    """Time a side with all cores its own and without, in turn."""
-    quiet, busy = [_seconds(here, fitted, asked)], []
+def row(prepared: PreparedCase, fitted: Fitted, asked: float) -> dict[str, Any]:
+    """Time a library alternately with idle cores and with one busy core."""
+    quiet, busy = [_seconds(prepared, fitted, asked)], []
     for _ in range(runs_of(3 * quiet[0])):
-        quiet.append(_seconds(here, fitted, asked))
+        quiet.append(_seconds(prepared, fitted, asked))
         with _one_core_busy():
-            busy.append(_seconds(here, fitted, asked))
-    del quiet[0]  # it warmed up
+            busy.append(_seconds(prepared, fitted, asked))
+    del quiet[0]  # warm-up
     return {
-        "whose": fitted.side.name,
-        "threads": fitted.side.threads or this_machine().threads,
+        "library": fitted.library.name,
+        "threads": fitted.library.threads or this_machine().threads,
         "quiet s": statistics.median(quiet),
         "busy s": statistics.median(busy),
         "slow-down": statistics.median(busy) / statistics.median(quiet),
@@ -48,9 +48,9 @@ def row(here: Posed, fitted: Fitted, asked: float) -> dict[str, Any]:
     }
 
 
-def _seconds(here: Posed, fitted: Fitted, asked: float) -> float:
+def _seconds(prepared: PreparedCase, fitted: Fitted, asked: float) -> float:
     began = time.perf_counter()
-    fitted.side.frame_to_frame(here.frame, here.case.alpha, fitted.fits[asked].tol)
+    fitted.library.frame_to_frame(prepared.frame, prepared.case.alpha, fitted.fits[asked].tol)
     return time.perf_counter() - began
 
 

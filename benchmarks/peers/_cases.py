@@ -1,4 +1,4 @@
-"""The graphs, and what is asked of each."""
+"""Cases of the comparison with CPU libraries: graphs, id types and required errors."""
 
 from __future__ import annotations
 
@@ -11,62 +11,62 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.generate import grid, rmat, scattered, scattered_ids, uniform
-from benchmarks.peers._sides import PEERS
+from benchmarks.peers._libraries import PEERS
 from benchmarks.reference import reference
 
 __all__ = ["ALONE", "ASKED", "FRAME_TO_FRAME", "Case", "Ids", "cases"]
 
-Ids: TypeAlias = Literal["local", "sparse int64", "object strings", "str"]
-"""From 0 on and as they come; scattered over 62 bits; and those spelt out, in either of pandas' columns of strings."""
+Ids: TypeAlias = Literal["dense", "sparse int64", "object strings", "str"]
+"""Dense integers; integers scattered over 62 bits; the same as strings, in an object or a `str` column of pandas."""
 
 ASKED = 1e-6, 1e-10
-"""Errors in L1."""
+"""Required L1 errors."""
 
 FRAME_TO_FRAME, ALONE = "frame to frame", "compute alone"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A graph with its ids.
+    """Graph with the type of its ids.
 
     Attributes
     ----------
     graph : str
     dense : function
-        Gives the frame of local ids.
+        Returns the frame of dense ids.
     ids : Ids
     alpha : float
     details : collection of str
-        Peers with which numbers of threads and a busy core are compared as well.
+        Libraries for which thread counts and a busy core are measured as well.
     """
 
     graph: str
     dense: Callable[[], pd.DataFrame]
-    ids: Ids = "local"
+    ids: Ids = "dense"
     alpha: float = 0.85
     details: Collection[str] = ()
 
     @property
     def name(self) -> str:
-        """The graph and what sets the case apart."""
+        """Name of the graph with its id type and alpha."""
         parts = [self.graph, f"{self.ids} ids", f"alpha {self.alpha}" if self.alpha != 0.85 else ""]
         return ", ".join(filter(None, parts))
 
     def frame(self, dense: pd.DataFrame) -> pd.DataFrame:
-        """Put the graph as the case has it."""
-        if self.ids == "local":
+        """Return the frame with ids of the type of the case."""
+        if self.ids == "dense":
             return dense
         if self.ids == "sparse int64":
             return scattered(dense)
-        # As a reader of files gives them: one object for each string of a column.
+        # As file readers return them: one object per distinct string of a column.
         n = int(dense.to_numpy().max()) + 1
         named = pd.DataFrame({name: self._spelt(n)[dense[name].to_numpy()] for name in dense}, dtype=object)
         return named if self.ids == "object strings" else named.astype("str")
 
     def exact(self, dense: pd.DataFrame) -> pd.Series:
-        """Return the ranks by id."""
+        """Return the reference ranks, indexed by id."""
         ranks = reference(dense, multi=True, weight=None, alpha=self.alpha)
-        if self.ids == "local":
+        if self.ids == "dense":
             ids: Any = np.arange(ranks.size)
         else:
             ids = scattered_ids(ranks.size) if self.ids == "sparse int64" else self._spelt(ranks.size)
@@ -78,7 +78,7 @@ class Case:
 
 
 def cases(data: Path | None, quick: bool) -> Iterator[Case]:
-    """Name the cases; those of real graphs raise where there is no folder of them."""
+    """Yield the cases; cases of real graphs raise FileNotFoundError without a data folder."""
     if quick:
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="sparse int64", details=["SciPy loop, tuned"])
         yield Case(graph="R-MAT 10", dense=lambda: rmat(10), ids="object strings")
@@ -101,7 +101,7 @@ def cases(data: Path | None, quick: bool) -> Iterator[Case]:
 def _real(data: Path | None, name: str) -> Callable[[], pd.DataFrame]:
     def read() -> pd.DataFrame:
         if data is None:
-            raise FileNotFoundError("not here: set PRPLUGIN_DATA to the folder of real graphs")
+            raise FileNotFoundError("no data: set PRPLUGIN_DATA to the folder of real graphs")
         return pd.read_parquet(data / "graphs" / f"{name}.parquet")[["src", "dst"]]
 
     return read

@@ -1,9 +1,9 @@
-"""Ids to positions, for libraries that take only those.
+"""Factorization of ids, for libraries that accept only positions.
 
-All numbering here is in the order of first appearance. On two cores and the ids of R-MAT 18, 4.2 million edges, Arrow's
-dictionary took 0.07 s where they are integers, `pandas.factorize` 0.15, `pandas.unique` with `Index.get_indexer` 0.12
-and `numpy.unique` 1.2. Of strings in object columns it took 0.5 s, `pandas.factorize` 1.8; of strings of pandas' own
-0.30 and 0.33.
+Positions are in the order of first appearance. On two cores and the ids of R-MAT 18, 4.2 million edges, Arrow's
+dictionary took 0.07 s for integers, `pandas.factorize` 0.15, `pandas.unique` with `Index.get_indexer` 0.12
+and `numpy.unique` 1.2. For strings in object columns it took 0.5 s, `pandas.factorize` 1.8; for `str` columns 0.30
+and 0.33.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pyarrow as pa
 __all__ = ["Factorized", "by_arrow", "by_pandas"]
 
 Factorized: TypeAlias = tuple[np.ndarray, np.ndarray, Any]
-"""Positions of sources and of targets, and the id at each position."""
+"""Positions of the sources, positions of the targets, and the id at each position."""
 
 
 def by_arrow(edges: pd.DataFrame) -> Factorized:
-    """Factorize the ids by Arrow's dictionary, the fastest of those above, into int32."""
+    """Factorize the ids by Arrow's dictionary encoding, the fastest of the above, into int32."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)
     table = pa.Table.from_pandas(edges[["src", "dst"]], preserve_index=False).combine_chunks()
@@ -30,7 +30,7 @@ def by_arrow(edges: pd.DataFrame) -> Factorized:
 
 
 def by_pandas(edges: pd.DataFrame) -> Factorized:
-    """Factorize the ids as one does by hand."""
+    """Factorize the ids by `pandas.factorize`."""
     if (n := _all_below(edges)) is not None:
         return edges["src"].to_numpy(), edges["dst"].to_numpy(), np.arange(n)
     codes, ids = pd.factorize(pd.concat([edges["src"], edges["dst"]], ignore_index=True))
@@ -38,7 +38,7 @@ def by_pandas(edges: pd.DataFrame) -> Factorized:
 
 
 def _all_below(edges: pd.DataFrame) -> int | None:
-    """Return n where the ids are 0..n-1, all in use: they are positions already."""
+    """Return n if the ids are exactly 0..n-1, and so are positions already; else None."""
     if any(dtype.kind not in "iu" for dtype in edges.dtypes):
         return None
     source, target = edges["src"].to_numpy(), edges["dst"].to_numpy()

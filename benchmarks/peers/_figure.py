@@ -1,11 +1,11 @@
-"""Ratios of the peers' times to prplugin's."""
+"""Figure of the ratios of the other libraries' times to prplugin's."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.peers._cases import ALONE, ASKED, FRAME_TO_FRAME
-from benchmarks.peers._sides import PEERS
+from benchmarks.peers._libraries import PEERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,7 +14,7 @@ __all__ = ["figure"]
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw a mark for each peer, in a line for each graph: full at the first error asked, hollow at the second."""
+    """Draw one line per graph with one marker per library: filled for the first required error, else hollow."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
@@ -25,13 +25,13 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     drawing = Figure(figsize=(12, 2 + 0.4 * len(graphs)), layout="constrained")
     for panel, what in zip(drawing.subplots(1, 2, sharey=True), (FRAME_TO_FRAME, ALONE), strict=True):
         for row in (row for row in timed if row["what"] == what):
-            first = row["error asked"] == ASKED[0]
+            first = row["required error"] == ASKED[0]
             colour, line = colours[row["peer"]], graphs.index(row["graph"]) + (0.13 if first else -0.13)
             panel.plot(row["ratio"], line, "o", color=colour, markerfacecolor=colour if first else "white")
         panel.set_yticks(range(len(graphs)), graphs, fontsize="small")
         panel.grid(axis="y", linewidth=0.4)
         panel.axvline(1, color="black", linewidth=0.8)
-        panel.set(title=what, xlabel="peer / prplugin", xscale="log")
+        panel.set(title=what, xlabel="time of the library / time of prplugin", xscale="log")
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter("{x:g}")
         panel.xaxis.set_minor_formatter("")

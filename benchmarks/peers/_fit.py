@@ -1,4 +1,4 @@
-"""A case made ready, and sides made ready for it: each with the loosest tolerance that reaches each error asked."""
+"""Largest tolerance of each library that attains each required error."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.peers._cases import ASKED, Case
-from benchmarks.peers._sides import Side
+from benchmarks.peers._libraries import Library
 
-__all__ = ["Fit", "Fitted", "Posed", "fitted", "posed"]
+__all__ = ["Fit", "Fitted", "PreparedCase", "fit_tolerances", "prepare_case"]
 
 LOOSEST = 0.5
 PATIENCE = 4
-"""Halvings without a smaller error, after which no more are tried."""
+"""Number of halvings without a smaller error after which the search ends."""
 
 
-class Posed(NamedTuple):
-    """A case, its frame, and its exact ranks by id."""
+class PreparedCase(NamedTuple):
+    """Case with its frame and its reference ranks by id."""
 
     case: Case
     frame: pd.DataFrame
@@ -28,7 +28,7 @@ class Posed(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """A tolerance, the passes it takes, where they are known, and the error it leaves."""
+    """Tolerance with its number of passes over the edges, if known, and its measured error."""
 
     tol: float
     passes: int | None
@@ -37,50 +37,50 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A side with its graph of a case.
+    """Library with the graph it built for a case, and its tolerances.
 
     Attributes
     ----------
     fits : dict
-        By error asked; the least error that could be had, where that is larger.
+        Fit by required error; the fit of least error if the required error is not attained.
     """
 
-    side: Side
+    library: Library
     graph: Any
     fits: dict[float, Fit]
 
 
-def posed(case: Case) -> Posed:
-    """Make the graph and rank it."""
+def prepare_case(case: Case) -> PreparedCase:
+    """Build the frame of a case and compute its reference ranks."""
     dense = case.dense()
-    return Posed(case, case.frame(dense), case.exact(dense))
+    return PreparedCase(case, case.frame(dense), case.exact(dense))
 
 
-def fitted(side: Side, here: Posed) -> Fitted:
-    """Build the side's graph, and find its tolerances.
+def fit_tolerances(library: Library, prepared: PreparedCase) -> Fitted:
+    """Build the library's graph and find its tolerance for each required error.
 
     Raises
     ------
     ValueError
-        If it has other vertices than the case.
+        If the library's vertices differ from those of the case.
     """
-    ids, graph = side.build(here.frame)
-    places = here.exact.index.get_indexer(pd.Index(ids))
-    if len(ids) != len(here.exact) or (places < 0).any():
-        raise ValueError(f"{len(ids)} vertices, not the {len(here.exact)} of the graph")
-    exact = here.exact.to_numpy()[places]
+    ids, graph = library.build(prepared.frame)
+    places = prepared.exact.index.get_indexer(pd.Index(ids))
+    if len(ids) != len(prepared.exact) or (places < 0).any():
+        raise ValueError(f"{len(ids)} vertices, not the {len(prepared.exact)} of the graph")
+    exact = prepared.exact.to_numpy()[places]
 
     def fit(tol: float) -> Fit:
-        ranks, passes = side.rank(graph, here.case.alpha, tol)
+        ranks, passes = library.rank(graph, prepared.case.alpha, tol)
         return Fit(tol, passes, float(np.abs(ranks - exact).sum()))
 
-    return Fitted(side, graph, {asked: _loosest(fit, asked, side.tolerance) for asked in ASKED})
+    return Fitted(library, graph, {asked: _loosest(fit, asked, library.tolerance) for asked in ASKED})
 
 
-def _loosest(fit: Callable[[float], Fit], asked: float, heeded: bool) -> Fit:
-    """Double or halve the tolerance, from the error asked on, unless it is not heeded."""
+def _loosest(fit: Callable[[float], Fit], asked: float, adjustable: bool) -> Fit:
+    """Return the fit of the largest tolerance that attains the error, by doubling or halving it."""
     best = fit(asked)
-    if not heeded:
+    if not adjustable:
         return best
     if best.error <= asked:
         while best.tol < LOOSEST and (looser := fit(2 * best.tol)).error <= asked:

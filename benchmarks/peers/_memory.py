@@ -1,4 +1,4 @@
-"""The most memory that a call holds beside what there was before it."""
+"""Peak memory of a call, in addition to what was allocated before it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks.peers._fit import Fitted, Posed
+from benchmarks.peers._fit import Fitted, PreparedCase
 
 __all__ = ["COLUMNS", "TITLE", "WHAT", "peak_bytes", "rows"]
 
 WHAT = "memory"
-TITLE = "Memory, from frame to frame"
+TITLE = "Memory, frame to frame"
 COLUMNS = (
     "graph",
     "edges",
     "vertices",
-    "error asked",
+    "required error",
     "method",
     "columns MB",
     "prplugin peak MB",
@@ -28,18 +28,18 @@ COLUMNS = (
 )
 
 _pools: list[pa.MemoryPool] = []
-"""Kept, for what they gave may outlive the call."""
+"""Pools that stay alive, since buffers that they allocated may outlive the call."""
 
 
-def rows(here: Posed, mine: Fitted) -> Iterator[dict[str, Any]]:
-    """Measure ours at each error asked."""
-    n, columns = len(here.exact), int(here.frame.memory_usage(index=False).sum())
+def rows(prepared: PreparedCase, own: Fitted) -> Iterator[dict[str, Any]]:
+    """Measure prplugin at each required error."""
+    n, columns = len(prepared.exact), int(prepared.frame.memory_usage(index=False).sum())
     limit = 2 * columns + 40 * n
-    for asked, fit in mine.fits.items():
-        peak = peak_bytes(partial(mine.side.frame_to_frame, here.frame, here.case.alpha, fit.tol))
+    for asked, fit in own.fits.items():
+        peak = peak_bytes(partial(own.library.frame_to_frame, prepared.frame, prepared.case.alpha, fit.tol))
         yield {
             "vertices": n,
-            "error asked": asked,
+            "required error": asked,
             "columns MB": columns / 1e6,
             "prplugin peak MB": peak / 1e6,
             "limit MB": limit / 1e6,
@@ -48,9 +48,9 @@ def rows(here: Posed, mine: Fitted) -> Iterator[dict[str, Any]]:
 
 
 def peak_bytes(do: Callable[[], object]) -> int:
-    """Do it once, and give the most bytes of Python and NumPy, and beside them the most of Arrow.
+    """Run a call once and return its peak of bytes in Python and NumPy plus its peak in Arrow.
 
-    The two need not be held at the same time: the sum is at least the true peak of both.
+    The two peaks may occur at different times: the sum is an upper bound of the true peak.
     """
     before = pa.default_memory_pool()
     _pools.append(pa.proxy_memory_pool(before))

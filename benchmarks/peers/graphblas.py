@@ -1,7 +1,7 @@
-"""The same loop in python-graphblas, on SuiteSparse:GraphBLAS and all cores.
+"""Power iteration in python-graphblas, on SuiteSparse:GraphBLAS and all cores.
 
-Its matrix comes by way of SciPy's compressed rows, which sum parallel edges faster than `Matrix.from_coo` (R-MAT 18:
-0.3 s against 0.5 to 0.9).
+The matrix is built from SciPy's compressed rows, which sum parallel edges faster than `Matrix.from_coo` (R-MAT 18:
+0.3 s instead of 0.5 to 0.9).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ THREADS = None
 
 
 class Graph(NamedTuple):
-    """In-edges by target; 1 / out-degree; a 1 for each vertex without out-edges."""
+    """In-edges by target; 1 / out-degree; indicator vector of the dangling vertices."""
 
     edges: Any
     inverse: Any
@@ -40,7 +40,7 @@ def build(edges: pd.DataFrame) -> tuple[Any, Graph]:
 
 
 def rank(graph: Graph, alpha: float, tol: float) -> tuple[np.ndarray, int]:
-    """Step until alpha / (1 - alpha) times the change in L1 is at most tol."""
+    """Iterate until alpha / (1 - alpha) times the change in L1 is at most tol."""
     edges, inverse, dangling = graph
     n, passes = inverse.size, 0
     scaled = (alpha * inverse).new()

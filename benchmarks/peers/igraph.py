@@ -1,7 +1,7 @@
-"""igraph's own PageRank: PRPACK, which solves to the last digits of float64 and has no tolerance.
+"""PageRank of igraph by PRPACK, which solves to float64 precision and has no tolerance.
 
-Pairs of Python integers, sorted, are what igraph reads fastest (R-MAT 18: 1.2 s; as they come 3.3, as a NumPy array
-7.5; with parallel edges summed into weights 2.2).
+igraph reads sorted pairs of Python integers fastest (R-MAT 18: 1.2 s; unsorted 3.3, as a NumPy array 7.5; with
+parallel edges summed into weights 2.2).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TOLERANCE = False
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Factorize the ids and make a graph."""
+    """Factorize the ids and build a graph."""
     source, target, ids = by_arrow(edges)
     n = len(ids)
     order = np.argsort(source.astype(np.int64) * n + target)
@@ -30,5 +30,5 @@ def build(edges: pd.DataFrame) -> tuple[Any, Any]:
 
 
 def rank(graph: Any, alpha: float, tol: float) -> tuple[np.ndarray, None]:
-    """Solve; tol means nothing."""
+    """Solve; tol is ignored."""
     return np.array(graph.pagerank(damping=alpha)), None

@@ -1,7 +1,7 @@
-"""NetworKit's own PageRank, on all cores.
+"""PageRank of NetworKit, on all cores.
 
-`NoSinkHandling` leads to the same ranks in four to nine times the iterations where there are sinks. Ids must be int64:
-int32 ends the process.
+`NoSinkHandling` needs four to nine times the iterations for the same ranks on graphs with sinks. Ids must be int64:
+int32 crashes the process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ THREADS = None
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Factorize the ids and make a graph, in which parallel edges count each."""
+    """Factorize the ids and build a graph in which every parallel edge counts."""
     source, target, ids = by_arrow(edges)
     pairs = source.astype(np.int64, copy=False), target.astype(np.int64, copy=False)
     return ids, nk.GraphFromCoo(pairs, n=len(ids), directed=True)
 
 
 def rank(graph: Any, alpha: float, tol: float) -> tuple[np.ndarray, int]:
-    """Step until the change in L1 is at most tol; the ranks of sinks go to all vertices."""
+    """Iterate until the L1 change is at most tol; the rank of sinks is distributed uniformly."""
     steps = PageRank(graph, damp=alpha, tol=tol, distributeSinks=SinkHandling.DistributeSinks)
     steps.norm = Norm.L1_NORM
     steps.run()

@@ -1,6 +1,6 @@
-"""NetworkX, of small graphs alone: its PageRank is a SciPy loop, its graph one of Python's dictionaries.
+"""PageRank of NetworkX, on small graphs only: a SciPy loop on a graph of Python dictionaries.
 
-Parallel edges are summed into weights first: a third of the time of a `MultiDiGraph`.
+Parallel edges are summed into weights first, which takes a third of the time of a `MultiDiGraph`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_EDGES = 2_000_000
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Make a graph of the ids as they are."""
+    """Build a graph whose nodes are the ids."""
     counts = edges.groupby(["src", "dst"], sort=False).size().reset_index(name="weight")
     graph = nx.DiGraph()
     graph.add_weighted_edges_from(zip(*(counts[name].tolist() for name in counts), strict=True))
@@ -26,6 +26,6 @@ def build(edges: pd.DataFrame) -> tuple[Any, Any]:
 
 
 def rank(graph: Any, alpha: float, tol: float) -> tuple[np.ndarray, None]:
-    """Step until the change in L1 is less than n * (tol / n)."""
+    """Iterate until the L1 change is less than n * (tol / n)."""
     ranks = nx.pagerank(graph, alpha=alpha, tol=tol / len(graph), max_iter=10_000)
     return np.fromiter(ranks.values(), float, len(ranks)), None

@@ -1,7 +1,8 @@
-"""scikit-network's solver "RH", a polynomial by Horner's rule, and the only one of its six that means the same.
+"""PageRank of scikit-network by the solver "RH", a polynomial evaluated by Horner's rule.
 
-"piteration", "lanczos" and "bicgstab" treat vertices without out-edges otherwise; "diteration" and "push" do not come
-near. Its knob is the number of passes, k for an error of about alpha ** k.
+It is the only one of six solvers that computes the same ranks: "piteration", "lanczos" and "bicgstab" treat dangling
+vertices differently; "diteration" and "push" do not attain the required errors. Its parameter is the number of passes
+k, for an error of about alpha ** k.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ THREADS = 1
 
 
 def build(edges: pd.DataFrame) -> tuple[Any, Any]:
-    """Factorize the ids and compress the edges by source, parallel ones side by side as in `scipy_tuned`."""
+    """Factorize the ids and compress the edges by source, without summing parallel edges (see `scipy_loop_tuned`)."""
     source, target, ids = by_arrow(edges)
     n = len(ids)
     pairs = scipy.sparse.coo_matrix((np.ones(len(source)), (source, target)), shape=(n, n))
@@ -31,6 +32,6 @@ def build(edges: pd.DataFrame) -> tuple[Any, Any]:
 
 
 def rank(matrix: Any, alpha: float, tol: float) -> tuple[np.ndarray, int]:
-    """Evaluate as many terms as bring alpha ** k to tol."""
+    """Evaluate k terms, the least k with alpha ** k <= tol."""
     passes = max(1, math.ceil(math.log(tol) / math.log(alpha)))
     return PageRank(alpha, solver="RH", n_iter=passes).fit_predict(matrix), passes

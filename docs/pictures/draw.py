@@ -1,7 +1,7 @@
 """Draw the pictures of the methods: ``python docs/pictures/draw.py`` writes one SVG per method to this folder.
 
-All show one graph of eight vertices. A row is a vertex, a cell one of its in-edges, and the colour of a cell says who
-sums it. Each function below draws one method and gives the height of its picture.
+All show one graph of eight vertices. A row is a vertex, a cell one of its in-edges, and the colour of a cell shows which
+thread, warp or block sums it. Each function below draws one method and returns the height of its picture.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEFT, TOP = 90, 56
 
 
 class Picture:
-    """Lines of SVG on a pale card, which can be read on light pages and on dark ones."""
+    """Lines of SVG on a light background, legible on light and dark pages."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -57,12 +57,12 @@ class Picture:
         )
 
     def cells(self, x: float, y: float, colours: list[str], words: list[str] | None = None) -> None:
-        """Draw neighbouring cells."""
+        """Draw adjacent cells."""
         for k, colour in enumerate(colours):
             self.box(x + k * CELL, y, CELL, ROW - 2, colour, words[k] if words else "")
 
     def rows(self, vertices: Sequence[int], who: Callable[[int, int], str], *, x: float = LEFT, y: float = TOP) -> None:
-        """Draw the in-edges of vertices, edge k of row r in the colour who(r, k)."""
+        """Draw the in-edges of vertices, edge k of row r in colour `who(r, k)`."""
         for r, vertex in enumerate(vertices):
             self.text(x - 8, y + r * ROW + 13, f"vertex {vertex}", anchor="end", size=11)
             self.cells(x, y + r * ROW, [who(r, k) for k in range(IN_DEGREES[vertex])])
@@ -127,7 +127,7 @@ def draw_numba(picture: Picture) -> int:
 
 
 def draw_persistent(picture: Picture) -> int:
-    # Edges row by row, each row's followed by its end: a line of items, cut into equal pieces.
+    # The edges of each row, followed by an end marker, form a sequence that is cut into equal pieces.
     items = [kind for degree in IN_DEGREES for kind in [*("edge",) * degree, "end"]]
     size = 8
     for k, kind in enumerate(items):
@@ -359,7 +359,7 @@ PICTURES: dict[str, tuple[str, Callable[[Picture], int]]] = {
 
 
 def drawn(method: str) -> str:
-    """Give the picture of a method as SVG."""
+    """Return the picture of a method as SVG."""
     title, draw = PICTURES[method]
     picture = Picture(title)
     return picture.svg(draw(picture))

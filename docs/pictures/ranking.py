@@ -1,4 +1,4 @@
-"""Draw the picture of the README: `python docs/pictures/ranking.py` writes ranking.svg, by `Ranking.plot`."""
+"""Draw the picture of the README: `python docs/pictures/ranking.py` writes ranking.svg by `Ranking.plot`."""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ def test_parts_of_a_graph_concatenate_to_the_graph(parts):
 
 def test_summary_has_the_predictions_of_the_model():
     _, (one, two) = cluster.summary(RESULTS)  # the third graph has no row of one worker and is left out
-    assert one["frame to ranks"] == pytest.approx(1.6)
+    assert one["speed-up, frame to ranks"] == pytest.approx(1.6)
     assert one["speed-up per iteration"] == pytest.approx(10 / 6)
     # The largest graph sent 12 MB in a quarter of 24 ms, at 2 GB/s. At this rate, 3 MB take 1.5 ms.
     assert one["predicted ms"] == pytest.approx(5 + 1.5)
     assert two["predicted ms"] == pytest.approx(20 + 6)
-    assert two["frame to ranks"] == ""
-    assert one["MB sent at the most"] == pytest.approx(4 * 1000 / 2 / 1e6)
+    assert two["speed-up, frame to ranks"] == ""
+    assert one["MB sent, bound"] == pytest.approx(4 * 1000 / 2 / 1e6)
 
 
 @pytest.mark.parametrize(("workers", "sent"), [(1, 0), (2, 2_000), (4, 3_000)])
@@ -75,6 +75,6 @@ def test_failures_are_rows():
         raise RuntimeError("no NCCL")
         yield
 
-    (row,) = cluster._or_why({"table": cluster.STEP, "graph": "one", "workers": 2}, fail)
+    (row,) = cluster._rows_or_reason({"table": cluster.STEP, "graph": "one", "workers": 2}, fail)
     assert row["note"] == "RuntimeError: no NCCL"
     assert row["prplugin ms"] == ""

@@ -17,9 +17,21 @@ import prplugin
 from benchmarks import memory, report
 from benchmarks.__main__ import BENCHMARKS, PAPERS, main
 from benchmarks.generate import rmat, uniform, web
-from benchmarks.papers import bowen, claims, cpu_peers, graphs, kim, kumar, pages, sides, swaroop, tweetrank, wu
+from benchmarks.papers import (
+    bowen,
+    claims,
+    cpu_peers,
+    graphs,
+    implementations,
+    kim,
+    kumar,
+    pages,
+    swaroop,
+    tweetrank,
+    wu,
+)
 from benchmarks.papers.google import BlasRounds, HostRounds, google_matrix
-from benchmarks.papers.tables import Found, absent_together, grade, row, verdicts
+from benchmarks.papers.tables import ClaimTest, grade, merge_absent, row, verdicts
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -57,7 +69,7 @@ def test_quick_run_of_each_paper(name, tmp_path):
 
 def test_implementations_agree_on_the_ranks():
     graph = adjacency(uniform(3000, 9000), 3000)
-    ranks = [kim.SIDES[name](graph, graph.csc).ranks for name in (kim.ONE, kim.ALL, kim.HAND)]
+    ranks = [kim.IMPLEMENTATIONS[name](graph, graph.csc).ranks for name in (kim.ONE, kim.ALL, kim.SCIPY)]
     for other in ranks[1:]:
         assert np.abs(other - ranks[0]).sum() < 1e-14
 
@@ -65,9 +77,9 @@ def test_implementations_agree_on_the_ranks():
 def test_loop_of_the_paper_is_the_power_method():
     n = 300
     graph = adjacency(uniform(n, 900), n)
-    matrix = google_matrix(graph, sides.ALPHA)
+    matrix = google_matrix(graph, implementations.ALPHA)
     loop, library = HostRounds(matrix), BlasRounds(matrix)
-    exact = sides.prepared("numpy", graph)
+    exact = implementations.prepared("numpy", graph)
     exact.start(1 / n)
     for _ in range(10):
         assert loop() == pytest.approx(library(), rel=0.01)
@@ -78,10 +90,10 @@ def test_loop_of_the_paper_is_the_power_method():
 
 def test_full_runs_stop_by_the_rule_of_the_paper():
     graph = adjacency(rmat(8), 256)
-    known = row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": "g", "what": sides.ONE.label})
+    known = row(bowen.FULL, bowen.TABLES[bowen.FULL], {"graph": "g", "what": implementations.ONE.label})
     [found] = bowen._timed(graph, known, "numba", {"threads": 1})
     assert found["GTEPS"] == pytest.approx(graph.m * found["iterations"] / found["s"] / 1e9)
-    step = sides.prepared("numba", graph, threads=1)
+    step = implementations.prepared("numba", graph, threads=1)
     step.start(1 / graph.n)
     changes = [step().largest for _ in range(found["iterations"])]
     assert changes[-1] <= bowen.TOL < changes[-2]
@@ -89,7 +101,7 @@ def test_full_runs_stop_by_the_rule_of_the_paper():
 
 def test_seconds_of_cpu_libraries_are_per_iteration(monkeypatch):
     def rank(graph, alpha, tol):
-        assert (len(graph), alpha) == (9000, sides.ALPHA)
+        assert (len(graph), alpha) == (9000, implementations.ALPHA)
         return np.ones(3), 1000
 
     graph = adjacency(uniform(3000, 9000), 3000)
@@ -99,8 +111,8 @@ def test_seconds_of_cpu_libraries_are_per_iteration(monkeypatch):
     assert max(seconds) < 1
     assert note.endswith(": 1 thread, one of the 1000 passes of a ranking")
     monkeypatch.setattr(cpu_peers, "MOST_EDGES", 8999)
-    with pytest.raises(MethodUnavailableError, match="not asked of more than 8,999 edges"):
-        cpu_peers.SIDES[0].seconds(graph)
+    with pytest.raises(MethodUnavailableError, match="not run on more than 8,999 edges"):
+        cpu_peers.IMPLEMENTATIONS[0].seconds(graph)
 
 
 def test_missing_cpu_libraries_are_one_row(monkeypatch):
@@ -109,7 +121,7 @@ def test_missing_cpu_libraries_are_one_row(monkeypatch):
 
     monkeypatch.setattr(cpu_peers, "peer", raise_not_found)
     graph = adjacency(uniform(3000, 9000), 3000)
-    [line] = absent_together(sides.beside(graph, cpu_peers.SIDES))
+    [line] = merge_absent(implementations.time_each(graph, cpu_peers.IMPLEMENTATIONS))
     assert line["what"] == "; ".join(cpu_peers.LIBRARIES)
     assert "pip install 'prplugin[peers]'" in line["note"]
     with pytest.raises(MethodUnavailableError, match="graph_mate: not installed"):
@@ -152,11 +164,13 @@ def stubbed_gpu(monkeypatch):
         taken = seconds.setdefault(side.label, (1 + len(seconds)) * 1e-3)
         yield {"what": side.label, "ms": taken * 1e3, "samples": [taken] * 3, "note": ""}
 
-    monkeypatch.setattr(sides, "_timed", timed)
+    monkeypatch.setattr(implementations, "_timed", timed)
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
-    monkeypatch.setattr(sides, "require_gpu", lambda: None)
-    monkeypatch.setattr(sides, "prepared", lambda name, adjacency, **options: options)
-    monkeypatch.setattr(sides, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))])
+    monkeypatch.setattr(implementations, "require_gpu", lambda: None)
+    monkeypatch.setattr(implementations, "prepared", lambda name, adjacency, **options: options)
+    monkeypatch.setattr(
+        implementations, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))]
+    )
     monkeypatch.setattr(graphs, "memory_space", lambda: "host")
 
 
@@ -172,11 +186,11 @@ def check_report(module, results):
     figures = report._figures(module, results)
     for figure in figures.values():
         figure.draw_without_rendering()
-    return {line["the claim"]: line for line in table}, set(figures)
+    return {line["claim"]: line for line in table}, set(figures)
 
 
 def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
-    monkeypatch.setattr(kumar, "_by_itself", lambda adjacency: 5)
+    monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency: 5)
     monkeypatch.setattr(kumar, "GRAPHS", (("eu-2005", 300, 2000),))
     results = rows_of(kumar.parts(None, quick=False))
     split = [line for line in results if line["table"] == kumar.SPLIT]
@@ -184,7 +198,7 @@ def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     assert split[0]["tail edges"] == 2000
     assert split[-1]["N"] == "all"
     by_claim, figures = check_report(kumar, results)
-    assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["here"] == pytest.approx(1 / 8)
+    assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["measured"] == pytest.approx(1 / 8)
     assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["verdict"] == "reversed"
     assert by_claim["CUDA compared with the Cell BE, eu-2005"]["verdict"] == "not testable here"
     assert figures == {"-sides", "-split"}
@@ -204,14 +218,16 @@ def test_wu_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     results = rows_of(wu.parts(None, quick=False))
     first = next(line for line in results if line["table"] == wu.ROUND)
     assert first["graph"] == "web in place of su"
-    assert first["x for 500"] == pytest.approx(500 * first["CPU ms"] / (first["prep. ms"] + 500 * first["round ms"]))
+    assert first["speed-up, 500 rounds"] == pytest.approx(
+        500 * first["CPU ms"] / (first["prep. ms"] + 500 * first["round ms"])
+    )
     products = [line for line in results if line["table"] == wu.SPMV]
     hybrid = next(line for line in products if line["what"] == wu.HYBRID)
     assert hybrid["paper GFLOP/s"] == pytest.approx(1.585, abs=1e-3)
     assert hybrid["GFLOP/s"] == pytest.approx((2 * 23_124 - 2819) / 5e-3 / 1e9)
     assert next(line["ms"] for line in products if line["what"] == wu.OURS) == first["prplugin auto ms"]
     by_claim, figures = check_report(wu, results)
-    assert by_claim["SpMV: the hybrid compared with 1T1R, every graph"]["here"] == pytest.approx(2 / 5)
+    assert by_claim["SpMV: the hybrid compared with 1T1R, every graph"]["measured"] == pytest.approx(2 / 5)
     size = next(line for line in results if line["table"] == wu.SIZES)
     below = 100 * np.mean(np.bincount(uniform(2819, 23_124)["dst"], minlength=2819) < 2)
     assert size["below 2 %"] == pytest.approx(below)
@@ -223,9 +239,9 @@ def test_bowen_with_stubbed_rows():
     results = [
         row(bowen.FULL, full, {
             "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
-            "x one CPU version": x, "s": 1 / x, "note": "24 warp", "CPU segments": 3, "samples": [1],
+            "speed-up over one CPU thread": x, "s": 1 / x, "note": "24 warp", "CPU segments": 3, "samples": [1],
         })
-        for what, x in {sides.ONE.label: 1.0, sides.ALL_THREADS.label: 8.0, **bowen.PAPER}.items()
+        for what, x in {implementations.ONE.label: 1.0, implementations.ALL_THREADS.label: 8.0, **bowen.PAPER}.items()
     ] + [
         row(bowen.SWEEP, bowen.TABLES[bowen.SWEEP], {
             "graph": bowen.PAPER_GRAPH, "segments": count, "ms per iteration": ms, "GTEPS": 1 / ms, "schedule": f"of {count}", "kernels": f"{count} warp",
@@ -238,12 +254,12 @@ def test_bowen_with_stubbed_rows():
     assert "PR GPU one-to-one 256 1024 [0.63 ms]" in text
     by_claim, figures = check_report(bowen, results)
     assert {line["verdict"] for what, line in by_claim.items() if "one thread of" in what} == {"reached"}
-    assert by_claim["24 segments compared with one"]["here"] == 2
-    assert by_claim["24 segments compared with the best other number"]["here"] == 2
+    assert by_claim["24 segments compared with one"]["measured"] == 2
+    assert by_claim["24 segments compared with the best other number"]["measured"] == 2
     assert by_claim["24 segments compared with the best other number"]["note"] == (
         "The best are 24: 1 ms, 24 warp. From 24 to 64 segments, each additional one adds 50 microseconds."
     )
-    assert by_claim["Block Sum compared with the CPU version, all threads of the CPU"]["here"] == pytest.approx(
+    assert by_claim["Block Sum compared with the CPU version, all threads of the CPU"]["measured"] == pytest.approx(
         1.84 / 8
     )
     with_cpu = "heterogeneous with CPU compared with the CPU version, one thread of the CPU"
@@ -256,7 +272,7 @@ def test_bowen_with_stubbed_rows():
 
 def test_kim_with_stubbed_rows():
     results = [
-        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "in all ms": ms})
+        row(kim.TEN, kim.TABLES[kim.TEN], {"graph": graph, "what": what, "transfers ms": ms / 2, "total ms": ms})
         for graph in ("uniform 2,000,000 x 10,000,000", "uniform 4,000,000 x 4,000,000", "cit-Patents")
         for what, ms in {kim.ONE: 8.0, kim.ALL: 4.0, kim.NODE: 2.0, kim.EDGE: 5.0}.items()
     ] + [
@@ -264,7 +280,7 @@ def test_kim_with_stubbed_rows():
         for name in (kim.NODE, kim.EDGE) for blocks in (64, 1000) for threads in (32, 1000)
     ]  # fmt: skip
     by_claim, figures = check_report(kim, results)
-    assert [(line["paper"], line["here"], line["verdict"]) for line in by_claim.values()] == [
+    assert [(line["paper"], line["measured"], line["verdict"]) for line in by_claim.values()] == [
         (1.96, 2.0, "reached"), (2.0, 2.0, "reached"), (2.82, 2.5, "reached"), ("", 2.0, "direction only"),
         ("", 1.25, "direction only"), ("", 0.8, "reversed"), ("", 2.0, "direction only"),
         ("", "", "not testable here"), (1.83, "", "not testable here"),
@@ -280,8 +296,8 @@ def test_swaroop_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     assert [line["threads"] for line in results] == list(swaroop.PAPER_THREADS)
     assert [line["dense ms"] == "" for line in results] == [threads % 32 > 0 for threads in swaroop.PAPER_THREADS]
     by_claim, figures = check_report(swaroop, results)
-    assert by_claim["32 threads per block compared with 1024"]["here"] == 32
-    assert by_claim["32 threads per block compared with 8"]["here"] == 1 / 4
+    assert by_claim["32 threads per block compared with 1024"]["measured"] == 32
+    assert by_claim["32 threads per block compared with 8"]["measured"] == 1 / 4
     assert figures == {"-threads"}
 
 
@@ -298,16 +314,16 @@ def test_grades(ratio, paper, verdict):
 
 def verdict_on(ratios, **stated):
     """Return the summary and the row of one claim, measured as these ratios by graph."""
-    claim = claims.Stated("a/b", "a compared with b", "Table I", **stated)
-    text, [line] = verdicts([claim], {"a/b": Found(lambda _: ratios, lambda _: "3 kg.")}, [])
+    claim = claims.Claim("a/b", "a compared with b", "Table I", **stated)
+    text, [line] = verdicts([claim], {"a/b": ClaimTest(lambda _: ratios, lambda _: "3 kg.")}, [])
     return text, line
 
 
 def test_verdicts_by_median_or_by_worst_graph():
     ratios = {"g": 4.0, "h": 0.5, "i": 1.5}
     text, line = verdict_on(ratios, ratio=3.0)
-    assert (line["here"], line["verdict"]) == (1.5, "direction only")
-    assert line["graphs"] == "0.5 (h) to 4 (g)"
+    assert (line["measured"], line["verdict"]) == (1.5, "direction only")
+    assert line["range over graphs"] == "0.5 (h) to 4 (g)"
     assert line["note"] == "Above 1 on 2 of 3 graphs. 3 kg."
     assert "Direction only: a compared with b (3 in the paper, 1.5 here)." in text
     assert verdict_on(ratios, ratio=3.0, everywhere=True)[1]["verdict"] == "reversed"
@@ -315,7 +331,7 @@ def test_verdicts_by_median_or_by_worst_graph():
 
 def test_untestable_claims_have_a_reason():
     text, line = verdict_on({}, ratio=3.0, untestable="no scales.")
-    assert (line["here"], line["verdict"], line["note"]) == ("", "not testable here", "no scales. 3 kg.")
+    assert (line["measured"], line["verdict"], line["note"]) == ("", "not testable here", "no scales. 3 kg.")
     assert text == "Of the paper's 1 claims, 0 can be tested with this run."
 
 
@@ -340,7 +356,7 @@ def test_claims_agree_with_the_tables_of_the_papers():
             f"SpMV {data.name}": (2 * data.non_zeros - data.rows) / data.spmv / 1e6 / wu.CPU_SPMV[data.name]
             for data in wu.DATASETS if data.name in wu.CPU_SPMV
         },
-        **{f"bus {name}": appetite / wu.PAPER_BUS for name, appetite in wu.PAPER_APPETITE.items()},
+        **{f"bus {name}": appetite / wu.PAPER_BUS for name, appetite in wu.PAPER_SPMV_BANDWIDTH.items()},
         "SpMV/rest": 92 / 8, "rows below 2": 50 / 50, "rows below 64": 95 / 5,
         **{str(nodes): times if times > 1 else 1 / times for nodes, (_, _, times) in swaroop.PAPER.items()},
         str(swaroop.PAPER_LARGEST[0]): swaroop.PAPER_LARGEST[1] / swaroop.PAPER_LARGEST[2],
@@ -389,9 +405,9 @@ def test_papers_have_pages_of_both_machines():
 
 
 def test_numbers_of_a_page_are_parsed():
-    page = "# T\n\n## Ten iterations\n\n| graph | edges | in all ms | note |\n|---|---|---|---|\n| web 1,000 | 2,500 | 1.2e+03 |  |\n"
+    page = "# T\n\n## Ten iterations\n\n| graph | edges | total ms | note |\n|---|---|---|---|\n| web 1,000 | 2,500 | 1.2e+03 |  |\n"
     [line] = pages.rows_of_page(page, kim)
-    assert (line["graph"], line["edges"], line["in all ms"], line["note"], line["what"]) == (
+    assert (line["graph"], line["edges"], line["total ms"], line["note"], line["what"]) == (
         "web 1,000",
         2500,
         1200.0,
@@ -407,8 +423,8 @@ def test_packed_bytes_per_edge_are_those_of_the_documentation():
     least, most = map(float, re.search(r"- Moves: (\S+) to (\S+) bytes per edge over the bus", text).groups())
     for n, frame in ((30_000, web(30_000, 240_000)), (100_000, uniform(100_000, 1_000_000)), (4096, rmat(12, 16))):
         graph = adjacency(frame, n)
-        assert 0.9 * least < sides.packed_bytes(graph) / graph.m < 1.1 * most
-    note = sides.streamed_note(8, 6_000_000, 8_000_000)
+        assert 0.9 * least < implementations.packed_bytes(graph) / graph.m < 1.1 * most
+    note = implementations.streamed_note(8, 6_000_000, 8_000_000)
     assert note == "75% of 8 MB of packed edges copied per iteration, in 8 chunks"
 
 
@@ -417,8 +433,8 @@ def test_streamed_rounds_are_compared_only_if_most_edges_are_copied():
         line = row(wu.STREAM, wu.TABLES[wu.STREAM], {"graph": "g", "streamed ms": 3.0, "round ms": 2.0, "note": note})
         return wu.TESTS["streaming"].ratios([line])
 
-    assert ratios(sides.streamed_note(8, 75, 100)) == {"g": 1.5}
-    assert ratios(sides.streamed_note(3, 33, 100)) == {}
+    assert ratios(implementations.streamed_note(8, 75, 100)) == {"g": 1.5}
+    assert ratios(implementations.streamed_note(3, 33, 100)) == {}
     assert ratios("chunks sized at 4 bytes per edge") == {}
 
 
@@ -437,7 +453,7 @@ def test_one_iteration_of_the_example_of_kim(method):
     frame = pd.DataFrame(KIM_FIGURE_1, columns=["src", "dst"])
     graph = prplugin.Graph(frame, directed=False)._graph.adjacency
     assert [int(graph.out_weight[vertex]) for vertex in (0, 1, 2, 4, 5, 8)] == [4, 1, 2, 3, 3, 1]
-    step = sides.prepared(method, graph)
+    step = implementations.prepared(method, graph)
     step.start(1 / graph.n)
     step()
     assert float(step.ranks()[0]) == pytest.approx(0.19917, abs=5e-6)
@@ -495,7 +511,10 @@ def test_changes_by_round_of_the_loop_of_the_paper():
 
 def test_rounds_by_columns_have_the_bits_of_the_loop_of_the_paper():
     graph = adjacency(uniform(500, 20_000), 500)  # with parallel edges
-    by_columns, by_rows = tweetrank.Rounds(graph, normalize=False), HostRounds(google_matrix(graph, sides.ALPHA))
+    by_columns, by_rows = (
+        tweetrank.Rounds(graph, normalize=False),
+        HostRounds(google_matrix(graph, implementations.ALPHA)),
+    )
     for _ in range(20):
         by_columns()
         by_rows()
@@ -504,7 +523,7 @@ def test_rounds_by_columns_have_the_bits_of_the_loop_of_the_paper():
 
 def test_loop_of_the_paper_ends_at_the_maximum_of_rounds():
     trace = tweetrank.traced(lambda: (2e-6, 1.0))
-    assert len(trace) == tweetrank.MOST
+    assert len(trace) == tweetrank.MAX_ITER
     assert tweetrank._least((3e-6, 2e-6, 4e-6)) == "least change 2e-06, in round 2"
 
 

@@ -14,8 +14,8 @@ from benchmarks import peers
 from benchmarks.__main__ import main
 from benchmarks.peers._cases import cases
 from benchmarks.peers._fit import Fit, _loosest
+from benchmarks.peers._libraries import PEERS
 from benchmarks.peers._memory import peak_bytes
-from benchmarks.peers._sides import PEERS
 
 
 def rows_of(*only, quick=True):
@@ -30,7 +30,7 @@ def test_errors_are_at_most_the_requested_error():
     assert {row["peer"] for row in timed} >= {"SciPy loop", "SciPy loop, tuned", "NetworkX"}
     assert len({row["graph"] for row in timed}) == 3
     for row in timed:
-        assert max(row["peer error"], row["prplugin error"]) <= row["error asked"]
+        assert max(row["peer error"], row["prplugin error"]) <= row["required error"]
         assert row["ratio"] == row["peer s"] / row["prplugin s"]
     assert all(row["note"] for row in rows if row.get("ratio") == "")
 
@@ -50,7 +50,7 @@ def test_quick_run_writes_all_tables(tmp_path):
 def test_missing_libraries_and_data_are_rows_with_the_reason(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     monkeypatch.delitem(sys.modules, "benchmarks.peers.networkx", raising=False)
-    [row] = rows_of("grid 30 x 30, local ids, NetworkX, compute")
+    [row] = rows_of("grid 30 x 30, dense ids, NetworkX, compute")
     assert row["peer"] == "NetworkX"
     assert "pip install" in row["note"]
     [row] = rows_of("web-NotreDame", quick=False)
@@ -62,8 +62,8 @@ def test_rows_are_selected_by_listed_names():
     assert len(set(listed)) == len(listed)
     for name in PEERS:
         assert f"R-MAT 18, sparse int64 ids, {name}, threads" in listed
-    [part] = peers.parts(None, True, ("GRID 30 x 30, local ids, igraph, frame to frame",))
-    assert part.name == "grid 30 x 30, local ids"
+    [part] = peers.parts(None, True, ("GRID 30 x 30, dense ids, igraph, frame to frame",))
+    assert part.name == "grid 30 x 30, dense ids"
     with pytest.raises(ValueError, match="--list"):
         peers.parts(None, True, ("no such peer",))
 
@@ -79,12 +79,12 @@ def test_string_ids_are_the_sparse_ids_as_text():
 
 @pytest.mark.parametrize(("factor", "tol"), [(0.3, 2e-6), (1.0, 1e-6), (30.0, 2**-5 * 1e-6)])
 def test_loosest_tolerance_is_found_by_doubling_and_halving(factor, tol):
-    found = _loosest(lambda tol: Fit(tol, 1, tol * factor), 1e-6, heeded=True)
+    found = _loosest(lambda tol: Fit(tol, 1, tol * factor), 1e-6, adjustable=True)
     assert found == Fit(tol, 1, tol * factor)
 
 
 def test_search_ends_at_the_smallest_error():
-    found = _loosest(lambda tol: Fit(tol, 1, max(tol, 3e-7)), 1e-10, heeded=True)
+    found = _loosest(lambda tol: Fit(tol, 1, max(tol, 3e-7)), 1e-10, adjustable=True)
     assert found.error == 3e-7
 
 

@@ -100,7 +100,7 @@ PROPAGATE = {
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_required_bytes_of_a_launch(kernel, arguments, moved):
-    assert traffic.must_move(kernel, arguments) == moved
+    assert traffic.required_bytes(kernel, arguments) == moved
 
 
 # --- ncu ----------------------------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ def test_passes_are_counted():
 def test_reason_why_nothing_was_profiled():
     assert ncu.parse("==PROF== Connected to process 1\n") == []
     denied = '==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access "counters"\n'
-    assert ncu.why_not(denied) == "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
-    assert ncu.why_not("==ERROR== Failed to find metric x\n") == "ncu: Failed to find metric x"
-    assert ncu.why_not("==WARNING== No kernels were profiled.\n") == "ncu profiled no kernel"
+    assert ncu.failure_reason(denied) == "ncu may not read the counters here (ERR_NVGPUCTRPERM)"
+    assert ncu.failure_reason("==ERROR== Failed to find metric x\n") == "ncu: Failed to find metric x"
+    assert ncu.failure_reason("==WARNING== No kernels were profiled.\n") == "ncu profiled no kernel"
 
 
 def test_command_profiles_the_named_kernels_on_request_of_the_child(tmp_path):
@@ -156,7 +156,7 @@ def launch(kernel, moved, *seconds):
 TIMED_LINES = [
     {"copy": 1e12},
     {"graph": "g", "case": "persistent", "launches": [launch("finish.begin", 1000, 4e-6, 5e-6, 9e-6), launch("persistent.persist", 4_000_000, 12e-6)]},
-    {"graph": "g", "case": "broken", "launches": [], "why": "MemoryError: no room"},
+    {"graph": "g", "case": "broken", "launches": [], "reason": "MemoryError: no room"},
 ]  # fmt: skip
 PROFILED_LINES = [
     {**line, "launches": [{**one, "seconds": []} for one in line["launches"]]} for line in TIMED_LINES if "case" in line
@@ -173,7 +173,7 @@ def rows_with(monkeypatch, *, log=LOG, profiled=PROFILED_LINES, program="ncu", f
         assert arguments == ["--profile"]
         return profiled, ""
 
-    monkeypatch.setattr(roofline, "_told", run_child)
+    monkeypatch.setattr(roofline, "_run_workload", run_child)
     monkeypatch.setattr(ncu, "find", lambda: program)
     return list(roofline.rows(None, quick=False))
 
@@ -210,7 +210,7 @@ def test_launches_of_a_kernel_are_summed(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "note"),
     [
-        ({"program": None}, "no ncu here"),
+        ({"program": None}, "ncu is not installed"),
         ({"log": "==ERROR== ERR_NVGPUCTRPERM - no"}, "ncu may not read the counters here (ERR_NVGPUCTRPERM)"),
         ({"log": ""}, "ncu profiled no kernel"),
     ],
@@ -235,12 +235,12 @@ def test_failed_run_is_a_row(monkeypatch):
 
 
 def test_exit_status_and_errors_of_a_child(monkeypatch):
-    assert roofline._ran([sys.executable, "-c", "pass"]) == ""
+    assert roofline._run_command([sys.executable, "-c", "pass"]) == ""
     failing = "import sys; print('failed', file=sys.stderr); sys.exit(3)"
-    assert roofline._ran([sys.executable, "-c", failing]) == "exit status 3: failed"
-    assert "No such file" in roofline._ran(["/nowhere/ncu"])
-    monkeypatch.setattr(roofline, "PATIENCE", 0.2)
-    assert roofline._ran([sys.executable, "-c", "import time; time.sleep(60)"]) == "ended after 0.2 seconds"
+    assert roofline._run_command([sys.executable, "-c", failing]) == "exit status 3: failed"
+    assert "No such file" in roofline._run_command(["/nowhere/ncu"])
+    monkeypatch.setattr(roofline, "TIME_LIMIT", 0.2)
+    assert roofline._run_command([sys.executable, "-c", "import time; time.sleep(60)"]) == "ended after 0.2 seconds"
 
 
 def test_lines_written_before_a_crash_are_kept(monkeypatch):
@@ -249,20 +249,20 @@ def test_lines_written_before_a_crash_are_kept(monkeypatch):
             output.write(json.dumps({"copy": 1.0}) + "\n" + '{"graph": "g", "ca')
         return "exit status -9"
 
-    monkeypatch.setattr(roofline, "_ran", run)
-    assert roofline._told([], ["--quick"]) == ([{"copy": 1.0}], "exit status -9")
+    monkeypatch.setattr(roofline, "_run_command", run)
+    assert roofline._run_workload([], ["--quick"]) == ([{"copy": 1.0}], "exit status -9")
 
 
-def test_figure_has_a_panel_per_graph(monkeypatch):
-    monkeypatch.setattr(roofline, "SHOWN", 0.0)
-    figure = roofline.figure(rows_with(monkeypatch))
-    (panel,) = figure.axes
+def test_there_is_a_figure_per_graph(monkeypatch):
+    monkeypatch.setattr(roofline, "MIN_DRAWN", 0.0)
+    figures = roofline.figures(rows_with(monkeypatch))
+    (panel,) = figures["g"].axes
     assert panel.get_title() == "g"
     assert [label.get_text() for label in panel.get_yticklabels()] == [
-        "persistent: persistent.persist",
         "persistent: finish.begin",
+        "persistent: persistent.persist",
     ]
-    assert roofline.figure([]).axes == []
+    assert roofline.figures([]) == {}
 
 
 # --- the workload -------------------------------------------------------------------------------------------------
@@ -317,6 +317,8 @@ def test_failure_is_reported_with_the_launches_before_it(stubbed_cupy):
         next(times)
 
     reported = report(Case("twice", lambda: work), trace, profile=False)
-    assert reported["why"].startswith("StopIteration")
+    assert reported["reason"].startswith("StopIteration")
     assert reported["launches"] == [{"kernel": "cut.cut", "bytes": 20, "seconds": [0.00025]}]
-    assert report(Case("not ready", lambda: 1 / 0), trace, profile=True)["why"] == "ZeroDivisionError: division by zero"
+    assert (
+        report(Case("not ready", lambda: 1 / 0), trace, profile=True)["reason"] == "ZeroDivisionError: division by zero"
+    )

@@ -58,7 +58,8 @@ def test_the_choices_stand_beside_the_best():
         ]
     )  # fmt: skip
     assert sentence == (
-        "`auto` takes a method within 10% of the best on 2 of 2 graphs, and on 1 where an iteration alone counts."
+        "`auto` chooses a method within 10% of the fastest ranking on 2 of 2 graphs, and within 10% of the fastest "
+        "iteration on 1."
     )
     one, two = table
     assert one["best iteration"] == "quick"

@@ -1,6 +1,6 @@
-"""The loop that one writes by hand: `pandas.factorize`, SciPy's compressed rows, NumPy's vectors.
+"""Power iteration as usually written: `pandas.factorize`, a compressed SciPy matrix, NumPy vectors, all in float64.
 
-Compressed columns take as long, and 1 / out-degree for the matrix's values no less. All is float64, as ours is.
+Compressed columns, or a matrix with the values 1 / out-degree, take as long.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import scipy.sparse
 
 from benchmarks.peers._factorize import Factorized, by_pandas
 
-__all__ = ["THREADS", "Matrix", "build", "rank", "weigh"]
+__all__ = ["THREADS", "Matrix", "build", "rank", "with_out_degrees"]
 
 THREADS = 1
 
 
 class Matrix(NamedTuple):
-    """In-edges by target; 1 / out-degree, or 0; and the vertices without out-edges."""
+    """In-edges by target; 1 / out-degree, or 0; and the dangling vertices."""
 
     edges: Any
     inverse: np.ndarray
@@ -31,18 +31,18 @@ def build(edges: pd.DataFrame) -> tuple[Any, Matrix]:
     source, target, ids = factorized = by_pandas(edges)
     n = len(ids)
     matrix = scipy.sparse.csr_array((np.ones(len(source)), (target, source)), shape=(n, n))
-    return ids, weigh(matrix, factorized)
+    return ids, with_out_degrees(matrix, factorized)
 
 
-def weigh(matrix: Any, factorized: Factorized) -> Matrix:
-    """Add what the loop needs of out-degrees."""
+def with_out_degrees(matrix: Any, factorized: Factorized) -> Matrix:
+    """Return the matrix with the inverse out-degrees and the dangling vertices."""
     source, _, ids = factorized
     out = np.bincount(source, minlength=len(ids)).astype(float)
     return Matrix(matrix, np.divide(1, out, out=np.zeros(out.size), where=out > 0), np.flatnonzero(out == 0))
 
 
 def rank(matrix: Matrix, alpha: float, tol: float) -> tuple[np.ndarray, int]:
-    """Step until alpha / (1 - alpha) times the change in L1 is at most tol."""
+    """Iterate until alpha / (1 - alpha) times the change in L1 is at most tol."""
     edges, inverse, dangling = matrix
     n, passes = inverse.size, 0
     x = np.full(n, 1 / n)

@@ -1,4 +1,4 @@
-"""Sides that are timed, one iteration at a time: one CPU thread, the methods of prplugin, and other libraries."""
+"""Implementations that are timed per iteration: prplugin on one CPU thread, its methods, and other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks import iterations
 from benchmarks.measure import repeatedly
-from benchmarks.papers.tables import or_why
+from benchmarks.papers.tables import rows_or_reason
 from benchmarks.run import Row
 from prplugin.cpu.threads import Threads
 from prplugin.errors import MethodUnavailableError
@@ -37,73 +37,73 @@ __all__ = [
     "OURS",
     "RUNS",
     "SCIPY",
-    "ByHand",
-    "Side",
-    "beside",
+    "Implementation",
+    "SparseLoop",
     "method",
     "packed_bytes",
     "prepared",
     "require_gpu",
     "streamed",
     "streamed_note",
+    "time_each",
 ]  # fmt: skip
 
 ALPHA = 0.85
 
 RUNS, LIMIT = 7, 1.0
-"""Samples, and the seconds after which no more are taken: so long a row takes, or as long as two calls."""
+"""Largest number of samples, and the seconds after which no more are taken."""
 
 CHUNKS = 8
 """Number of chunks of packed edges that `streamed` uses; an iteration copies all but the last two."""
 
 AT_ONCE = 16
-"""Iterations by hand on the GPU between looks."""
+"""Iterations of `SparseLoop` on the GPU per sample."""
 
 
 @dataclass(frozen=True)
-class Side:
-    """Something that iterates.
+class Implementation:
+    """Implementation of an iteration.
 
     Attributes
     ----------
     label : str
     seconds : function
-        Gives samples of an iteration on a graph, and the method's name if that is not known before.
+        Returns samples of an iteration on a graph, and a note, such as the name of the chosen method.
     """
 
     label: str
     seconds: Callable[[Adjacency], tuple[list[float], str]]
 
 
-def beside(adjacency: Adjacency, sides: Iterable[Side]) -> Iterator[Row]:
-    """Time an iteration of each side; that of one CPU version comes first, if it is among them."""
+def time_each(adjacency: Adjacency, implementations: Iterable[Implementation]) -> Iterator[Row]:
+    """Yield the time per iteration of each implementation; `ONE`, if given, has to come first."""
     one: list[float] = []
-    for side in sides:
-        for found in or_why({"what": side.label}, partial(_timed, side, adjacency)):
-            if side is ONE:
+    for each in implementations:
+        for found in rows_or_reason({"what": each.label}, partial(_timed, each, adjacency)):
+            if each is ONE:
                 one = found.get("samples", [])
             if one and "samples" in found:
-                found["x one CPU thread"] = statistics.median(one) / statistics.median(found["samples"])
+                found["speed-up over one CPU thread"] = statistics.median(one) / statistics.median(found["samples"])
             yield found
 
 
-def _timed(side: Side, adjacency: Adjacency) -> Iterator[Row]:
-    samples, note = side.seconds(adjacency)
-    yield {"what": side.label, "ms": statistics.median(samples) * 1e3, "samples": samples, "note": note}
+def _timed(each: Implementation, adjacency: Adjacency) -> Iterator[Row]:
+    samples, note = each.seconds(adjacency)
+    yield {"what": each.label, "ms": statistics.median(samples) * 1e3, "samples": samples, "note": note}
 
 
-def method(label: str, name: str, **options: Any) -> Side:
-    """Make a side of a method of ours."""
-    return Side(label, lambda adjacency: (_of_method(name, options, adjacency), ""))
+def method(label: str, name: str, **options: Any) -> Implementation:
+    """Return a method of prplugin as an implementation."""
+    return Implementation(label, lambda adjacency: (_of_method(name, options, adjacency), ""))
 
 
 def _of_method(name: str, options: dict[str, Any], adjacency: Adjacency) -> list[float]:
     return iteration(prepared(name, adjacency, **options), adjacency.n)
 
 
-def streamed(label: str) -> Side:
-    """Make a side of `streamed` that streams: its own buffers would hold all edges of most of the papers' graphs."""
-    return Side(label, _streamed)
+def streamed(label: str) -> Implementation:
+    """Return `streamed` with small chunks: its default buffers would hold all edges of most of the papers' graphs."""
+    return Implementation(label, _streamed)
 
 
 def _streamed(adjacency: Adjacency) -> tuple[list[float], str]:
@@ -136,7 +136,7 @@ def streamed_note(chunks: int, copied: int, total: int) -> str:
 
 
 def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
-    """Make a method's plan.
+    """Prepare a method on a graph.
 
     Raises
     ------
@@ -153,29 +153,29 @@ def prepared(name: str, adjacency: Adjacency, **options: Any) -> Step:
 def iteration(step: Step, n: int) -> list[float]:
     """Sample the seconds of an iteration."""
     if step.float32_is_faster:
-        return iterations.ours(step, n, "float32")
+        return iterations.time_method(step, n, "float32")
     step.start(1 / n)
     return repeatedly(step, runs=RUNS, limit=LIMIT)
 
 
 def require_gpu() -> None:
-    """Raise MethodUnavailableError if there is none."""
+    """Raise MethodUnavailableError without a GPU."""
     if reason := runtime.unavailable_reason():
         raise MethodUnavailableError(reason)
 
 
-# --- by hand ------------------------------------------------------------------------------------------------------
+# --- loop on a sparse matrix ----------------------------------------------------------------------------------------
 
 
-class ByHand:
-    """The iteration that one writes by hand on a sparse matrix: SciPy's on the CPU, cuSPARSE's through CuPy on the GPU.
+class SparseLoop:
+    """Iteration on a sparse matrix, by SciPy on the CPU or by cuSPARSE through CuPy on the GPU.
 
     Parameters
     ----------
     offsets, sources : arrays
-        The in-edges by target, in one place.
+        In-edges by target, in one memory space.
     out_degrees : array of n float64
-        All in float64 on the CPU, as ours are there, and in float32 on the GPU.
+        Ranks and matrix are float64 on the CPU, as in prplugin, and float32 on the GPU.
     """
 
     def __init__(self, offsets: Any, sources: Any, out_degrees: Any) -> None:
@@ -189,18 +189,18 @@ class ByHand:
         self.ranks = xp.full(n, 1 / n, dtype)
 
     def __call__(self) -> None:
-        """Iterate once."""
+        """Do one iteration."""
         n, x = self.ranks.size, self.ranks
         self.ranks = (
             ALPHA * (self.matrix @ (x * self._inverse_out_weight)) + (ALPHA * x[self._dangling].sum() + 1 - ALPHA) / n
         )
 
 
-def _by_hand(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[float], str]:
+def _sparse_loop(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[float], str]:
     if memory_space == "device":
         require_gpu()
     here = adjacency.on(memory_space)
-    step = ByHand(here.csc.offsets, here.csc.indices, here.out_weight)
+    step = SparseLoop(here.csc.offsets, here.csc.indices, here.out_weight)
     if memory_space == "host":
         return repeatedly(step, runs=RUNS, limit=LIMIT), ""
 
@@ -212,7 +212,7 @@ def _by_hand(memory_space: MemorySpace, adjacency: Adjacency) -> tuple[list[floa
     return [seconds / AT_ONCE for seconds in repeatedly(several, runs=RUNS, limit=LIMIT)], ""
 
 
-# --- the sides of every paper -------------------------------------------------------------------------------------
+# --- implementations in every paper ---------------------------------------------------------------------------------
 
 
 def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tuple[list[float], str]:
@@ -225,16 +225,16 @@ def _auto(memory_space: Literal["host", "device"], adjacency: Adjacency) -> tupl
 
 def _cugraph(adjacency: Adjacency) -> tuple[list[float], str]:
     require_gpu()
-    import cudf  # comes with cuGraph
+    import cudf  # lazy import; a dependency of cuGraph
 
     edges = adjacency.on("device").edges
     frame = cudf.DataFrame({"src": edges.source, "dst": edges.destination})
-    return iterations.theirs(iterations.cugraph_graph(frame)), "MultiGraph, float32"
+    return iterations.time_cugraph(iterations.cugraph_graph(frame)), "MultiGraph, float32"
 
 
-ONE = method("one CPU version: numba, 1 thread", "numba", threads=1)
+ONE = method("one CPU thread: numba", "numba", threads=1)
 ALL_THREADS = method("numba, all CPU threads", "numba")
-SCIPY = Side("SciPy by hand, 1 thread", partial(_by_hand, "host"))
-OURS = Side("prplugin on the GPU: auto", partial(_auto, "device"))
-CUSPARSE = Side("cuSPARSE by hand (CuPy)", partial(_by_hand, "device"))
-CUGRAPH = Side("cuGraph", _cugraph)
+SCIPY = Implementation("SciPy loop, 1 thread", partial(_sparse_loop, "host"))
+OURS = Implementation("prplugin on the GPU: auto", partial(_auto, "device"))
+CUSPARSE = Implementation("cuSPARSE loop (CuPy)", partial(_sparse_loop, "device"))
+CUGRAPH = Implementation("cuGraph", _cugraph)

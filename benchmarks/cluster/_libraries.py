@@ -1,4 +1,4 @@
-"""Ours and cugraph.dask on a frame of Dask, and the reference that both are held to."""
+"""prplugin and cugraph.dask on a Dask frame, and the reference ranks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from prplugin.types.arrays import memory_space_of
 
 __all__ = ["Graph", "Reference", "ours", "peer"]
 
-THEIR_TOL, THEIR_MOST = 1e-6, 1000
+CUGRAPH_TOL, CUGRAPH_MAX_ITER = 1e-6, 1000
 
 PROVED = 1e-10
-"""The error of the reference."""
+"""Error bound of the reference ranks."""
 
 
 def ours(edges: Any, tol: float) -> Any:
@@ -29,7 +29,7 @@ def ours(edges: Any, tol: float) -> Any:
 
 
 class Graph:
-    """Our graph of a frame, prepared once."""
+    """prplugin's graph of a frame, built once."""
 
     def __init__(self, edges: Any) -> None:
         import prplugin
@@ -38,12 +38,12 @@ class Graph:
         self.n = self._graph.number_of_vertices
 
     def rank(self, tol: float) -> Any:
-        """Rank as `ours` does; a `Ranking`."""
+        """Return a `Ranking` with the options of `ours`."""
         return self._graph.rank(tol=tol, dtype="float32")
 
 
 def peer(workers: Workers) -> Any:
-    """Return cugraph.dask, with its communicator between these workers; None where it is not, or there is no GPU."""
+    """Return cugraph.dask with an initialized communicator; None if it is not installed or there is no GPU."""
     if not on_gpus():
         return None
     try:
@@ -57,16 +57,16 @@ def peer(workers: Workers) -> Any:
 
 
 class _CuGraph:
-    """cugraph.dask."""
+    """The calls of cugraph.dask."""
 
     @staticmethod
     def frame_to_ranks(edges: Any) -> Any:
         """Rank a frame, and wait until the ranks are on the workers."""
-        return _synchronized(_CuGraph._ranked(_CuGraph._graph(edges), tol=THEIR_TOL, max_iter=THEIR_MOST))
+        return _synchronized(_CuGraph._ranked(_CuGraph._graph(edges), tol=CUGRAPH_TOL, max_iter=CUGRAPH_MAX_ITER))
 
     @staticmethod
     def iteration(edges: Any, steps: int, more: int, runs: int) -> list[float]:
-        """Time iterations: the differences of two runs, of more and fewer."""
+        """Time an iteration by the difference of two runs with different numbers of iterations."""
         graph = _CuGraph._graph(edges)
 
         def run(count: int) -> float:
@@ -91,12 +91,12 @@ class _CuGraph:
         import cugraph.dask
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of its own affairs
+            warnings.simplefilter("ignore")  # warnings about cuGraph itself
             return cugraph.dask.pagerank(graph, **options)
 
 
 def _synchronized(frame: Any) -> Any:
-    """Wait until the partitions of a frame are there."""
+    """Persist a frame and wait for its partitions."""
     from distributed import wait
 
     frame = frame.persist()
@@ -105,22 +105,22 @@ def _synchronized(frame: Any) -> Any:
 
 
 class Reference:
-    """The ranks of a graph by one GPU, or one process, in float64: they stay on the first worker."""
+    """Reference ranks in float64 by a single GPU or process; they stay on the first worker."""
 
     def __init__(self, workers: Workers, scale: int) -> None:
         self._client, self._at = workers.client, workers.addresses[:1]
         memory_space = "device" if on_gpus() else "host"
         self._ranks = self._client.submit(_exact, scale, memory_space, workers=self._at, pure=False)
-        self._client.submit(len, self._ranks, pure=False).result()  # waits
+        self._client.submit(len, self._ranks, pure=False).result()  # wait for the ranks
 
     def distance(self, frame: Any) -> float:
-        """Return the distance in L1 of a result to it, whatever its order."""
+        """Return the L1 distance of a result, in any order, to the reference."""
         parts = self._client.compute(frame.to_delayed())
         return float(self._client.submit(_distance, self._ranks, parts, workers=self._at, pure=False).result())
 
 
 def _exact(scale: int, memory_space: Any) -> Any:
-    """Rank one frame in one memory; give an array by id, 0 where no edge has it."""
+    """Return the ranks of a single frame as an array by id; 0 for ids without edges."""
     import prplugin
 
     with runtime.device_allocation(memory_space):

@@ -1,4 +1,4 @@
-"""Ours and the peers, in one shape."""
+"""prplugin and the compared libraries, behind one interface."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pandas as pd
 
 import prplugin
 
-__all__ = ["PEERS", "Ranks", "Side", "ours", "peer"]
+__all__ = ["PEERS", "Library", "Ranks", "ours", "peer"]
 
 PEERS = {
-    "SciPy loop": "scipy_by_hand",
-    "SciPy loop, tuned": "scipy_tuned",
+    "SciPy loop": "scipy_loop",
+    "SciPy loop, tuned": "scipy_loop_tuned",
     "python-graphblas": "graphblas",
     "NetworKit": "networkit",
     "igraph": "igraph",
@@ -24,31 +24,31 @@ PEERS = {
     "scikit-network": "scikit_network",
     "graph_mate": "graph_mate",
 }
-"""The module of each."""
+"""Module of each library."""
 
 Ranks: TypeAlias = tuple[np.ndarray, int | None]
-"""One a vertex, and the passes over the edges that they took, where that is known."""
+"""Ranks by vertex, and the number of passes over the edges, if known."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
-    """What ranks frames.
+class Library:
+    """Library that ranks frames.
 
     Attributes
     ----------
     name : str
     threads : int, optional
-        How many it uses; None: all that there are.
+        Number of threads it uses; None: all.
     frame_to_frame : function of edges, alpha, tol
-        From a frame to a frame with the columns `vertex` and `pagerank`.
+        Returns a frame with the columns `vertex` and `pagerank`.
     build : function of edges
-        To ids and a graph.
+        Returns the ids and a graph.
     rank : function of a graph, alpha, tol
-        To ranks in the order of the ids.
+        Returns the ranks in the order of the ids.
     tolerance : bool
-        Whether `rank` heeds its tol.
+        Whether `rank` uses its tolerance.
     most_edges : int, optional
-        Beyond which it is not asked.
+        Number of edges above which it is not run.
     """
 
     name: str
@@ -60,13 +60,13 @@ class Side:
     most_edges: int | None = None
 
 
-def peer(name: str) -> Side:
-    """Load a peer.
+def peer(name: str) -> Library:
+    """Load a library by name.
 
     Raises
     ------
     ModuleNotFoundError
-        If its library is not installed.
+        If it is not installed.
     """
     module = importlib.import_module(f"benchmarks.peers.{PEERS[name]}")
 
@@ -75,7 +75,7 @@ def peer(name: str) -> Side:
         ranks, _ = module.rank(graph, alpha, tol)
         return pd.DataFrame({"vertex": ids, "pagerank": ranks})
 
-    return Side(
+    return Library(
         name=name,
         threads=module.THREADS,
         frame_to_frame=frame_to_frame,
@@ -86,8 +86,8 @@ def peer(name: str) -> Side:
     )
 
 
-def ours(**options: Any) -> Side:
-    """Return prplugin, with options of its method."""
+def ours(**options: Any) -> Library:
+    """Return prplugin, with options of a method."""
 
     def frame_to_frame(edges: pd.DataFrame, alpha: float, tol: float) -> pd.DataFrame:
         return prplugin.pagerank(edges, alpha=alpha, tol=tol, **options)
@@ -100,4 +100,4 @@ def ours(**options: Any) -> Side:
         ranking = graph.rank(alpha=alpha, tol=tol, **options)
         return ranking.ranks, ranking.iterations
 
-    return Side(name="ours", threads=options.get("threads"), frame_to_frame=frame_to_frame, build=build, rank=rank)
+    return Library(name="ours", threads=options.get("threads"), frame_to_frame=frame_to_frame, build=build, rank=rank)
