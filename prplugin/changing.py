@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,28 +18,19 @@ from prplugin.frames.base import Vertices
 from prplugin.frames.changes import EdgeSchema, FrameEdges, VertexIndex, read_edges
 from prplugin.frames.times import Clock
 from prplugin.graph.adjacency import Adjacency, rows_of
-from prplugin.graph.decay import ScaledWeights, weights_at
+from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
-from prplugin.graph.update import (
-    ChangeError,
-    ChangingEdges,
-    EdgeChanges,
-    MissingEdgesError,
-    RepeatedEdgesError,
-    UnderflowingError,
-    expand_values,
-)
+from prplugin.graph.update import ChangeError, ChangingEdges, expand_values
 from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
-from prplugin.result.ranking import Ranking
 from prplugin.solver.certificate import Certificate
+from prplugin.solver.loop import Outcome
 from prplugin.solver.residual import Residual
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Floats, Integers
-from prplugin.types.history import Considered, History
+from prplugin.types.edges import Edges, Floats, Integers
 
-__all__ = ["Access", "Aging", "ChangingGraph", "LastRanks", "PushResult"]
+__all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 
 MAX_CHANGED_FRACTION = 1 / (1 << 16)
 """Fraction of the edges that may have changed since the last ranking for pushes to be tried."""
@@ -82,13 +73,7 @@ class Access:
 
     @contextmanager
     def updating(self) -> Iterator[None]:
-        """Enter an update.
-
-        Raises
-        ------
-        PageRankError
-            If a ranking is running.
-        """
+        """Enter an update; raise PageRankError if a ranking is running."""
         with self._lock:
             if self._rankings:
                 raise PageRankError("this graph is being ranked: update it after the ranking has ended.")
@@ -100,44 +85,19 @@ Equation: TypeAlias = tuple[float, Floats | None, Floats | None]
 
 
 class LastRanks(NamedTuple):
-    """Ranks of a completed ranking.
+    """Solution of an equation that a ranking found: n ranks of sum 1, or a residual if it can follow updates.
 
-    Attributes
-    ----------
-    equation : Equation
-        The equation that they solve.
-    ranks : array of n float64
-        Ranks of sum 1.
-    passes : int
-        Passes over the edges that a method takes to find them without a start vector; 0 if unknown.
+    `passes`: Passes over the edges that a method takes to find it without a start vector; 0 if unknown.
     """
 
     equation: Equation
-    ranks: Floats
+    solution: Floats | Residual
     passes: int
 
-
-class PushResult(NamedTuple):
-    """Ranks found by pushes alone, and their proved error bound."""
-
-    ranks: Floats
-    error_bound: float
-    passes: int
-
-    def ranking(self, options: Options, graph: ChangingGraph, began: float, among: Integers | None) -> Ranking:
-        """Return the ranks as a ranking that began at the time `began` of `time.perf_counter`."""
-        n, m = self.ranks.size, graph.edges.m
-        ranks = self.ranks if options.scale == 1 else self.ranks * n
-        seconds = time.perf_counter() - began
-        history = History(
-            n, m, graph.edges.out_edges.weights is not None, "host", options.alpha, options.tol, options.stop,
-            (Considered("push", None, "few edges have changed since the last ranking"),),
-            (("residuals pushed", seconds),), ((self.passes, self.error_bound),),
-        )  # fmt: skip
-        return Ranking(
-            ranks.astype(options.dtype, copy=False), True, self.passes, self.error_bound, "push", seconds,
-            graph.vertices.write, options.top, None, history, among,
-        )  # fmt: skip
+    def is_of(self, equation: Equation) -> bool:
+        """Return whether an equation has the same alpha, v and w."""
+        vectors: Any = zip(self.equation[1:], equation[1:], strict=True)
+        return self.equation[0] == equation[0] and all(np.array_equal(*pair) for pair in vectors)
 
 
 class Aging(NamedTuple):
@@ -164,16 +124,8 @@ class _State(NamedTuple):
 class ChangingGraph:
     """The edges and vertices of a graph, and its last ranks.
 
-    Parameters
-    ----------
-    adjacency, vertices
-        The graph before the first update.
-    schema : EdgeSchema
-        Columns of the frames of edges to add and to remove.
-    aging : Aging, optional
-        Given if weights decay.
-    last : LastRanks, optional
-        Ranks for the next ranking to start from.
+    `adjacency` and `vertices` are the graph before the first update, and `schema` the columns of the frames of edges to
+    add and to remove. `aging` is given if weights decay. The next ranking starts from `last`.
     """
 
     def __init__(
@@ -198,10 +150,10 @@ class ChangingGraph:
         self._schema = schema
         self._adjacency: Adjacency | None = None
         self._lock = threading.Lock()
-        self._last = None if last is None else last._replace(ranks=_normalized_start(last.ranks))
-        self._passes = 0 if last is None else last.passes
-        self._residual: tuple[Equation, Residual] | None = None
-        self._changed = 0
+        self._last: LastRanks | None = None
+        self._passes = self._changed = 0
+        if last is not None:
+            self.keep(last)
 
     @property
     def edges(self) -> ChangingEdges:
@@ -233,13 +185,15 @@ class ChangingGraph:
         clock, schema = copy(clock), self._schema
         removed = None if remove is None else read_edges(remove, schema, clock, removed=True)
         added = None if add is None else read_edges(add, schema, clock, removed=False)
-        removals, additions, old_positions = _NO_CHANGES, _NO_CHANGES, None
+        removals, additions, old_positions = _NO_EDGES, _NO_EDGES, None
         if removed is not None:
             positions = index.positions_of(removed.vertices, "remove")
             missing = (positions[removed.edges.source] < 0) | (positions[removed.edges.destination] < 0)
             if missing.any():
-                raise _missing_edges_error(removed, np.flatnonzero(missing))
-            removals = _changes(removed, positions)
+                raise _invalid_edges_error(
+                    ChangeError("missing", np.flatnonzero(missing)), None, removed, self.vertices
+                )
+            removals = _moved(removed.edges, positions)
         if added is not None:
             added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
             positions = index.positions_of(added.vertices, "add")
@@ -247,73 +201,64 @@ class ChangingGraph:
                 index, positions, old_positions = index.extend(added.vertices, positions)
                 edges = edges.with_vertices(len(index), old_positions)
                 if old_positions is not None:
-                    removals = EdgeChanges(
-                        old_positions[removals.source], old_positions[removals.target], removals.weights
-                    )
-            additions = _changes(added, positions)
+                    removals = _moved(removals, old_positions)
+            additions = _moved(added.edges, positions)
             edges.roundings = max(edges.roundings, added.edges.roundings)
         try:
             plan = edges.plan(additions, removals, schema.duplicates, directed=schema.directed)
         except ChangeError as error:
             raise _invalid_edges_error(error, added, removed, index.vertices) from None
-        # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks and the residual.
-        self._adjacency, residual, self._residual, last, self._last = None, self._residual, None, self._last, None
+        # From here on nothing raises an error. A KeyboardInterrupt loses no more than the last ranks.
+        self._adjacency, last, self._last = None, self._last, None
         n = edges.n
         if self.edges.n == 0:
-            residual = last = None
-        elif n > self.edges.n:
-            if residual is not None:
-                residual[1].add_vertices(n, old_positions)
-            if last is not None:
-                last = last._replace(ranks=expand_values(last.ranks, n, old_positions, 0.0))
+            last = None
+        residual = last.solution if last is not None and isinstance(last.solution, Residual) else None
+        if n > self.edges.n and residual is not None:
+            residual.add_vertices(n, old_positions)
+        elif n > self.edges.n and last is not None:
+            last = last._replace(solution=expand_values(last.solution, n, old_positions, 0.0))
         # The contributions of the sources whose rows change are subtracted before the change and added after it.
         if residual is not None:
-            residual[1].add_contributions(edges, plan.out_edges.rows, -1.0)
+            residual.add_contributions(edges, plan.out_edges.rows, -1.0)
         edges.commit(plan)
         self._state = _State(edges, index, clock)
         if residual is not None:
-            residual[1].add_contributions(edges, plan.out_edges.rows, 1.0)
-        self._residual, self._last = residual, last
-        self._changed += additions.source.size + removals.source.size
+            residual.add_contributions(edges, plan.out_edges.rows, 1.0)
+        self._last = last
+        self._changed += additions.m + removals.m
 
     def keep(self, last: LastRanks) -> None:
         """Store ranks for the next ranking to start from."""
         with self._lock:
             self._passes = max(self._passes, last.passes)
-            self._last, self._residual = last._replace(ranks=_normalized_start(last.ranks)), None
-            self._changed = 0
+            self._last, self._changed = last._replace(solution=_normalized_start(last.solution)), 0
 
-    def try_push(self, equation: Equation, options: Options) -> tuple[PushResult | None, Floats | None, float]:
-        """Rank by pushes alone, if few edges have changed since the last ranking.
+    def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
+        """Rank by pushes alone, if few edges have changed since the last ranking; return outcome, ranks and tolerance.
 
-        Returns
-        -------
-        result : PushResult, or None
-            None if a method is needed.
-        start : array, or None
-            Start vector for the method; None if no ranks of the same equation are known.
-        tol : float
-            Error bound that the method is to attain.
+        Without an outcome, a method is needed: the ranks are its start, unless none of the same equation are known, and
+        the tolerance is the error bound that it is to attain.
         """
         with self._lock:
-            stored, last, tol = self._residual, self._last, options.tol
-            self._residual = None
-            start = last.ranks if last is not None and _same(last.equation, equation) else None
-            residual = stored[1] if stored is not None and _same(stored[0], equation) else None
-            few_changes, passes, edges = self._may_push(equation, options), 0, self.edges
-            if edges.n == 0:
+            last, edges, tol, passes = self._last, self.edges, options.tol, 0
+            if edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
-            if residual is None:
-                if start is None or not few_changes:
-                    return None, start, tol
-                residual, passes = Residual.of(edges, *equation[:2], start), 1
+            default = options.method == "auto" and options.max_iter is None and not options.certified
+            few_changes = self._changed <= MAX_CHANGED_FRACTION * edges.m + MAX_CHANGED_EDGES
+            may_push, residual = default and equation[2] is None and few_changes, last.solution
+            if not isinstance(residual, Residual):
+                if not may_push:
+                    return None, residual, tol
+                residual, passes = Residual.of(edges, *equation[:2], residual), 1
+            self._last = None  # until the pushes are complete
             bound, rounding, sum_y = residual.bounds()
             if rounding > MAX_ROUNDING_FRACTION * tol:
                 residual.recompute(edges)
                 passes += 1
                 bound, _, sum_y = residual.bounds()
             cast_error = _cast_error(options, edges.n)
-            if bound + cast_error > tol and few_changes:
+            if bound + cast_error > tol and may_push:
                 # A method converges geometrically, from an error of 2 to tol in self._passes passes without a start
                 # vector, and so from bound to tol in the following number.
                 passes_of_method = PREPARATION_PASSES + self._passes * math.log(bound / tol) / math.log(2 / tol)
@@ -321,36 +266,16 @@ class ChangingGraph:
                 bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges)
                 passes += -(-spent // max(edges.m, 1))
             ranks = residual.ranks(sum_y)
-            if bound + cast_error > tol or not few_changes:
-                self._last = LastRanks(equation, _normalized_start(ranks), 0)
-                return None, self._last.ranks, tol * TOL_FRACTION if few_changes else tol
-            self._residual, self._last, self._changed = (equation, residual), None, 0
-            return PushResult(ranks, bound + cast_error, passes), None, tol
-
-    def _may_push(self, equation: Equation, options: Options) -> bool:
-        """Return whether few edges have changed, and the options and the equation permit pushes."""
-        default = options.method == "auto" and options.max_iter is None and not options.certified
-        few_changes = self._changed <= MAX_CHANGED_FRACTION * self.edges.m + MAX_CHANGED_EDGES
-        return default and equation[2] is None and few_changes
+            if bound + cast_error > tol or not may_push:
+                start = _normalized_start(ranks)
+                self._last = LastRanks(equation, start, 0)
+                return None, start, tol * TOL_FRACTION if may_push else tol
+            self._last, self._changed = LastRanks(equation, residual, 0), 0
+            return Outcome(live=False, converged=True, iterations=passes, error_bound=bound + cast_error), ranks, tol
 
 
-def _same(one: Equation, other: Equation) -> bool:
-    """Return whether two equations have equal alpha, v and w."""
-    if one[0] != other[0]:
-        return False
-    for vector, other_vector in zip(one[1:], other[1:], strict=True):
-        if (vector is None) != (other_vector is None):
-            return False
-        if vector is not None and other_vector is not None and not np.array_equal(vector, other_vector):
-            return False
-    return True
-
-
-def _normalized_start(ranks: Floats) -> Floats:
-    """Return a copy of the ranks that is finite, not negative and of sum 1.
-
-    A copy, because the user owns the ranks of a ranking and may alter them.
-    """
+def _normalized_start(ranks: Any) -> Floats:
+    """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
     ranks = np.maximum(np.nan_to_num(ranks, posinf=0.0), 0.0)
     sum_ranks = total(ranks)
     return ranks / sum_ranks if sum_ranks > 0 else np.full(ranks.size, 1 / max(ranks.size, 1))
@@ -362,32 +287,31 @@ def _cast_error(options: Options, n: int) -> float:
     return Certificate(options.alpha, n, 0, rounding, options.dtype, options.scale).cast
 
 
-def _changes(frame: FrameEdges, positions: Integers) -> EdgeChanges:
-    """Return the edges of a frame by position in the graph, given the position of each vertex of the frame."""
-    edges = frame.edges
-    weights: Any = edges.weights
-    if edges.times is not None:
-        weights = ScaledWeights.of(weights, edges.times)
-    return EdgeChanges(positions[edges.source], positions[edges.destination], weights)
+def _moved(edges: Edges, positions: Integers) -> Edges:
+    """Return the same edges with their vertices at other positions."""
+    return replace(edges, source=positions[edges.source], destination=positions[edges.destination])
 
 
-_NO_CHANGES = EdgeChanges(np.empty(0, np.int64), np.empty(0, np.int64), None)
+_NO_EDGES = Edges(np.empty(0, np.int64), np.empty(0, np.int64), None, 0)
 
 
 def _invalid_edges_error(
     error: ChangeError, added: FrameEdges | None, removed: FrameEdges | None, vertices: Vertices
 ) -> InvalidEdgesError:
     """Return the error for the user that names the edges or vertices of a `ChangeError`."""
-    which = error.args[0]
-    if isinstance(error, MissingEdgesError) and removed is not None:
-        return _missing_edges_error(removed, which)
-    if isinstance(error, RepeatedEdgesError) and added is not None:
+    which = error.positions
+    if error.kind == "missing" and removed is not None:
+        return InvalidEdgesError(
+            f"remove has {counted(len(which), 'edge')} that the graph does not have: "
+            f"{listed(_format_edges(removed, which))}. Nothing was changed."
+        )
+    if error.kind == "repeated" and added is not None:
         return InvalidEdgesError(
             f"add has {counted(len(which), 'edge')} that the graph has already: {listed(_format_edges(added, which))}. "
             "Leave them out, or make the graph with duplicates='sum', 'first' or 'last'."
         )
     named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(vertices.described(which))})"
-    if isinstance(error, UnderflowingError):
+    if error.kind == "underflow":
         return InvalidEdgesError(
             f"remove leaves {named} with edges that are hundreds of half-lives older than those removed, which exceeds "
             "the range of the weights: make the graph anew."
@@ -404,10 +328,3 @@ def _format_edges(frame: FrameEdges, which: Integers) -> list[str]:
         f"{source} -> {target}" + ("" if weights is None else f" of weight {weights[row]:g}") if source else ""
         for source, target, row in zip(*endpoints, which.tolist(), strict=True)
     ]
-
-
-def _missing_edges_error(removed: FrameEdges, which: Integers) -> InvalidEdgesError:
-    return InvalidEdgesError(
-        f"remove has {counted(len(which), 'edge')} that the graph does not have: "
-        f"{listed(_format_edges(removed, which))}. Nothing was changed."
-    )

@@ -24,7 +24,7 @@ from prplugin.graph.decay import decay_weights
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.equal_ranks import EqualRanks
 from prplugin.graph.problem import Problem, Seeds, normalised
-from prplugin.machine import this_machine
+from prplugin.machine import Machine, this_machine
 from prplugin.methods.base import Method
 from prplugin.methods.estimates import (
     SPACE,
@@ -46,7 +46,7 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import SlowConvergence, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import gpu_of, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, gpu_of, to_host, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -60,18 +60,11 @@ STAGES = "frame read, ids factorized", "method chosen, edges arranged", "iterati
 class LocalGraph:
     """Graph of one process: adjacency and vertex ids.
 
-    Parameters
-    ----------
-    weights : str
-        Name of the weights, for messages.
-    began : float
-        Time by `time.perf_counter` at which reading started.
-    lasting : bool
-        Whether more than one ranking may follow. If not, no history of the ranking is recorded.
-    schema : EdgeSchema, optional
-        Columns of the frame, and the options that they were read with.
-    aging : Aging, optional
-        Given if weights decay with the age of the edges.
+    `weights`: Name of the weights, for messages.
+    `began`: Time by `time.perf_counter` at which reading started.
+    `lasting`: Whether more than one ranking may follow. If not, no history of the ranking is recorded.
+    `schema`: Columns of the frame, and the options that they were read with.
+    `aging`: Given if weights decay with the age of the edges.
     """
 
     unused_weight: Hashable = None
@@ -82,12 +75,13 @@ class LocalGraph:
         schema: EdgeSchema | None = None, aging: Aging | None = None,
     ) -> None:  # fmt: skip
         self._adjacency, self._known, self._lasting, self._aging = adjacency, vertices, lasting, aging
-        self.memory_space, self._weights = adjacency.memory_space, weights
+        self.memory_space, self._weighted, self._weights = adjacency.memory_space, adjacency.weighted, weights
         self._schema = schema or EdgeSchema(weight="weight" if adjacency.weighted else None)
         self._changing: ChangingGraph | None = None
         self._last: LastRanks | None = None
         self._access = Access()
         self._timings: TimingCache = {}
+        self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
 
@@ -182,6 +176,7 @@ class LocalGraph:
                 del self._adjacency, self._last
             self._changing.update(add, remove)
             self._timings.clear()
+            self._reasons.clear()
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks."""
@@ -210,8 +205,8 @@ class LocalGraph:
         """Return properties of the graph for its representation, in addition to the counts."""
         chosen = self.estimate().chosen
         return {
-            "weights": self._weights if self.adjacency.weighted else "every edge counts 1",
-            "edges are in": SPACE[self.adjacency.memory_space],
+            "weights": self._weights if self._weighted else "every edge counts 1",
+            "edges are in": SPACE[self.memory_space],
             "auto takes": "no method: none can run here" if chosen is None else chosen.method,
         }
 
@@ -222,7 +217,8 @@ class LocalGraph:
             return require_converged(rank(options, given, watch), options)
 
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        began = time.perf_counter()
+        began, machine = time.perf_counter(), this_machine()
+        record: History | None = None
         with self._allocating():
             v, w = (self._vector(what, getattr(given, what)) for what in ("personalization", "dangling"))
             start = self._vector("nstart", given.nstart)
@@ -230,43 +226,46 @@ class LocalGraph:
             watch.stage("edges")
             equation, method_tol = (options.alpha, v, w), options.tol
             if self._changing is not None and proves(options) and start is None:
-                pushed, start, method_tol = self._changing.try_push(equation, options)
-                if pushed is not None:
-                    return pushed.ranking(options, self._changing, began, among)
+                outcome, start, method_tol = self._changing.try_push(equation, options)
+                if outcome is not None and start is not None:
+                    considered = (Considered("push", None, "few edges have changed since the last ranking"),)
+                    stages = (("residuals pushed", time.perf_counter() - began),)
+                    bounds = [(outcome.iterations, outcome.error_bound)]
+                    record = self._history("host", options, considered, stages, bounds)
+                    return self._ranking(_requested(start, options), outcome, "push", options, began, record, among)
             adjacency = self.adjacency
             problem = Problem(adjacency, *equation)
             if options.method == "measured":
-                method = fastest(problem, this_machine(), options, self._timings)
+                method = fastest(problem, machine, options, self._timings)
             else:
-                method = choose(options.method, adjacency, this_machine(), options.method_options)
-        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
-        planned = partial(describe_method_memory, adjacency, method.name, this_machine())
+                method = choose(options.method, adjacency, machine, options.method_options)
+        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
+        planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
-            ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol)
+            ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
             if self._lasting and self.memory_space == "host" and outcome.converged and proves(options):
                 last = LastRanks(equation, to_host(ranks), int(outcome.iterations))
                 if self._changing is None:
                     self._last = last
                 else:
                     self._changing.keep(last)
-            ranks = ranks if options.scale == 1 else ranks * adjacency.n
-            ranks = to_memory(ranks.astype(options.dtype, copy=False), adjacency.memory_space)
+            ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
+        if self._lasting or not outcome.converged:  # the history of a one-shot graph is visible only through an error
+            why = self._considered(method, options, machine)
+            record = self._history(method.runs_on, options, why, self._stages(watch), watch.bounds)
+        return self._ranking(ranks, outcome, method.name, options, began, record, among)
+
+    def _ranking(
+        self, ranks: Floats, outcome: Outcome, method: str, options: Options, began: float, history: History | None,
+        among: Integers | None,
+    ) -> Ranking:  # fmt: skip
+        """Return the ranks of one ranking that began at the time `began` of `time.perf_counter`."""
         return Ranking(
-            ranks,
-            bool(outcome.converged),
-            int(outcome.iterations),
-            float(outcome.error_bound),
-            method.name,
-            time.perf_counter() - began,
-            self._vertices.write,
-            options.top,
-            outcome.order,
-            # The history of a one-shot graph is visible only through an error.
-            self._history(method, options, watch) if self._lasting or not outcome.converged else None,
-            among,
+            ranks, bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
+            time.perf_counter() - began, self._vertices.write, options.top, outcome.order, history, among,
             self._vertices.plain_ids,
-        )
+        )  # fmt: skip
 
     def _rank_many(self, options: Options, given: GivenByVertex, watch: Watch) -> Rankings:
         """Compute one ranking per seed in batches, and keep only the ranks selected by `among` and `top`."""
@@ -275,7 +274,7 @@ class LocalGraph:
                 "certified=True proves the order of one ranking, and seeds are many: rank each by a call of its own, "
                 "or leave certified out."
             )
-        began = time.perf_counter()
+        began, machine = time.perf_counter(), this_machine()
         adjacency = self.adjacency
         with self._allocating():
             many = self._vertices.read_seeds(given.seeds, "seeds")
@@ -284,40 +283,30 @@ class LocalGraph:
             start = self._vector("nstart", given.nstart)
             among = self._positions(given, options)
             watch.stage("edges")
-            method = choose_batch(options.method, adjacency, this_machine(), options.method_options, seeds.count)
+            method = choose_batch(options.method, adjacency, machine, options.method_options, seeds.count)
         first, done = 0, []
         kept: Any = None
         positions: Any = None
-        memory_space = "device" if method.runs_on == "gpu" else adjacency.memory_space
+        memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_seeds_memory, seeds.count, adjacency.n)
         with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
-            for batch in batches(method, problem, seeds, start, options, this_machine(), watch.iterations):
-                ranks = batch.ranks if options.scale == 1 else batch.ranks * adjacency.n
-                ranks = ranks.astype(options.dtype, copy=False)
-                ranks, rows = select_ranks(ranks, among, options.top)
+            for batch in batches(method, problem, seeds, start, options, machine, watch.iterations):
+                ranks, rows = select_ranks(_requested(batch.ranks, options), among, options.top)
                 if rows is not None:
                     positions = store_rows(positions, to_memory(rows, adjacency.memory_space), first, seeds.count)
                 kept = store_rows(kept, to_memory(ranks, adjacency.memory_space), first, seeds.count)
                 first += len(ranks)
                 done.append(batch[1:])
             converged, iterations, bounds = (np.concatenate(each) for each in zip(*done, strict=True))
+            least = f"the least estimate for {counted(seeds.count, 'seed')}"
+            considered = (Considered(method.name, None, least if options.method == "auto" else "asked for by name"),)
             return Rankings(
-                kept,
-                bool(converged.all()),
-                int(iterations.max()),
-                float(bounds.max()),
-                method.name,
-                time.perf_counter() - began,
-                partial(self._vertices.write, labels=many.labels),
-                options.top,
-                each_converged=converged,
-                each_iterations=iterations,
-                each_error_bound=bounds,
-                rows=positions,
-                _history=self._history_of_seeds(method, options, watch, seeds.count),
-                _ids=self._vertices.plain_ids,
-                _seeds=partial(seed_ids, self._vertices, many.labels),
-            )
+                kept, bool(converged.all()), int(iterations.max()), float(bounds.max()), method.name,
+                time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
+                each_converged=converged, each_iterations=iterations, each_error_bound=bounds, rows=positions,
+                _history=self._history(method.runs_on, options, considered, self._stages(watch), []),
+                _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
+            )  # fmt: skip
 
     def _allocating(self) -> Any:
         gpu = self._adjacency.gpu if self._changing is None else None
@@ -347,38 +336,30 @@ class LocalGraph:
         rows: Integers = self._vertices.read_positions(given.among, "among")
         return to_memory(rows, self.memory_space)  # type: ignore[no-any-return]
 
-    def _history(self, method: Method, options: Options, watch: Watch) -> History:
-        """Return the record of the ranking that has just ended: methods considered, stages and error bounds."""
-        machine = this_machine()
-        timings = measured(machine, options, self._timings) if options.method == "measured" else {}
-        considered = reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
-        return self._record(method, options, watch, considered, watch.bounds)
+    def _considered(self, method: Method, options: Options, machine: Machine) -> tuple[Considered, ...]:
+        """Return why this method was chosen and others were not; found once, since it takes as long as iterations."""
+        if options.method == "measured":
+            timings = measured(machine, options, self._timings)
+            return reasons(method, options.method, self.adjacency, machine, options.method_options, timings)
+        key = method.name, options.method, *options.method_options
+        if key not in self._reasons:
+            self._reasons[key] = reasons(method, options.method, self.adjacency, machine, options.method_options, {})
+        return self._reasons[key]
 
-    def _history_of_seeds(self, method: Method, options: Options, watch: Watch, count: int) -> History:
-        """Return the record of the rankings of many seeds that have just ended."""
-        named = options.method != "auto"
-        reason = "asked for by name" if named else f"the least estimate for {counted(count, 'seed')}"
-        return self._record(method, options, watch, (Considered(method.name, None, reason),), [])
-
-    def _record(
-        self,
-        method: Method,
-        options: Options,
-        watch: Watch,
-        considered: tuple[Considered, ...],
-        bounds: list[tuple[int, float]],
-    ) -> History:
-        adjacency = self.adjacency
+    def _stages(self, watch: Watch) -> tuple[tuple[str, float], ...]:
+        """Return the seconds of each stage of a ranking that has just ended."""
         prepared = watch.begun.get("iterations", now := time.perf_counter())
-        stages = (
-            (STAGES[0], self._reading),
-            (STAGES[1], prepared - watch.begun["edges"]),
-            (STAGES[2], now - prepared),
-        )
+        seconds = self._reading, prepared - watch.begun["edges"], now - prepared
+        return tuple(zip(STAGES, seconds, strict=True))
+
+    def _history(
+        self, runs_on: str, options: Options, considered: tuple[Considered, ...],
+        stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]],
+    ) -> History:  # fmt: skip
+        """Return the record of a ranking that has just ended."""
         return History(
-            adjacency.n, adjacency.m, adjacency.weighted, "device" if method.runs_on == "gpu" else "host",
-            options.alpha, options.tol, options.stop, considered, stages, tuple(bounds),
-            self.unused_weight,
+            self.n, self.m, self._weighted, "device" if runs_on == "gpu" else "host", options.alpha, options.tol,
+            options.stop, considered, stages, tuple(bounds), self.unused_weight,
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:
@@ -410,7 +391,7 @@ class LocalGraph:
 
 def _iterated(
     method: Method, problem: Problem, start: Floats | None, options: Options, watch: Watch, equal: Equal | None,
-    method_tol: float,
+    method_tol: float, machine: Machine,
 ) -> tuple[Floats, Outcome]:  # fmt: skip
     """Prepare the method and iterate; return ranks and outcome. All other memory is freed on return, and on errors.
 
@@ -420,7 +401,7 @@ def _iterated(
     if adjacency.n == 0:
         none = adjacency.out_weight
         return none, Outcome(False, True, 0, 0.0, order=None if equal is None else order_of(none, 1, 0.0, equal))
-    step = method.prepare(problem, this_machine(), **options.method_options)
+    step = method.prepare(problem, machine, **options.method_options)
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     if options.tol > method_tol > certificate.provable:
         options = replace(options, tol=method_tol)
@@ -432,3 +413,8 @@ def _iterated(
     loop = Loop(certificate, options, budget, watched, order, slow)
     outcome = loop.run(step, 1.0 / adjacency.n if start is None else start)
     return step.ranks(), outcome
+
+
+def _requested(ranks: Floats, options: Options) -> Any:
+    """Return ranks in the scale and type that were asked for."""
+    return (ranks if options.scale == 1 else ranks * ranks.shape[-1]).astype(options.dtype, copy=False)

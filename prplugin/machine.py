@@ -29,10 +29,7 @@ _processed_edges = 0
 class Machine:
     """Resources that a method may use.
 
-    Attributes
-    ----------
-    threads : int
-        Number of threads that this process may run at once.
+    `threads`: Number of threads that this process may run at once.
     """
 
     threads: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from os import PathLike
@@ -29,6 +30,8 @@ __all__ = [
 
 Stop = Literal["error", "delta", "vertex", "networkx"]
 Duplicates = Literal["sum", "first", "last", "error"]
+FLOATS = {"d": "float64", "f": "float32"}
+"""Types of ranks by the character of the NumPy type."""
 
 USUAL_ITERATIONS = 1 / 5
 """Iterations of a ranking over those that contraction by alpha needs: 20 iterations at the defaults.
@@ -192,13 +195,10 @@ def validate_int(name: str, value: object, *, least: int = 1, multiple_of: int =
 
 
 def _float_name(dtype: object) -> str:
-    try:
-        name = np.dtype(dtype).name  # type: ignore[call-overload]
-    except TypeError:
-        name = None
-    if name not in ("float64", "float32") or dtype is None:
-        raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.")
-    return str(name)
+    with suppress(TypeError):
+        if dtype is not None and (name := FLOATS.get(np.dtype(dtype).char)):  # type: ignore[call-overload]
+            return name
+    raise InvalidOptionError(f"dtype must be 'float64' or 'float32', not {dtype!r}.")
 
 
 def proves(options: Options) -> bool:

@@ -1,67 +1,32 @@
-"""Implementations behind `Graph`: a graph in this process, or on the workers of a Dask cluster."""
+"""Read what `Graph` and `pagerank` take: into a graph in this process, or on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Hashable
 from dataclasses import fields
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError
 from prplugin.frames import dask, matrices
 from prplugin.frames.base import full_name, is_a
 from prplugin.local import LocalGraph
-from prplugin.methods.estimates import Estimate
-from prplugin.options import EdgeOptions, GivenByVertex, Options
-from prplugin.progress import Watch
-from prplugin.result.ranking import Ranking
-from prplugin.types.compressed import Compressed
+from prplugin.options import EdgeOptions
+
+if TYPE_CHECKING:
+    from prplugin.distributed.run import DistributedGraph
 
 __all__ = ["PreparedGraph", "prepare", "read_file"]
 
-
-class PreparedGraph(Protocol):
-    """Implementation of `prplugin.Graph`: `LocalGraph`, or `DistributedGraph` on the workers of a cluster."""
-
-    @property
-    def n(self) -> int:
-        """Number of vertices."""
-
-    @property
-    def m(self) -> int:
-        """Number of directed edges."""
-
-    def vertices(self) -> Any:
-        """Return the ids in the order of the ranks."""
-
-    def csr(self) -> Compressed:
-        """Return the out-edges by source."""
-
-    def csc(self) -> Compressed:
-        """Return the in-edges by target."""
-
-    def estimate(self) -> Estimate:
-        """Estimate memory and time of a ranking by each method."""
-
-    def facts(self) -> dict[str, str]:
-        """Return properties for the representation of `Graph`, in addition to the counts."""
-
-    def update(self, add: Any, remove: Any) -> None:
-        """Remove and add edges; on any error, change nothing."""
-
-    def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
-        """Compute the ranks of the vertices."""
+PreparedGraph: TypeAlias = "LocalGraph | DistributedGraph"
+"""Implementation of `prplugin.Graph`."""
 
 
 def prepare(edges: Any, how: EdgeOptions, *, lasting: bool) -> PreparedGraph:
     """Read edges: a Dask frame on the workers if a client is active, others in this process.
 
-    Accepted are frames, paths, graphs of NetworkX and igraph, and sparse matrices.
-
-    Parameters
-    ----------
-    lasting : bool
-        Whether more than one ranking may follow.
+    Accepted are frames, paths, graphs of NetworkX and igraph, and sparse matrices. `lasting`: Whether more than one
+    ranking may follow.
     """
     if dask.accepts(edges) and (client := dask.client()) is not None:
         from prplugin.distributed.run import DistributedGraph  # imports distributed, which has a client

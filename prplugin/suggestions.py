@@ -54,12 +54,8 @@ MEANT |= {plain(name): meant for name, meant in REMARKS.items()}
 def meant_argument(name: str, own: Collection[str], elsewhere: Mapping[str, Collection[str]]) -> str:
     """Return the end of a message on an unknown argument: the one that is meant, or "" if none is like it.
 
-    Parameters
-    ----------
-    own : collection of str
-        Arguments of the function that was called.
-    elsewhere : mapping of str to collections of str
-        Arguments of other functions, by what these are called.
+    `own`: Arguments of the function that was called.
+    `elsewhere`: Arguments of other functions, by what these are called.
     """
     everywhere = [*own, *(argument for arguments in elsewhere.values() for argument in arguments)]
     argument, remark = MEANT.get(plain(name), ("", ""))

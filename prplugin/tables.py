@@ -20,12 +20,7 @@ UNLIMITED = 1 << 16
 class Display:
     """What an object shows of itself: a line, a table, and a remark below it.
 
-    Attributes
-    ----------
-    head : list of str
-        Empty: the table has none.
-    left : container of int
-        Positions of the columns of text, which are aligned to the left; numbers are aligned to the right.
+    An empty `head` leaves out the line of names. The columns at the positions in `left` are aligned to the left.
     """
 
     title: str

@@ -6,6 +6,8 @@ Row v holds ``indices[begins[v]:ends[v]]`` and the `weights` at the same positio
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from prplugin.cpu.memory import compiled
@@ -26,14 +28,15 @@ def find_pairs(rows, columns, begins, ends, indices, found):
 
 @compiled
 def rewrite(
-    rows, begins, ends, indices, weights, removed_at, removed, removed_weights, found, added_at, added, added_weights,
-    at, new_begins, new_ends,
+    rows, begins, ends, indices, weights, powers, by_source, removed_at, removed, removed_weights, found,
+    added_at, added, added_weights, at, new_begins, new_ends,
 ):  # fmt: skip
     """Write the changed rows to the buffer from position `at` on, and return the position after the last entry.
 
     Entries before `at` are not altered. The entries to remove from row i are ``removed[removed_at[i]:removed_at[i+1]]``
     in ascending order, each with the weight in `removed_weights`; a NaN matches any weight and is replaced by the one
-    that was removed. `found` marks the entries to remove that exist. Added entries follow the remaining ones.
+    that was removed. `found` marks the entries to remove that exist. Unless `powers` is None, the remaining entries are
+    divided by 2 to the power of their source: the row if `by_source`, else the column. Added entries follow them.
     """
     for i in range(rows.size):
         new_begins[i] = at
@@ -62,6 +65,8 @@ def rewrite(
                 indices[at] = index
                 if weights is not None:
                     weights[at] = weights[edge]
+                    if powers is not None:
+                        weights[at] = math.ldexp(weights[edge], -powers[rows[i] if by_source else index])
                 at += 1
         for position in range(added_at[i], added_at[i + 1]):
             indices[at] = added[position]
@@ -106,9 +111,9 @@ def compact(first, last, begins, ends, indices, weights, offsets, new_indices, n
 def commit(
     rows, new_row_begins, new_row_ends, row_begins, row_ends,
     columns, new_column_begins, new_column_ends, column_begins, column_ends,
-    out_weight, new_out_weight, count, count_change,
+    out_weight, new_out_weight, references, new_references, count, count_change,
 ):  # fmt: skip
-    """Set the positions of the rewritten rows and columns, the out-weights and the number of edges.
+    """Set the positions of the rewritten rows and columns, out-weights, reference exponents and the number of edges.
 
     One compiled call, so that an interrupt from the keyboard cannot leave part of it undone.
     """
@@ -116,5 +121,7 @@ def commit(
     for i in range(rows.size):
         row_begins[rows[i]], row_ends[rows[i]] = new_row_begins[i], new_row_ends[i]
         out_weight[rows[i]] = new_out_weight[i]
+        if references is not None:
+            references[rows[i]] = new_references[i]
     for i in range(columns.size):
         column_begins[columns[i]], column_ends[columns[i]] = new_column_begins[i], new_column_ends[i]

@@ -19,7 +19,6 @@ from prplugin.frames import cudf, pandas
 from prplugin.frames.base import Labels, full_name
 from prplugin.frames.wrapped import WrappedVertices
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.compressed import adjacency_of
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
@@ -181,7 +180,7 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
         offsets = _offsets(matrix.offsets, int(matrix.indices.size), matrix.n, of_offsets, of_indices)
         indices = _positions(matrix.indices, offsets.size - 1, of_indices)
         weights = _weights(matrix.weights, indices.size, of_weights)
-        made = adjacency_of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
+        made = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
     return made, Vertices(made.n, made.memory_space, matrix.memory_space == "device" and "cudf" in sys.modules)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,15 +20,10 @@ __all__ = ["Adjacency", "endpoints_by_target", "group_sizes", "rows_of"]
 
 
 class Adjacency:
-    """A directed multigraph on vertices 0..n-1.
-
-    Attributes
-    ----------
-    product : Product, optional
-        Cache of `prplugin.graph.product` between rankings.
-    """
+    """A directed multigraph on vertices 0..n-1."""
 
     product: Any = None
+    """Cache of `prplugin.graph.product` between rankings."""
 
     def __init__(self, edges: Edges | GroupedEdges) -> None:
         self.edges = edges
@@ -37,6 +32,17 @@ class Adjacency:
         self.weighted = edges.weights is not None
         self.memory_space: MemorySpace = edges.memory_space
         self.spilled = edges.spilled
+
+    @classmethod
+    def of(cls, compressed: Compressed, *, by_target: bool) -> Self:
+        """Return the graph of a valid CSR or, with `by_target`, CSC, without a copy."""
+        offsets, members, weights = compressed
+        groups = rows_of(offsets, members.size)
+        source, destination = (members, groups) if by_target else (groups, members)
+        adjacency = cls(Edges(source, destination, weights, offsets.size - 1))
+        setattr(adjacency, "csc" if by_target else "csr", compressed)
+        synchronize(adjacency.memory_space)
+        return adjacency
 
     def on(self, memory_space: MemorySpace) -> Adjacency:
         """Return the same graph in "host" or "device" memory; the copy is made once."""

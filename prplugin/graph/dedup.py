@@ -21,17 +21,9 @@ MOST_PAIRED = 1 << 32
 def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> Edges:
     """Keep the first or the last row of each pair, in the order of the frame, or refuse repeated pairs.
 
-    Parameters
-    ----------
-    duplicates : {"sum", "first", "last", "error"}
-        "sum" keeps every row.
-    directed : bool
-        If False, (a, b) and (b, a) are one pair.
+    "sum" keeps every row. If not `directed`, (a, b) and (b, a) are one pair.
 
-    Raises
-    ------
-    InvalidEdgesError
-        With ``duplicates="error"``, if a pair has more than one row.
+    Raises InvalidEdgesError: with ``duplicates="error"``, if a pair has more than one row.
     """
     if duplicates == "sum":
         return edges
@@ -51,9 +43,7 @@ def drop_duplicates(edges: Edges, duplicates: Duplicates, *, directed: bool) -> 
         raise _repeated(xp.sort(order[~starts]))
     if duplicates == "last":
         starts = xp.roll(starts, -1)  # the last row of each pair
-    rows = xp.sort(order[starts])
-    weights, times = (None if values is None else values[rows] for values in (edges.weights, edges.times))
-    return replace(edges, source=edges.source[rows], destination=edges.destination[rows], weights=weights, times=times)
+    return edges.take(xp.sort(order[starts]))
 
 
 def with_reverse_edges(edges: Edges) -> Edges:

@@ -44,10 +44,7 @@ class EqualRanks:
     A failed search is repeated when it is asked for again, since more accurate ranks may help. Weights and values are
     compared in float64.
 
-    Parameters
-    ----------
-    vectors : sequence of arrays of n float64
-        v and w before normalization, without those that are uniform.
+    `vectors` (sequence of arrays of n float64): v and w before normalization, without those that are uniform.
     """
 
     def __init__(self, adjacency: Adjacency, vectors: Sequence[Floats]) -> None:

@@ -17,10 +17,6 @@ __all__ = ["edges_by_id", "factorize_ids"]
 DENSE = 4
 """Ids are dense if their range is less than this many times their count. Dense ids are factorized with a bitmap."""
 
-
-PIECE = 1 << 17
-"""Rows per pass, which bounds temporary memory."""
-
 HASHED = 1 << 19
 """Rows up to which a hash table of the ids fits in the cache and is faster than sorting."""
 
@@ -35,25 +31,11 @@ Dictionary = Callable[[list[Integers]], tuple[list[Integers], Integers]]
 def edges_by_id(
     columns: list[Integers], *, grouped: bool, lasting: bool, dictionary: Dictionary | None = None
 ) -> tuple[Edges | GroupedEdges, Integers]:
-    """Factorize the endpoints of edges on the host, in ascending order of id.
+    """Factorize the endpoints of edges on the host; return unweighted edges, and ids as `factorize_ids`.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        Sources, destinations and, optionally, more vertices, in one integer type.
-    grouped : bool
-        Whether edges grouped by target are preferred to edges by row.
-    lasting : bool
-        Whether the graph outlives the columns. If not, it may alias them.
-    dictionary : function, optional
-        As in `factorize_ids`.
-
-    Returns
-    -------
-    edges : Edges or GroupedEdges
-        Unweighted.
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    `columns`: Sources, destinations and, optionally, more vertices, in one integer type.
+    `grouped`: Whether edges grouped by target are preferred to edges by row.
+    `lasting`: Whether the graph outlives the columns. If not, it may alias them.
     """
     count_processed_edges(columns[0].size)
     if grouped and len(columns) == 2 and use_compiled(columns[0].size):
@@ -65,21 +47,10 @@ def edges_by_id(
 
 
 def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None) -> tuple[list[Integers], Integers]:
-    """Factorize columns of ids together, in ascending order of id.
+    """Factorize columns of ids of one integer type together; return codes of each, and the distinct ids ascending.
 
-    Parameters
-    ----------
-    columns : list of arrays of ids
-        In one integer type and one memory space.
-    dictionary : function, optional
-        Factorizes by hashing. It is used for ids that are not dense, in at most `HASHED` rows altogether.
-
-    Returns
-    -------
-    codes : list of arrays
-        For each column, the position of each id in `ids`; of type `index_dtype(ids.size)`.
-    ids : array
-        The distinct ids, ascending, in the type of the columns.
+    Codes are of type `index_dtype(ids.size)`. `dictionary` factorizes by hashing. It is used for ids that are not
+    dense, in at most `HASHED` rows altogether.
     """
     if namespace(columns[0]) is not np:
         from prplugin.gpu.factorize import factorize_ids as factorize_on_gpu  # imports CuPy, which holds the ids
@@ -150,19 +121,12 @@ def _by_runs(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     packed *= GOLDEN
     packed >>= bits
     packed <<= bits
-    for begin in range(0, keys.size, PIECE):
-        piece = packed[begin : begin + PIECE]
-        piece |= np.arange(begin, begin + piece.size, dtype=np.uint64)
+    packed |= np.arange(keys.size, dtype=np.uint64)
     packed.sort()
     packed &= (np.uint64(1) << bits) - np.uint64(1)
     order = packed.view(np.int64)
-    new = np.empty(order.size, np.bool_)
-    for begin in range(0, order.size, PIECE):
-        together = keys[order[max(begin - 1, 0) : begin + PIECE]]
-        new[begin : begin + PIECE] = _changes(together)[begin > 0 :]
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(_changes(keys[order]))
     runs = keys[order[first]]
-    del keys, packed
     by_id = np.argsort(runs)
     ranked = runs[by_id]
     new = _changes(ranked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Protocol, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -20,27 +20,13 @@ MIN_THREADED_EDGES = 1 << 18
 """Number of edges from which the compiled product uses several threads."""
 
 
-class Product(Protocol):
-    """Product of the matrix of in-edges with a vector.
-
-    Attributes
-    ----------
-    depth : int
-        Rounding depth of a row sum.
-    """
-
-    depth: int
-
-    def __call__(self, vector: Floats) -> Floats:
-        """Return for each vertex the sum of `vector[source]`, times normalized weight if any, over its in-edges."""
-
-
 def product_of(adjacency: Adjacency) -> Product:
-    """Return the product of a graph on the host; weighted graphs use the normalized weights w / W.
+    """Return the product of a graph on the host: a function of a vector, with its rounding depth as attribute `depth`.
 
-    The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
+    It returns for each vertex the sum of ``vector[source]``, in weighted graphs times the normalized weight w / W, over
+    its in-edges. The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
     """
-    kind: type[_CompiledProduct | _NumpyProduct] = _CompiledProduct if use_compiled(adjacency.m) else _NumpyProduct
+    kind: type[Product] = _CompiledProduct if use_compiled(adjacency.m) else _NumpyProduct
     if not isinstance(adjacency.product, kind):
         adjacency.product = kind.of(adjacency)
     return copy(adjacency.product)
@@ -104,6 +90,9 @@ class _CompiledProduct:
 
         self._work.run(add)
         return sums
+
+
+Product: TypeAlias = _CompiledProduct | _NumpyProduct
 
 
 def _normalized(adjacency: Adjacency, sources: Integers, weights: Floats | None) -> Floats | None:

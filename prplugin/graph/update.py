@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -18,21 +18,13 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
+from prplugin.graph.dedup import with_reverse_edges
 from prplugin.machine import this_machine
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import ANY, Floats, GroupedEdges, Integers, index_dtype
+from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
 
-__all__ = [
-    "ChangeError",
-    "ChangingEdges",
-    "EdgeChanges",
-    "MissingEdgesError",
-    "Plan",
-    "RepeatedEdgesError",
-    "UnderflowingError",
-    "expand_values",
-]
+__all__ = ["ChangeError", "ChangingEdges", "Plan", "expand_values"]
 
 SPARE_FRACTION = 1 / 8
 """Spare capacity of a buffer for changed rows, as a fraction of its entries."""
@@ -45,51 +37,17 @@ MAX_EXPONENT = 500
 
 
 class ChangeError(Exception):
-    """Invalid change; the argument has the positions of the edges in the change, or of the vertices, concerned."""
+    """Invalid change.
 
-
-class MissingEdgesError(ChangeError):
-    """Edges to remove that do not exist, by position among the edges to remove."""
-
-
-class RepeatedEdgesError(ChangeError):
-    """Edges to add whose pair of vertices already has an edge, by position among the edges to add."""
-
-
-class UnderflowingError(ChangeError):
-    """Vertices whose remaining edges are so much older than the removed ones that their weights underflow."""
-
-
-class OverflowingError(ChangeError):
-    """Vertices whose out-weight overflows float64."""
-
-
-class EdgeChanges(NamedTuple):
-    """Edges to add or to remove.
-
-    Attributes
-    ----------
-    source, target : array
-        Positions of the vertices.
-    weights : array of float64, ScaledWeights or None
-        None: the graph is unweighted, or edges of any weight are to be removed.
+    `kind`: "missing": edges to remove do not exist. "repeated": edges to add have a pair of vertices that has an edge.
+    "underflow": the remaining edges of vertices are so much older than the removed ones that their weights underflow.
+    "overflow": out-weights overflow float64.
+    `positions`: Positions of the edges in the change, or of the vertices.
     """
 
-    source: Integers
-    target: Integers
-    weights: Floats | ScaledWeights | None
-
-    def with_reverse_edges(self) -> EdgeChanges:
-        """Append the reverse of each edge that is not a self-loop."""
-        not_loops = np.flatnonzero(self.source != self.target)
-        both = np.append(np.arange(self.source.size), not_loops)
-        source = np.append(self.source, self.target[not_loops])
-        target = np.append(self.target, self.source[not_loops])
-        return EdgeChanges(source, target, _take_weights(self.weights, both))
-
-    def take(self, rows: Any) -> EdgeChanges:
-        """Return the selected edges."""
-        return EdgeChanges(self.source[rows], self.target[rows], _take_weights(self.weights, rows))
+    def __init__(self, kind: Literal["missing", "repeated", "underflow", "overflow"], positions: Integers) -> None:
+        super().__init__(kind, positions)
+        self.kind, self.positions = kind, positions
 
 
 @dataclass
@@ -155,10 +113,6 @@ class _RowBuffer:
         begins, ends = (expand_values(values, n, positions, 0) for values in (rows.begins, rows.ends))
         return replace(rows, begins=begins, ends=ends)
 
-    def count_entries(self, rows: Integers) -> int:
-        """Return the number of entries of some rows."""
-        return int((self.ends[rows] - self.begins[rows]).sum())
-
 
 @dataclass
 class _RewrittenRows:
@@ -174,21 +128,14 @@ class _RewrittenRows:
 class Plan:
     """A change whose rows have been written to the buffers, but which is not visible before `ChangingEdges.commit`.
 
-    Attributes
-    ----------
-    out_edges, in_edges : _RewrittenRows
-    out_weight : array of float64
-        New out-weights of the vertices ``out_edges.rows``.
-    references : tuple of arrays
-        Vertices that get their first out-edges, and their reference exponents.
-    count_change : int
-        Number of added edges less that of removed ones.
+    `out_weight`, `references`: New out-weights and reference exponents of the vertices ``out_edges.rows``.
+    `count_change`: Number of added edges less that of removed ones.
     """
 
     out_edges: _RewrittenRows
     in_edges: _RewrittenRows
     out_weight: Floats
-    references: tuple[Integers, Integers]
+    references: Integers | None
     count_change: int
 
 
@@ -196,18 +143,10 @@ class Plan:
 class ChangingEdges:
     """Out-edges and in-edges of a graph on the host.
 
-    Attributes
-    ----------
-    out_edges, in_edges : _RowBuffer
-    out_weight : array of n float64
-    weights_depth : int
-        Rounding depth of an out-weight, without the roundings of the weights.
-    roundings : int
-        Relative rounding errors, each of 2**-53, that a weight carries at most.
-    count : array of one int64
-        Number of edges; an array, so that one compiled call can change it together with the rows.
-    references : array of n int64, or None
-        Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
+    `weights_depth`: Rounding depth of an out-weight, without the roundings of the weights.
+    `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
+    `count`: Number of edges; an array of one, so that one compiled call can change it together with the rows.
+    `references`: Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
     """
 
     out_edges: _RowBuffer
@@ -268,202 +207,158 @@ class ChangingEdges:
             count=self.count.copy(),
         )
 
-    def plan(self, added: EdgeChanges, removed: EdgeChanges, duplicates: str, *, directed: bool) -> Plan:
-        """Write the new versions of the rows that change.
+    def plan(self, added: Edges, removed: Edges, duplicates: str, *, directed: bool) -> Plan:
+        """Write the new versions of the rows that change; raise ChangeError if the change is invalid.
 
-        Raises
-        ------
-        ChangeError
-            If the change is invalid.
+        Removed edges without weights and times may have any.
         """
+        removed = removed if directed else _oriented(removed)
+        removed_count = removed.m
+        replaced = added.take(slice(0))
+        if duplicates != "sum" and added.m:
+            added, replaced = self._apply_duplicates(added, removed, duplicates, directed=directed)
+        added = added if directed else with_reverse_edges(added)
+        references = self._references_with(added)
+        additions = self._stored(added, references)
+        removals = _concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))
         if not directed:
-            low, high = np.minimum(removed.source, removed.target), np.maximum(removed.source, removed.target)
-            removed = EdgeChanges(low, high, removed.weights)
-        removed_count = removed.source.size
-        if duplicates != "sum" and added.source.size:
-            added, removed = self._apply_duplicates(added, removed, duplicates, directed=directed)
-        added = added if directed else added.with_reverse_edges()
-        self._raise_references(added)
-        removed = EdgeChanges(*removed[:2], self._stored_weights(removed))
-        if not directed:
-            removed = self._append_reverse_removals(removed, removed_count)
-        references = self._new_references(added)
-        if isinstance(added.weights, ScaledWeights):
-            assert self.references is not None
-            all_references = self.references.copy()
-            all_references[references[0]] = references[1]
-            added = EdgeChanges(*added[:2], added.weights.divide(all_references.take(added.source)))
-        out_edges, weights, found = self._rewrite("out_edges", removed, added)
-        _require_found(found, removed_count)
-        transposed = [
-            EdgeChanges(change.target, change.source, change.weights)
-            for change in (removed._replace(weights=weights), added)
-        ]
-        in_edges, _, _ = self._rewrite("in_edges", *transposed)
+            removals = self._with_reverse_removals(removals, removed_count)
+        powers, targets_of_raised = None, None
+        if self.references is not None and references is not None:
+            rows = np.unique(added.source)
+            raised = rows[(references[rows] != self.references[rows]) & (self.out_weight[rows] > 0)]
+            if raised.size:
+                powers, out = references - self.references, self.out_edges
+                runs = zip(out.begins[raised].tolist(), out.ends[raised].tolist(), strict=True)
+                targets_of_raised = np.concatenate([out.indices[begin:end] for begin, end in runs])
+        out_edges, weights = self._rewrite("out_edges", removals, additions, removed_count, powers)
+        reverse = _reversed(replace(removals, weights=weights)), _reversed(additions)
+        in_edges, _ = self._rewrite("in_edges", *reverse, removed_count, powers, targets_of_raised)
         from prplugin.cpu import row_kernels  # imports Numba
 
-        sums = np.empty(out_edges.rows.size)
+        rows, sums = out_edges.rows, np.empty(out_edges.rows.size)
         row_kernels.sum_rows(out_edges.begins, out_edges.ends, self.out_edges.weights, sums)
-        if self.references is not None:
-            had_edges = self.out_weight[out_edges.rows] > 0
+        if references is not None:
+            had_edges = self.out_weight[rows] > 0
             underflowing = (sums < MIN_OUT_WEIGHT) & had_edges & (out_edges.ends > out_edges.begins)
             if underflowing.any():
-                raise UnderflowingError(out_edges.rows[underflowing])
+                raise ChangeError("underflow", rows[underflowing])
+            references = references[rows]
         if not np.isfinite(sums).all():
-            raise OverflowingError(out_edges.rows[~np.isfinite(sums)])
-        return Plan(out_edges, in_edges, sums, references, added.source.size - removed.source.size)
-
-    def _append_reverse_removals(self, removed: EdgeChanges, removed_count: int) -> EdgeChanges:
-        """Append the reverse of each edge to remove.
-
-        If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
-        """
-        if removed.weights is not None:
-            _, weights, found = self._rewrite("out_edges", removed, removed.take(slice(0, 0)))
-            _require_found(found, removed_count)
-            removed = removed._replace(weights=weights)
-        not_loops = removed.source != removed.target
-        source, target = removed.target[not_loops], removed.source[not_loops]
-        weights = _take_weights(removed.weights, not_loops)
-        if self.references is not None:
-            weights = np.ldexp(weights, np.clip(self.references[target] - self.references[source], -2000, 2000))
-            # A weight that underflows or overflows when it is rescaled is inexact, so that any weight must match.
-            weights[~((weights > MIN_OUT_WEIGHT) & np.isfinite(weights))] = np.nan
-        return _concat_changes(removed, EdgeChanges(source, target, weights))
+            raise ChangeError("overflow", rows[~np.isfinite(sums)])
+        return Plan(out_edges, in_edges, sums, references, additions.m - removals.m)
 
     def commit(self, plan: Plan) -> None:
         """Make a planned change visible."""
         from prplugin.cpu import row_kernels  # imports Numba
 
-        if self.references is not None:
-            # In a plan of `plan`, these vertices have no out-edges yet, so that no visible weight depends on them.
-            self.references[plan.references[0]] = plan.references[1]
-        self.weights_depth = (
-            self.weights_depth
-            if self.out_edges.weights is None
-            else max(self.weights_depth, compensated_depth(self.m + plan.count_change))
-        )
+        if self.out_edges.weights is not None:
+            self.weights_depth = max(self.weights_depth, compensated_depth(self.m + plan.count_change))
         out_edges, in_edges = plan.out_edges, plan.in_edges
         self.out_edges.used, self.in_edges.used = out_edges.used, in_edges.used
         row_kernels.commit(
             out_edges.rows, out_edges.begins, out_edges.ends, self.out_edges.begins, self.out_edges.ends,
             in_edges.rows, in_edges.begins, in_edges.ends, self.in_edges.begins, self.in_edges.ends,
-            self.out_weight, plan.out_weight, self.count, plan.count_change,
+            self.out_weight, plan.out_weight, self.references, plan.references, self.count, plan.count_change,
         )  # fmt: skip
 
     def _apply_duplicates(
-        self, added: EdgeChanges, removed: EdgeChanges, duplicates: str, *, directed: bool
-    ) -> tuple[EdgeChanges, EdgeChanges]:
-        """Apply `duplicates` to added edges whose pair of vertices has an edge that is not removed."""
+        self, added: Edges, removed: Edges, duplicates: str, *, directed: bool
+    ) -> tuple[Edges, Edges]:
+        """Return the edges to add, and those to replace, if pairs of vertices have an edge that is not removed."""
         from prplugin.cpu import row_kernels  # imports Numba
 
-        low, high = added.source, added.target
-        if not directed:
-            low, high = np.minimum(low, high), np.maximum(low, high)
-        found = np.empty(low.size, np.bool_)
-        row_kernels.find_pairs(low, high, self.out_edges.begins, self.out_edges.ends, self.out_edges.indices, found)
-        found &= ~np.isin(low * self.n + high, removed.source * self.n + removed.target)
+        pairs = added if directed else _oriented(added)
+        rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
+        row_kernels.find_pairs(pairs.source, pairs.destination, rows.begins, rows.ends, rows.indices, found)
+        keys = [each.source.astype(np.int64) * self.n + each.destination for each in (pairs, removed)]
+        found &= ~np.isin(keys[0], keys[1])
         if duplicates == "error" and found.any():
-            raise RepeatedEdgesError(np.flatnonzero(found))
+            raise ChangeError("repeated", np.flatnonzero(found))
         if duplicates == "first":
-            return added.take(~found), removed
-        any_weight = None
-        if removed.weights is not None:
-            any_weight = ScaledWeights(np.full(found.sum(), np.nan), np.zeros(found.sum(), np.int64))
-            if not isinstance(removed.weights, ScaledWeights):
-                any_weight = any_weight.significands  # type: ignore[assignment]
-        return added, _concat_changes(removed, EdgeChanges(low[found], high[found], any_weight))
+            return added.take(~found), pairs.take(slice(0))
+        return added, replace(pairs.take(found), weights=None, times=None)
 
-    def _stored_weights(self, removed: EdgeChanges) -> Floats | None:
-        """Return the weights to remove as the rows store them: NaN for any weight, None in an unweighted graph."""
-        if self.out_edges.weights is None:
-            return None
-        if removed.weights is None:
-            return np.full(removed.source.size, np.nan)
-        if isinstance(removed.weights, ScaledWeights):
-            assert self.references is not None
-            return removed.weights.divide(self.references.take(removed.source))
-        return removed.weights
+    def _stored(self, edges: Edges, references: Integers | None) -> Edges:
+        """Return edges with weights as the rows store them: NaN for any weight, None in an unweighted graph."""
+        weights = None
+        if self.out_edges.weights is not None:
+            weights = np.full(edges.m, np.nan) if edges.weights is None else edges.weights
+            if references is not None and edges.times is not None:
+                weights = ScaledWeights.of(edges.weights, edges.times).divide(references.take(edges.source))
+        return replace(edges, weights=weights, times=None)
+
+    def _with_reverse_removals(self, removals: Edges, removed_count: int) -> Edges:
+        """Append the reverse of each edge to remove.
+
+        If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
+        """
+        if removals.weights is not None:
+            _, weights = self._rewrite("out_edges", removals, removals.take(slice(0)), removed_count)
+            removals = replace(removals, weights=weights)
+        reverse = _reversed(removals.take(removals.source != removals.destination))
+        if self.references is not None:
+            shifts = self.references[reverse.destination] - self.references[reverse.source]
+            weights = np.ldexp(reverse.weights, np.clip(shifts, -2000, 2000))  # type: ignore[arg-type]
+            # A weight that underflows or overflows when it is rescaled is inexact, so that any weight must match.
+            weights[~((weights > MIN_OUT_WEIGHT) & np.isfinite(weights))] = np.nan
+            reverse = replace(reverse, weights=weights)
+        return _concatenated(removals, reverse)
 
     def _rewrite(
-        self, which: str, removed: EdgeChanges, added: EdgeChanges
-    ) -> tuple[_RewrittenRows, Floats | None, Any]:
-        """Write the new versions of changed rows of `which`, "out_edges" or "in_edges".
+        self, which: Literal["out_edges", "in_edges"], removed: Edges, added: Edges, removed_count: int,
+        powers: Integers | None = None, more_rows: Integers | None = None,
+    ) -> tuple[_RewrittenRows, Floats | None]:  # fmt: skip
+        """Write new versions of changed rows, and of `more_rows`; return them and the weights that were removed.
 
-        Returns
-        -------
-        rows : _RewrittenRows
-        weights : array, or None
-            Weights that were removed.
-        found : array of bool
-            Whether each edge to remove exists.
+        The weights of the old edges of vertex u are divided by ``2**powers[u]``. Raises ChangeError if one of the first
+        `removed_count` edges to remove does not exist; the others were derived from these.
         """
         from prplugin.cpu import row_kernels  # imports Numba
 
-        changed = np.unique(np.concatenate([removed.source, added.source]))
+        changed = np.unique(np.concatenate([removed.source, added.source, *([] if more_rows is None else [more_rows])]))
         rows: _RowBuffer = getattr(self, which)
-        rows = rows.with_capacity(rows.count_entries(changed) + added.source.size)
+        rows = rows.with_capacity(int((rows.ends[changed] - rows.begins[changed]).sum()) + added.m)
         setattr(self, which, rows)
-        removal_order = np.lexsort((removed.target, removed.source))
-        addition_order = np.argsort(added.source, kind="stable")
+        order = np.lexsort((removed.destination, removed.source))
+        removed, added = removed.take(order), added.take(np.argsort(added.source, kind="stable"))
         removed_at, added_at = (
-            np.append(np.searchsorted(source, changed), source.size)
-            for source in (removed.source[removal_order], added.source[addition_order])
+            np.append(np.searchsorted(edges.source, changed), edges.m) for edges in (removed, added)
         )
-        weights = None if removed.weights is None else _as_floats(removed.weights)[removal_order]
-        added_weights = None if rows.weights is None else np.empty(0)
-        if added.weights is not None:
-            added_weights = _as_floats(added.weights)[addition_order]
-        found = np.zeros(removal_order.size, np.bool_)
+        found = np.zeros(removed.m, np.bool_)
         begins, ends = np.empty(changed.size, np.int64), np.empty(changed.size, np.int64)
         used = row_kernels.rewrite(
-            changed, rows.begins, rows.ends, rows.indices, rows.weights,
-            removed_at, removed.target[removal_order], weights, found,
-            added_at, added.target[addition_order], added_weights, rows.used, begins, ends,
+            changed, rows.begins, rows.ends, rows.indices, rows.weights, powers, which == "out_edges",
+            removed_at, removed.destination, removed.weights, found,
+            added_at, added.destination, added.weights, rows.used, begins, ends,
         )  # fmt: skip
-        inverse = np.empty_like(removal_order)
-        inverse[removal_order] = np.arange(removal_order.size)
-        rewritten = _RewrittenRows(changed, begins, ends, used)
-        return rewritten, None if weights is None else weights[inverse], found[inverse]
+        if not found.all():
+            missing = np.unique(order[~found])
+            raise ChangeError("missing", missing[missing < removed_count])
+        weights = None
+        if removed.weights is not None:
+            weights = np.empty(removed.m)
+            weights[order] = removed.weights
+        return _RewrittenRows(changed, begins, ends, used), weights
 
-    def _new_references(self, added: EdgeChanges) -> tuple[Integers, Integers]:
-        """Return the vertices that get their first out-edges, and their reference exponents."""
-        none = np.empty(0, np.int64)
-        if not isinstance(added.weights, ScaledWeights):
-            return none, none
-        first = self.out_weight.take(added.source) == 0
-        vertices, vertex_of_edge = np.unique(added.source[first], return_inverse=True)
-        references = np.full(vertices.size, ZERO_EXPONENT)
-        np.maximum.at(references, vertex_of_edge, added.weights.exponents[first])
-        return vertices, np.where(references == ZERO_EXPONENT, 0, references)
+    def _references_with(self, added: Edges) -> Integers | None:
+        """Return the reference exponents after edges are added; None if weights do not decay.
 
-    def _raise_references(self, added: EdgeChanges) -> None:
-        """Raise the reference exponent of vertices whose added weights exceed it by more than `MAX_EXPONENT`.
-
-        This divides all weights of the vertex by the same power of 2, which changes no normalized weight.
+        First out-edges of a vertex set its reference to their largest exponent, and so do weights that exceed it by
+        more than `MAX_EXPONENT`. All weights of the vertex are then divided by the same power of 2, which changes no
+        normalized weight.
         """
-        if self.references is None or not isinstance(added.weights, ScaledWeights):
-            return
-        excess = added.weights.exponents - self.references.take(added.source)
-        too_large = (excess > MAX_EXPONENT) & (self.out_weight.take(added.source) > 0)
-        for vertex in np.unique(added.source[too_large]).tolist():
-            power = int(excess[too_large & (added.source == vertex)].max())
-            entries = slice(int(self.out_edges.begins[vertex]), int(self.out_edges.ends[vertex]))
-            assert self.out_edges.weights is not None
-            targets = self.out_edges.indices[entries].astype(np.int64)
-            weights = self.out_edges.weights[entries].copy()
-            sources = np.full(targets.size, vertex)
-            old = EdgeChanges(sources, targets, weights)
-            new = EdgeChanges(sources, targets, np.ldexp(weights, -power))
-            out_edges, _, _ = self._rewrite("out_edges", old, new)
-            in_edges, _, _ = self._rewrite(
-                "in_edges",
-                EdgeChanges(targets, sources, weights),
-                EdgeChanges(targets, sources, _as_floats(new.weights)),
-            )
-            references = np.array([vertex]), np.array([self.references[vertex] + power])
-            out_weight = np.array([np.ldexp(self.out_weight[vertex], -power)])
-            self.commit(Plan(out_edges, in_edges, out_weight, references, 0))
+        if self.references is None or added.times is None:
+            return self.references
+        vertices, vertex_of_edge = np.unique(added.source, return_inverse=True)
+        largest = np.full(vertices.size, ZERO_EXPONENT)
+        np.maximum.at(largest, vertex_of_edge, ScaledWeights.of(added.weights, added.times).exponents)
+        present = self.references[vertices]
+        raised = np.where(largest - present > MAX_EXPONENT, largest, present)
+        first = np.where(largest == ZERO_EXPONENT, 0, largest)
+        references = self.references.copy()
+        references[vertices] = np.where(self.out_weight[vertices] == 0, first, raised)
+        return references
 
 
 def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) -> Any:
@@ -476,30 +371,19 @@ def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) ->
     return expanded
 
 
-def _require_found(found: Any, removed_count: int) -> None:
-    """Raise `MissingEdgesError` if an edge to remove does not exist; those after `removed_count` were derived."""
-    if not found.all():
-        missing = np.flatnonzero(~found)
-        raise MissingEdgesError(np.unique(missing[missing < removed_count]))
+def _oriented(edges: Edges) -> Edges:
+    """Return each edge from the lower to the higher of its vertices."""
+    low, high = np.minimum(edges.source, edges.destination), np.maximum(edges.source, edges.destination)
+    return replace(edges, source=low, destination=high)
 
 
-def _as_floats(weights: Any) -> Floats:
-    assert not isinstance(weights, ScaledWeights)
-    floats: Floats = weights
-    return floats
+def _reversed(edges: Edges) -> Edges:
+    return replace(edges, source=edges.destination, destination=edges.source)
 
 
-def _take_weights(weights: Any, rows: Any) -> Any:
-    if isinstance(weights, ScaledWeights):
-        return ScaledWeights(weights.significands[rows], weights.exponents[rows])
-    return None if weights is None else weights[rows]
-
-
-def _concat_changes(first: EdgeChanges, second: EdgeChanges) -> EdgeChanges:
-    weights: Any = None
-    if isinstance(first.weights, ScaledWeights):
-        weights = ScaledWeights(*(np.append(*pair) for pair in zip(first.weights, second.weights, strict=True)))  # type: ignore[arg-type]
-    elif first.weights is not None:
-        weights = np.append(first.weights, _as_floats(second.weights))
-    source, target = np.append(first.source, second.source), np.append(first.target, second.target)
-    return EdgeChanges(source, target, weights)
+def _concatenated(first: Edges, second: Edges) -> Edges:
+    source, destination = np.append(first.source, second.source), np.append(first.destination, second.destination)
+    weights = None
+    if first.weights is not None and second.weights is not None:
+        weights = np.append(first.weights, second.weights)
+    return replace(first, source=source, destination=destination, weights=weights)

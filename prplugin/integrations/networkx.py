@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
@@ -28,44 +29,33 @@ ON_GPU_FROM = 1 << 16
 """Number of edges from which the GPU is used, if CuPy is loaded: benchmarks/results/networkx-h200.md."""
 
 
+@dataclass(eq=False, repr=False)
 class ConvertedGraph:
     """A NetworkX graph as CSR arrays.
 
-    Parameters
-    ----------
-    nodes : list
-    offsets, indices : arrays
-        CSR by source: the neighbours of node i are ``indices[offsets[i]:offsets[i + 1]]``. An undirected graph has each
-        edge in both directions, and self-loops once.
-    weights : dict
-        Maps each requested attribute to its values per edge: an array of float64, a list if some are not numbers, or
-        None if all are the default 1.
-    directed, multigraph : bool
+    `offsets`, `indices`: CSR by source: the neighbours of node i are ``indices[offsets[i]:offsets[i + 1]]``.
+    An undirected graph has each edge in both directions, and self-loops once.
+    `weights`: Maps each requested attribute to its values per edge: an array of float64, a list if some are not
+    numbers, or None if all are the default 1.
     """
 
-    __networkx_backend__ = "prplugin"
+    __networkx_backend__: ClassVar = "prplugin"
 
-    def __init__(
-        self,
-        nodes: list[Hashable],
-        offsets: Integers,
-        indices: Integers,
-        weights: Mapping[Hashable, Any],
-        *,
-        directed: bool,
-        multigraph: bool,
-    ) -> None:
-        self.nodes, self.offsets, self.indices, self.weights = nodes, offsets, indices, weights
-        self._directed, self._multigraph = directed, multigraph
-        self._graphs: dict[Hashable, Graph] = {}
+    nodes: list[Hashable]
+    offsets: Integers
+    indices: Integers
+    weights: Mapping[Hashable, Any]
+    directed: bool
+    multigraph: bool
+    _graphs: dict[Hashable, Graph] = field(default_factory=dict)
 
     def is_directed(self) -> bool:
         """Return whether the graph is directed."""
-        return self._directed
+        return self.directed
 
     def is_multigraph(self) -> bool:
         """Return whether several edges may join two nodes."""
-        return self._multigraph
+        return self.multigraph
 
     def graph(self, weight: Hashable) -> Graph:
         """Return the graph weighted by an attribute, or unweighted for None; built at the first call, host or GPU."""
@@ -186,20 +176,15 @@ def convert_from_nx(
 ) -> ConvertedGraph:
     """Convert a graph of NetworkX.
 
-    Parameters
-    ----------
-    edge_attrs : dict, optional
-        Maps each edge attribute to read to its default value.
-    node_attrs, preserve_edge_attrs, preserve_node_attrs, preserve_graph_attrs, name, graph_name
-        Part of the dispatch interface. PageRank needs no other attributes.
+    `edge_attrs`: Maps each edge attribute to read to its default value.
+    `node_attrs`, `preserve_edge_attrs`, `preserve_node_attrs`, `preserve_graph_attrs`, `name`, `graph_name`: Part of
+    the dispatch interface. PageRank needs no other attributes.
     """
     if preserve_edge_attrs or preserve_node_attrs or node_attrs:
         raise NotImplementedError("prplugin keeps the nodes, the edges and their weights, and no other attributes.")
     nodes, offsets, indices, edges = compressed(graph)
     weights = {name: _values(edges, name, default) for name, default in (edge_attrs or {}).items()}
-    return ConvertedGraph(
-        nodes, offsets, indices, weights, directed=graph.is_directed(), multigraph=graph.is_multigraph()
-    )
+    return ConvertedGraph(nodes, offsets, indices, weights, graph.is_directed(), graph.is_multigraph())
 
 
 def convert_to_nx(obj: Any, *, name: str | None = None) -> Any:

@@ -34,12 +34,8 @@ LONG_FROM = 0.9
 class Depth(NamedTuple):
     """Length of the history of iterates.
 
-    Attributes
-    ----------
-    period : int
-        Steps from one mix to the next.
-    cycles : int
-        Number of periods whose residuals are mixed, at most.
+    `period`: Steps from one mix to the next.
+    `cycles`: Number of periods whose residuals are mixed, at most.
     """
 
     period: int

@@ -32,6 +32,7 @@ class Mixing:
         self._step, self._depth = step, depth_for(alpha, step.seeds)
         self._rows: Any = None
         self._enabled: Any = np.True_
+        self._ended = False
         self._gained_little: Any = np.False_
         self.restart()
 
@@ -45,7 +46,7 @@ class Mixing:
     @property
     def moves(self) -> Any:
         """Row that receives the residual of the next step, or None if mixing has ended or has no memory."""
-        if not self._enabled.any():
+        if self._ended:
             return None
         if self._rows is None:
             self._rows = self._step.history(self._depth.rows)
@@ -54,12 +55,9 @@ class Mixing:
     def after_step(self, left: Callable[[], Any]) -> bool:
         """Record a plain step, and mix at the end of a cycle; return whether the iterate was mixed.
 
-        Parameters
-        ----------
-        left : function
-            Returns an estimate of the number of plain steps left: a number, or an array with an entry per seed.
+        `left`: Returns an estimate of the number of plain steps left: a number, or an array with an entry per seed.
         """
-        if self._rows is None or not self._enabled.any():
+        if self._rows is None or self._ended:
             return False
         self._history.append(self._free())
         self._since += 1
@@ -76,6 +74,7 @@ class Mixing:
         row_weights[..., steps] = mixing_weights(products)
         gained_little = _gains_little(products, row_weights[..., steps])
         self._enabled, self._gained_little = self._enabled & ~(gained_little & self._gained_little), gained_little
+        self._ended = not self._enabled.any()
         # sum_j a_j y_j = y_last - sum_k (sum_(j<k) a_j) d_k with the moves d_k: small corrections, no cancellation.
         step_weights = row_weights[..., self._history]
         weights = np.zeros_like(row_weights)

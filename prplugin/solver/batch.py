@@ -31,12 +31,8 @@ __all__ = ["Batch", "batches"]
 class Batch(NamedTuple):
     """Results of one batch of k seeds.
 
-    Attributes
-    ----------
-    ranks : k x n array of float64
-        One row per seed. The next batch may overwrite it.
-    converged, iterations, error_bounds : arrays of k entries
-        As in `prplugin.solver.loop.Outcome`.
+    `ranks` (k x n array of float64): One row per seed. The next batch may overwrite it.
+    `converged`, `iterations`, `error_bounds` (arrays of k entries): As in `prplugin.solver.loop.Outcome`.
     """
 
     ranks: Floats
@@ -56,15 +52,9 @@ def batches(
 ) -> Iterator[Batch]:
     """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
-    Parameters
-    ----------
-    problem : Problem
-        Has no personalization.
-    start : array of n float64 with sum 1, optional
-        Start of every seed. If None: the personalization of the seed, or 1 / n where no error is to be proved.
-    watch : function
-        Called once per batch with tolerance and budget. Returns the progress callback of the batch, which is called
-        with the number of iterations and the error bound.
+    `problem`: Has no personalization.
+    `start`: Start of every seed. If None: the personalization of the seed, or 1 / n where no error is to be proved.
+    `watch`: Called once per batch with tolerance and budget; returns the function that the loop calls.
     """
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
     adjacency = problem.adjacency

@@ -59,18 +59,7 @@ TINY32 = 2.0**-149
 class Certificate:
     """Computes proved error bounds from the L1 change of a step.
 
-    Parameters
-    ----------
-    alpha : float
-        Damping, in [0, 1).
-    n, m : int
-        Number of vertices and of edges.
-    rounding : StepRounding
-        Rounding depths of a step of the method.
-    dtype : {"float64", "float32"}
-        Type of the returned ranks.
-    scale : {1, "n"}
-        Factor of the returned ranks. Error bounds always refer to ranks that sum to 1.
+    `dtype` and `scale` are those of the returned ranks. Error bounds always refer to ranks that sum to 1.
     """
 
     def __init__(

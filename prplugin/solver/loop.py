@@ -64,21 +64,13 @@ MAX_PASSES_BETWEEN_BOUNDS = 128
 class Outcome:
     """State of the loop, and its result. For many seeds the first four are arrays with an entry per seed.
 
-    Attributes
-    ----------
-    live : bool
-        Whether the iteration continues.
-    converged : bool
-        Whether the stopping rule was met.
-    iterations : int
-        Number of passes over the edges.
-    error_bound : float
-        Proved upper bound of the L1 distance between the returned ranks and the exact PageRank. It covers the cast to
-        the requested type, and refers to ranks that sum to 1.
-    passes : int
-        Maximum of `iterations`.
-    order : Order, optional
-        Certified order of the highest ranks, if it was requested.
+    `live`: Whether the iteration continues.
+    `converged`: Whether the stopping rule was met.
+    `iterations`: Number of passes over the edges.
+    `error_bound`: Proved upper bound of the L1 distance to the exact PageRank. It covers the cast to the requested
+    type, and refers to ranks that sum to 1.
+    `passes`: Maximum of `iterations`.
+    `order`: Certified order of the highest ranks, if it was requested.
     """
 
     live: Any
@@ -93,18 +85,10 @@ class Outcome:
 class Loop:
     """Parameters of the iteration; `run` iterates until the stopping rule is met or the budget is spent.
 
-    Attributes
-    ----------
-    certificate : Certificate
-        Error bounds of steps in float64.
-    budget : int
-        Maximum number of passes over the edges. Passes of the float32 phase count only if it is the user's `max_iter`.
-    watch : function
-        Called after each error bound with the number of passes and the bound.
-    order : OrderProof, optional
-        Ends the loop once the order of the highest ranks is proved.
-    slow : SlowConvergence, optional
-        Handles very slow convergence.
+    `certificate`: Error bounds of steps in float64.
+    `budget`: Maximum of passes. Those of the float32 phase count only if it is the user's `max_iter`.
+    `watch`: Called after each error bound with the number of passes and the bound.
+    `order`: Ends the loop once the order of the highest ranks is proved.
     """
 
     certificate: Certificate
@@ -117,10 +101,7 @@ class Loop:
     def run(self, step: Step, start: Floats | float | None) -> Outcome:
         """Iterate from `start`; afterwards `step.ranks()` returns the result.
 
-        Parameters
-        ----------
-        start : array of n float64 with sum 1, or float
-            Initial ranks; a number stands for all of them. None: each seed starts at its personalization.
+        `start`: Ranks of sum 1; a number stands for all of them. None: each seed starts at its personalization.
         """
         certificate, options, budget = self.certificate, self.options, self.budget
         live: Any = True if step.seeds is None else np.ones(step.seeds, np.bool_)
@@ -159,14 +140,9 @@ class Loop:
     ) -> None:
         """Iterate in one precision until no seed is live, or `last` passes have been made.
 
-        Parameters
-        ----------
-        proof : Certificate
-            Error bounds of steps in this precision.
-        goal : float
-            L1 change at which the phase is expected to end; negative if unknown.
-        narrow : bool
-            Whether this is the float32 phase.
+        `proof`: Error bounds of steps in this precision.
+        `goal`: L1 change at which the phase is expected to end; negative if unknown.
+        `narrow`: Whether this is the float32 phase.
         """
         options, alpha = self.options, proof.alpha
         mixing = Mixing(step, alpha) if proves(options) else None
@@ -174,7 +150,8 @@ class Loop:
         accelerated = last if narrow or mixing is None else state.passes + proof.steps(options.tol)
         mean: MeanRestart | None = None
         before: Any = math.inf
-        while np.any(state.live) and state.passes < last:
+        alone = step.seeds is None
+        while state.passes < last:
             aim = goal if self.order is None else max(goal, self.order.goal(proof))
             if mixing is not None and (mean is not None or state.passes >= accelerated):
                 mixing = None
@@ -189,8 +166,9 @@ class Loop:
                 passes += 1
             state.passes += passes
             state.iterations = state.iterations + passes * state.live
-            state.error_bound = np.where(state.live, proof.of_step(sums.change), state.error_bound)[()]
-            self.watch(state.passes, float(np.max(state.error_bound)))
+            bound = proof.of_step(sums.change)
+            state.error_bound = bound if alone else np.where(state.live, bound, state.error_bound)
+            self.watch(state.passes, float(bound if alone else state.error_bound.max()))
             ended = is_met(options, sums, state.error_bound, proof.n)
             if self.order is not None and self.order.prove(step, proof, float(state.error_bound)):
                 ended = True
@@ -201,14 +179,13 @@ class Loop:
             stagnates = sums.change >= (1 + alpha) / 2 * before
             if narrow:
                 ended = ended | stagnates | (sums.change <= goal)
-            elif step.seeds is not None:
+            elif not alone:
                 ended = ended | stagnates
             if options.tol > 0:  # tol=0 asks for exactly `max_iter` steps, stagnation or not
-                state.live = state.live & ~np.asarray(ended)[()]
-            if not np.any(state.live):
+                state.live = state.live & np.logical_not(ended)
+            if not (state.live if alone else state.live.any()):
                 return
             # Live seeds of a batch mix in every cycle, so that a seed's result does not depend on the other seeds.
-            alone = step.seeds is None
             left = (
                 partial(steps_left, before, sums.change, aim) if alone else partial(np.where, state.live, math.inf, 0)
             )

@@ -56,18 +56,10 @@ ROUNDING_MARGIN = 1 + 2.0**-20
 class Residual:
     """An approximate solution y of (1) and its residual.
 
-    Attributes
-    ----------
-    alpha : float
-        Damping factor.
-    teleport : array of n float64, or None
-        c v; None if it is 1 for each vertex.
-    y, r : array of n float64
-        The approximate solution, and its residual as computed.
-    rounding_error : array of one float64
-        Bound on the L1 difference of `r` from the exact residual, in units of 2**-53.
-    scale : float
-        c, if `teleport` is given.
+    `teleport`: c v; None if it is 1 for each vertex.
+    `r`: The residual as computed.
+    `rounding_error`: Bound on its L1 difference from the exact residual, in units of 2**-53; an array of one.
+    `scale`: c, if `teleport` is given.
     """
 
     alpha: float
@@ -123,12 +115,7 @@ class Residual:
     def push(self, edges: ChangingEdges, tol: float, max_edges: int) -> tuple[float, float, int]:
         """Push until bound (2) is at most `tol`, or until that is expected to take more than `max_edges` edges.
 
-        Returns
-        -------
-        bound, sum_y : float
-            The first and the last value of `bounds`.
-        spent : int
-            Number of edges spent.
+        Return the first and the last value of `bounds`, and the number of edges spent.
         """
         from prplugin.cpu import push_kernels  # imports Numba
 

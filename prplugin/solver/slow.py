@@ -36,10 +36,7 @@ WARN_PASSES = 1000
 class SlowConvergence:
     """Reacts to very slow convergence: restarts from a direct solution, or warns once.
 
-    Parameters
-    ----------
-    solve : function, optional
-        Returns the solution in floating point, without an error bound, or None on failure.
+    `solve`: Returns the solution in floating point, without an error bound, or None on failure.
     """
 
     def __init__(self, solve: Callable[[], Floats | None] | None = None) -> None:
@@ -52,12 +49,8 @@ class SlowConvergence:
 
         Without a direct solver, issue a `PageRankWarning` if the estimated remaining time is long.
 
-        Parameters
-        ----------
-        passes, last : int
-            Passes made so far, and the maximum.
-        change, goal : float
-            L1 change of the last step, and that at which the ranking ends.
+        `last`: The maximum of passes.
+        `change`, `goal`: L1 change of the last step, and that at which the ranking ends.
         """
         if self._solve is not None and passes >= DIRECT_AFTER:
             solution, self._solve = self._solve(), None

@@ -44,12 +44,7 @@ class OrderProof:
     estimates that gap, but poorly while the bound is much larger. The next check is therefore due when the bound has
     fallen to the gap, or to `CHECK_FACTOR` times its value, whichever is reached first.
 
-    Parameters
-    ----------
-    k : int
-        Number of ranks.
-    equal : function
-        Proves that two vertices have equal ranks. It is called only for ties.
+    `equal` proves that two vertices have equal ranks. It is called only for ties.
     """
 
     def __init__(self, k: int, equal: Equal) -> None:
@@ -84,16 +79,7 @@ class OrderProof:
 
 
 def order_of(ranks: Floats, k: int, margin: float, equal: Equal) -> Order:
-    """Return the order of the k highest ranks, and the ties in which it is not proved.
-
-    Parameters
-    ----------
-    ranks : array of n float64
-    margin : float
-        Upper bound of the error of each rank.
-    equal : function
-        See `Equal`.
-    """
+    """Return the order of the k highest ranks, each with an error of at most `margin`, and the unproved ties."""
     rows, values = _candidates(ranks, k, 2 * margin)
     k = min(k, rows.size)
     gaps = values[:-1] - values[1:]

@@ -65,6 +65,11 @@ class Edges:
         """The GPU that holds the arrays, a context manager; None on the host."""
         return gpu_of(self.source)
 
+    def take(self, rows: Any) -> Edges:
+        """Return the selected edges, in the order of `rows`, of the same vertices."""
+        weights, times = (None if values is None else values[rows] for values in (self.weights, self.times))
+        return replace(self, source=self.source[rows], destination=self.destination[rows], weights=weights, times=times)
+
     def as_spilled(self) -> Edges:
         """Return the same edges, marked as moved to the host for lack of GPU memory."""
         return replace(self, spilled=True)
