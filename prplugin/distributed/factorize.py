@@ -13,29 +13,19 @@ from the number of vertices of lower ranks on. Keys are returned along the same 
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from prplugin.distributed.communicator import Communicator, offsets_of_ranks
+from prplugin.distributed.communicator import Communicator
 from prplugin.frames.parts import Shared
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
-__all__ = [
-    "Directory",
-    "Part",
-    "keys_by_appearance",
-    "keys_of_integers",
-    "owners_of",
-    "pieces_of",
-    "runs_of",
-    "split",
-]
+__all__ = ["Directory", "Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of", "split"]
 
 SAMPLES = 1 << 16
 """Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
@@ -52,7 +42,7 @@ class Part:
     starts: list[int]  # first row of each partition in the frame
     lengths: list[int]  # number of rows of each partition
     rows: int  # number of rows of the whole frame
-    more: int = 0  # offset of this rank's part of the additional vertices
+    additional_offset: int  # offset of this rank's part of the additional vertices
 
     def rows_of(self, local: Integers) -> Integers:
         """Convert row numbers of this rank to row numbers of the frame."""
@@ -70,59 +60,30 @@ class Part:
         found = np.empty_like(places)
         edges = places < 2 * mine
         found[edges] = 2 * self.rows_of(places[edges] // 2) + places[edges] % 2
-        found[~edges] = places[~edges] - 2 * mine + 2 * self.rows + self.more
+        found[~edges] = places[~edges] - 2 * mine + 2 * self.rows + self.additional_offset
         return found
 
 
+@dataclass(frozen=True)
 class Directory:
-    """Distributed map from ids to keys, for arguments given by vertex after the graph has been built.
+    """Distributed map from ids to keys, for arguments given by vertex after the graph has been built."""
 
-    Parameters
-    ----------
-    parts : module
-        Operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    shared : list of Shared
-        Common type of each column of the vertices.
-    arrays : list of arrays
-        Ids whose hash selects this rank, column by column; [] if ids are keys.
-    keys : array or None
-        Keys of these ids; None if ids are keys.
-    owned : list of arrays
-        Ids that this rank owns, in the order of the result; [] if ids are keys.
-    """
-
-    def __init__(self, parts: Any, shared: list[Shared], arrays: list[Any], keys: Any, owned: list[Any]) -> None:
-        self._parts, self.shared = parts.__name__, shared  # the name, since modules cannot be pickled
-        self._arrays, self._keys, self._owned = arrays, keys, owned
-
-    @property
-    def parts(self) -> Any:
-        """Module of the operations on ids."""
-        return importlib.import_module(self._parts)
-
-    @property
-    def ids_are_keys(self) -> bool:
-        """Whether ids are their own keys."""
-        return self._keys is None
-
-    def columns(self, keys: Integers) -> list[Any]:
-        """Return the id columns of the vertices that this rank owns; `keys` are their keys."""
-        return list(self.parts.named([keys] if self.ids_are_keys else self._owned, self.shared))
-
-    def spelt(self, keys: Integers, rows: Integers) -> list[str]:
-        """Return the ids at `rows` of the vertices that this rank owns as text, for messages."""
-        return list(self.parts.spelt([keys] if self.ids_are_keys else self._owned, rows))
+    parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
+    shared: list[Shared]  # common type of each column of the vertices
+    owned: list[Any]  # ids that this rank owns, in the order of the result, column by column
+    # If ids are not their own keys:
+    hashed: list[Any] = field(default_factory=list)  # ids whose hash selects this rank, column by column
+    hashed_keys: Integers | None = None  # keys of these ids
 
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
         """Return the keys of ids, -1 for ids not in the graph. Collective: each rank passes ids of its own."""
-        assert not self.ids_are_keys
-        owner = self.parts.owners(arrays, self.shared, communicator.size)
-        pieces, order = pieces_of(owner, communicator.size)
-        asked = communicator.exchange([self.parts.taken(arrays, rows) for rows in pieces])
-        known = np.append(self._keys, -1)  # entry -1, for ids that are not found
-        answers = [known[self.parts.located(self._arrays, ids, self.shared)] for ids in asked]
+        assert self.hashed_keys is not None
+        pieces, order = pieces_of(self.parts.owners(arrays, self.shared, communicator.size), communicator.size)
+        asked = communicator.all_to_all([self.parts.taken(arrays, rows) for rows in pieces])
+        known = np.append(self.hashed_keys, -1)  # entry -1, for ids that are not found
+        answers = [known[self.parts.located(self.hashed, ids, self.shared)] for ids in asked]
         keys = np.empty(order.size, np.int64)
-        keys[order] = np.concatenate(communicator.exchange(answers))
+        keys[order] = np.concatenate(communicator.all_to_all(answers))
         return keys
 
 
@@ -151,22 +112,18 @@ def pieces_of(owner: Integers, size: int) -> tuple[list[Integers], Integers]:
     return [order[begin:end] for begin, end in pairwise([0, *cuts, owner.size])], order
 
 
-def runs_of(keys: Integers, splitters: Integers) -> list[tuple[int, int]]:
-    """Return begin and end of the keys of each owner in an ascending array of keys."""
+def runs_of(keys: Integers, splitters: Integers) -> list[slice]:
+    """Return the slices of the keys of each owner in an ascending array of keys."""
     xp = namespace(keys)
     cuts = xp.searchsorted(keys, xp.asarray(splitters, keys.dtype)).tolist()
-    return list(pairwise([0, *cuts, keys.size]))
+    return [slice(*cut) for cut in pairwise([0, *cuts, keys.size])]
 
 
 def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Integers]) -> Integers:
     """Choose splitters of integer ids: quantiles of a sample of all ranks.
 
-    The sample does not depend on which rank holds which partition.
-
-    Parameters
-    ----------
-    endpoints : list of arrays
-        Sources, destinations and, optionally, additional vertices of this rank.
+    The sample does not depend on which rank holds which partition. `endpoints` are sources, destinations and,
+    optionally, additional vertices of this rank.
     """
     xp = namespace(endpoints[0])
     stride = max(1, part.rows // SAMPLES)
@@ -181,10 +138,10 @@ def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Int
         end[:: max(1, end.size // QUANTILES)] for end in endpoints[2:]
     ]
     mine = xp.concatenate(samples)
-    everyone = np.sort(np.concatenate(communicator.gather(mine if xp is np else mine.get())))
-    if not everyone.size:
-        return np.zeros(communicator.size - 1, everyone.dtype)
-    splitters: Integers = everyone[everyone.size * np.arange(1, communicator.size) // communicator.size]
+    sample = np.sort(np.concatenate(communicator.all_gather(to_host(mine))))
+    if not sample.size:
+        return np.zeros(communicator.size - 1, sample.dtype)
+    splitters: Integers = sample[sample.size * np.arange(1, communicator.size) // communicator.size]
     return splitters
 
 
@@ -198,13 +155,7 @@ def keys_by_appearance(
 ) -> tuple[list[Integers], Integers, Directory]:
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
-    Returns
-    -------
-    keys : list of arrays
-        Keys of the ids of this rank, per endpoint.
-    splitters : array of int64
-        First key of each rank but the first.
-    directory : Directory
+    Return the keys of the ids of this rank per endpoint, the first key of each rank but the first, and the directory.
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
@@ -215,35 +166,34 @@ def keys_by_appearance(
 
     # 1. Send distinct ids to the rank selected by their hash, which determines their first places.
     rows, order = pieces_of(parts.owners(arrays, shared, size), size)
-    brought = communicator.exchange([(parts.taken(arrays, r), places[r], occurrences[r]) for r in rows])
-    counts = [found.size for _, found, _ in brought]
-    numbers, ids = parts.distinct(parts.together([piece for piece, _, _ in brought], shared), shared)
+    received = communicator.all_to_all([(parts.taken(arrays, r), places[r], occurrences[r]) for r in rows])
+    pieces, places_received, counts = zip(*received, strict=True)
+    numbers, ids = parts.distinct(parts.together(list(pieces), shared), shared)
     first = np.full(len(ids[0]), np.iinfo(np.int64).max)
-    np.minimum.at(first, numbers, np.concatenate([found for _, found, _ in brought]))
+    np.minimum.at(first, numbers, np.concatenate(places_received))
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
-    loads = 1.0 + np.bincount(numbers, np.concatenate([found for _, _, found in brought]), first.size)
+    loads = 1.0 + np.bincount(numbers, np.concatenate(counts), first.size)
 
     # 2. Send each id to its owner, and receive its key.
     by_place = np.argsort(first)
-    places_between = _weighted_splitters(communicator, first[by_place], loads[by_place])
-    runs = runs_of(first[by_place], places_between)
-    owned = communicator.exchange(
-        [(parts.taken(ids, by_place[begin:end]), first[by_place[begin:end]]) for begin, end in runs]
-    )
-    places = np.concatenate([found for _, found in owned])
-    in_order = np.argsort(places)
-    offsets = offsets_of_ranks(communicator, places.size)
-    codes_of_owned = np.empty(places.size, np.int64)
-    codes_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
-    mine = parts.together([piece for piece, _ in owned], shared)
+    places = first[by_place]
+    runs = runs_of(places, _weighted_splitters(communicator, places, loads[by_place]))
+    received = communicator.all_to_all([(parts.taken(ids, by_place[run]), places[run]) for run in runs])
+    pieces, places_of_owned = zip(*received, strict=True)
+    in_order = np.argsort(np.concatenate(places_of_owned))
+    offsets = [0, *accumulate(communicator.all_gather(in_order.size))]
+    keys_of_owned = np.empty(in_order.size, np.int64)
+    keys_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
+    owned = parts.taken(parts.together(list(pieces), shared), in_order)
     keys = np.empty(first.size, np.int64)
-    keys[by_place] = np.concatenate(communicator.exchange(split(codes_of_owned, [found.size for _, found in owned])))
+    keys[by_place] = np.concatenate(
+        communicator.all_to_all(split(keys_of_owned, [one.size for one in places_of_owned]))
+    )
 
     # 3. Return the keys to the ranks that sent the ids.
-    answers = communicator.exchange(split(keys[numbers], counts))
     position = np.empty(order.size, np.int64)
-    position[order] = np.concatenate(answers)
-    directory = Directory(parts, shared, ids, keys, parts.taken(mine, in_order))
+    position[order] = np.concatenate(communicator.all_to_all(split(keys[numbers], [one.size for one in counts])))
+    directory = Directory(parts, shared, owned, ids, keys)
     return [namespace(code).asarray(position)[code] for code in codes], np.array(offsets[1:-1], np.int64), directory
 
 
@@ -262,11 +212,11 @@ def _weighted_splitters(communicator: Communicator, places: Integers, weights: A
     total = float(heavy[-1]) if heavy.size else 0.0
     at = np.searchsorted(heavy, total * (np.arange(QUANTILES) + 0.5) / QUANTILES)
     mine = places[np.minimum(at, places.size - 1)] if places.size else places
-    gathered = communicator.gather((mine, total / QUANTILES))
-    everyone = np.concatenate([found for found, _ in gathered])
-    each = np.concatenate([np.full(found.size, weight) for found, weight in gathered])
+    samples, loads = zip(*communicator.all_gather((mine, total / QUANTILES)), strict=True)
+    everyone = np.concatenate(samples)
     if not everyone.size:
         return np.zeros(communicator.size - 1, np.int64)
+    each = np.repeat(loads, [sample.size for sample in samples])
     order = np.argsort(everyone, kind="stable")
     heavy = np.cumsum(each[order])
     cuts = np.searchsorted(heavy, heavy[-1] * np.arange(1, communicator.size) / communicator.size)

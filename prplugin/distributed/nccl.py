@@ -1,11 +1,11 @@
-"""Communication between ranks on GPUs through NCCL. Data in host memory are exchanged through a `Mailbox`.
+"""Communication between ranks on GPUs through NCCL, of arrays in device memory and of small objects.
 
 Creating an NCCL communicator takes some tenths of a second, so a worker keeps the last one for the next job of the same
 workers. Jobs are serialized by a lock of the first rank, which the other ranks follow, so that all workers run them in
 the same order.
 
-An NCCL kernel waits for its peers without a timeout. If a worker is lost, the driver (`run`) calls `abort` on the
-others, which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
+An NCCL kernel waits for its peers without a timeout. When Dask cancels the task of a rank, `mailbox` calls `abort`,
+which ends the kernel. Its output is then invalid, so each reader of the output checks for an abort.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from prplugin.distributed.mailbox import Mailbox
 from prplugin.errors import MethodUnavailableError, WorkerLostError, listed
 from prplugin.gpu import runtime
 
-__all__ = ["DeviceRanks", "abort", "connected"]
+__all__ = ["DeviceRanks", "abort"]
 
 SLOT = 4096
-"""Bytes per rank of the first message of `gather`. Longer values need a second message."""
+"""Bytes per rank of the first message of `all_gather`. Longer values need a second message."""
 
 LOCK_SECONDS = 2.0
 """Interval of checks for cancellation while waiting for the lock, and timeout of `abort` for running calls."""
@@ -43,10 +43,10 @@ _turn = Lock()
 class _Communicator:
     """An NCCL communicator that can be aborted."""
 
-    def __init__(self, identity: bytes, rank: int, size: int, unique: Any) -> None:
+    def __init__(self, unique: Any, rank: int, size: int) -> None:
         from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
-        self.identity, self.given_up = identity, False
+        self.identity, self.aborted = pickle.dumps(unique), False
         self._nccl = nccl
         self._calling = Lock()
         self._handle = nccl.NcclCommunicator(size, unique, rank)
@@ -63,17 +63,17 @@ class _Communicator:
                 finally:
                     self._nccl.groupEnd()
             except self._nccl.NcclError as error:
-                self.given_up = True
+                self.aborted = True
                 raise WorkerLostError(f"NCCL has failed, perhaps because a GPU or a worker is lost: {error}") from error
 
     def check(self) -> None:
         """Raise if the communicator was aborted, so that received data are invalid."""
-        if self.given_up:
+        if self.aborted:
             raise WorkerLostError("the computation on the GPUs was aborted, because a worker failed or is lost.")
 
     def abort(self) -> None:
         """End all kernels of this communicator."""
-        self.given_up = True
+        self.aborted = True
         called = self._calling.acquire(timeout=LOCK_SECONDS)  # a call that waits for a lost peer never returns
         try:
             self._handle.abort()
@@ -82,46 +82,73 @@ class _Communicator:
                 self._calling.release()
 
 
-_kept: list[_Communicator] = []
+_cached: list[_Communicator] = []
 """Cache of the last communicator of this worker; at most one entry."""
 
-_ranks: set[Any] = set()
-"""Mailboxes of the ranks that are running on this worker."""
+_running: set[Any] = set()
+"""Ranks that are running on this worker."""
 
 
 def abort() -> None:
     """Abort the communicator of this worker, and its running operations, if a rank is running."""
-    if _ranks:
+    if _running:
         _drop()
 
 
 def _drop() -> None:
-    while _kept:
-        _kept.pop().abort()
+    while _cached:
+        _cached.pop().abort()
 
 
-class DeviceRanks:
-    """A `Communicator` that uses NCCL on the current stream."""
+class DeviceRanks(Mailbox):
+    """A `Communicator` that uses NCCL on the current stream. Host arrays and large objects travel as in a `Mailbox`."""
 
-    def __init__(self, mailbox: Mailbox, communicator: _Communicator) -> None:
-        self.rank, self.size = mailbox.rank, mailbox.size
-        self._mailbox, self._communicator = mailbox, communicator
-        self._sent, self._seconds = 0, 0.0
-        self._handle: Any = None
-        self._stream = 0
+    _communicator: _Communicator
+    _handle: Any = None
+    _stream = 0
 
-    @property
-    def sent(self) -> int:
-        return self._sent + self._mailbox.sent
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Wait until earlier jobs have ended, and connect the ranks.
 
-    @property
-    def seconds(self) -> float:
-        return self._seconds + self._mailbox.seconds
+        Raise MethodUnavailableError if a worker has no GPU or no NCCL, or two workers have the same GPU.
+        """
+        first = self.rank == 0
+        if first:
+            while not _turn.acquire(timeout=LOCK_SECONDS):
+                self.check_active()
+        _running.add(self)
+        try:
+            self._communicator = self._connect()
+            yield
+        finally:
+            _running.remove(self)
+            if first:
+                _turn.release()
 
-    def exchange(self, pieces: Sequence[Any]) -> list[Any]:
-        return self._mailbox.exchange(pieces)
+    def _connect(self) -> _Communicator:
+        """Return the cached communicator if all ranks have the same one, else create one."""
+        cached = None if not _cached or _cached[0].aborted else _cached[0].identity
+        facts = super().all_gather((cached, *_facts()))
+        workers_of: dict[Any, list[str]] = {}
+        for address, (_, reason, gpu) in zip(self.addresses, facts, strict=True):
+            if reason is not None:
+                raise MethodUnavailableError(f"worker {address} cannot rank partitions of cuDF: {reason}")
+            workers_of.setdefault(gpu, []).append(address)
+        if shared := next((workers for workers in workers_of.values() if len(workers) > 1), None):
+            raise MethodUnavailableError(
+                f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker per GPU, "
+                "for instance with dask_cuda.LocalCUDACluster()."
+            )
+        if cached is None or any(identity != cached for identity, _, _ in facts):
+            _drop()
+            from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
-    def gather(self, value: Any) -> list[Any]:
+            unique = super().all_gather(nccl.get_unique_id() if self.rank == 0 else None)[0]
+            _cached.append(_Communicator(unique, self.rank, self.size))
+        return _cached[0]
+
+    def all_gather(self, value: Any) -> list[Any]:
         if self.size == 1:
             return [value]
         began = time.perf_counter()
@@ -131,39 +158,39 @@ class DeviceRanks:
         longest = int(received[:, :8].copy().view(np.int64).max()) + 8
         if longest > SLOT:
             received = np.hstack([received, self._gathered(message[SLOT:], longest - SLOT)])
-        self._seconds += time.perf_counter() - began
+        self.wait_seconds += time.perf_counter() - began
         return [pickle.loads(row[8:]) for row in received]  # `loads` ignores the padding at the end
 
     def _gathered(self, message: Any, size: int) -> Any:
         """Gather messages of all ranks: a size x `size` array of bytes with zero padding, one row per rank."""
         mine = cupy.asarray(np.pad(message, (0, size - message.size)))
         everyone = cupy.empty((self.size, size), np.uint8)
-        with self.together() as calls:
+        with self.group() as calls:
             calls.all(mine, everyone)
-        return self.arrived(everyone)
+        return self.to_host_checked(everyone)
 
-    def swap(self, arrays: Sequence[Any]) -> list[Any]:
+    def all_to_all_arrays(self, arrays: Sequence[Any]) -> list[Any]:
         if self.size == 1:
             return list(arrays)
-        sizes = [sent[self.rank] for sent in self.gather([array.size for array in arrays])]
+        sizes = [sent[self.rank] for sent in self.all_gather([array.size for array in arrays])]
         began = time.perf_counter()
         out = [cupy.ascontiguousarray(array) for array in arrays]
         received = [
             array if rank == self.rank else cupy.empty(size, array.dtype)
             for rank, (array, size) in enumerate(zip(out, sizes, strict=True))
         ]
-        with self.together() as calls:
+        with self.group() as calls:
             for rank in range(self.size):
                 if rank != self.rank:
                     calls.send(out[rank], rank)
                     calls.receive(received[rank], rank)
         cupy.cuda.get_current_stream().synchronize()
         self._communicator.check()
-        self._seconds += time.perf_counter() - began
+        self.wait_seconds += time.perf_counter() - began
         return received
 
     @contextmanager
-    def together(self) -> Iterator[DeviceRanks]:
+    def group(self) -> Iterator[DeviceRanks]:
         """Group calls of `send`, `receive` and `all`, which start together at the end, asynchronously."""
         with self._communicator.group() as self._handle:
             self._stream = cupy.cuda.get_current_stream().ptr
@@ -172,7 +199,7 @@ class DeviceRanks:
     def send(self, array: Any, rank: int) -> None:
         if array.nbytes:
             self._handle.send(array.data.ptr, array.nbytes, BYTE, rank, self._stream)
-            self._sent += array.nbytes
+            self.bytes_sent += array.nbytes
 
     def receive(self, array: Any, rank: int) -> None:
         """Receive an array from a rank, which must send the same number of bytes."""
@@ -182,63 +209,13 @@ class DeviceRanks:
     def all(self, array: Any, everyone: Any) -> None:
         """Gather the arrays of all ranks in `everyone`, on every rank."""
         self._handle.allGather(array.data.ptr, everyone.data.ptr, array.nbytes, BYTE, self._stream)
-        self._sent += everyone.nbytes - array.nbytes
+        self.bytes_sent += everyone.nbytes - array.nbytes
 
-    def waited(self, seconds: float) -> None:
-        """Add time that the GPU of this rank has waited for others outside of `gather` and `swap`."""
-        self._seconds += seconds
-
-    def arrived(self, array: Any) -> Any:
+    def to_host_checked(self, array: Any) -> Any:
         """Synchronize the current stream and copy an array to the host; raise if the communicator was aborted."""
         copied = array.get()
         self._communicator.check()
         return copied
-
-
-@contextmanager
-def connected(mailbox: Mailbox) -> Iterator[DeviceRanks]:
-    """Wait until earlier jobs have ended; yield the communicator of a rank.
-
-    Raises
-    ------
-    MethodUnavailableError
-        If a worker has no GPU or no NCCL, or two workers have the same GPU.
-    """
-    first = mailbox.rank == 0
-    if first:
-        while not _turn.acquire(timeout=LOCK_SECONDS):
-            mailbox.check_wanted()
-    _ranks.add(mailbox)
-    try:
-        yield DeviceRanks(mailbox, _communicator(mailbox))
-    finally:
-        _ranks.remove(mailbox)
-        if first:
-            _turn.release()
-
-
-def _communicator(mailbox: Mailbox) -> _Communicator:
-    """Return the cached communicator if all ranks have the same one, else create one."""
-    kept = None if not _kept or _kept[0].given_up else _kept[0].identity
-    facts = mailbox.gather((kept, *_facts()))
-    workers_of: dict[Any, list[str]] = {}
-    for address, (_, reason, gpu) in zip(mailbox.addresses, facts, strict=True):
-        if reason is not None:
-            raise MethodUnavailableError(f"worker {address} cannot rank partitions of cuDF: {reason}")
-        workers_of.setdefault(gpu, []).append(address)
-    if shared := next((workers for workers in workers_of.values() if len(workers) > 1), None):
-        raise MethodUnavailableError(
-            f"workers {listed(shared)} have the same GPU, and NCCL needs one for each. Start one worker per GPU, for "
-            "instance with dask_cuda.LocalCUDACluster()."
-        )
-    if kept is not None and all(identity == kept for identity, _, _ in facts):
-        return _kept[0]
-    _drop()
-    from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
-
-    unique = mailbox.gather(nccl.get_unique_id() if mailbox.rank == 0 else None)[0]
-    _kept.append(_Communicator(pickle.dumps(unique), mailbox.rank, mailbox.size, unique))
-    return _kept[0]
 
 
 def _facts() -> tuple[str | None, Any]:

@@ -8,12 +8,12 @@ its worker is lost, the driver therefore cancels the others.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from operator import itemgetter
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter, itemgetter
 from typing import Any
 from weakref import WeakSet
 
@@ -21,21 +21,19 @@ import distributed
 from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
-from prplugin.distributed import mailbox, ranks
-from prplugin.distributed.communicator import Communicator
-from prplugin.distributed.ranks import Report
-from prplugin.distributed.shard import Shard, build
+from prplugin.distributed import mailbox
+from prplugin.distributed.ranks import Report, rank_shard
+from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import cudf, dask
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
 from prplugin.methods.registry import check_options, methods, options_of
-from prplugin.options import Duplicates, EdgeOptions, GivenByVertex, Options, check_choice
+from prplugin.options import EdgeOptions, GivenByVertex, Options, check_choice
 from prplugin.progress import Watch, watching
 from prplugin.result.ranking import DistributedRanking, Ranking, require_converged
 from prplugin.types.compressed import Compressed
-from prplugin.types.history import Considered, History
 
 __all__ = ["DistributedGraph"]
 
@@ -44,22 +42,19 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS = 0.5
 """Interval at which the driver checks for lost workers."""
 
-ABANDON_SECONDS = 10.0
-"""Timeout for cancelling the tasks of a failed call."""
+LOSS_SECONDS = 5.0
+"""Time in which the scheduler notices the loss of a worker that has made a task fail."""
 
-SCATTERED = 1 << 20
+SCATTER_BYTES = 1 << 20
 """Size in bytes above which a worker's part of an argument is scattered, not sent with the task."""
 
 _with_plugin: WeakSet[Client] = WeakSet()
 
 
 class DistributedGraph:
-    """A graph on the workers of a cluster.
+    """A graph on the workers of a cluster: see `prplugin.prepared.PreparedGraph`.
 
-    Parameters
-    ----------
-    lasting : bool
-        Whether more than one ranking may follow. If not, the driver does not wait until the graph has been built.
+    If it is not `lasting`, one ranking follows, and the driver does not wait until the graph has been built.
     """
 
     n: int  # number of vertices; n and m exist only if the graph is lasting
@@ -68,42 +63,33 @@ class DistributedGraph:
     def __init__(self, client: Client, frame: Any, how: EdgeOptions, *, lasting: bool) -> None:
         dask.refuse_times(how.time)
         columns = resolve(list(frame.columns), how.source, how.destination, how.weight)
-        self._client, self._names = client, columns.vertex_names
+        self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
-        self._parts_of = dask.parts_name(frame)
+        self._parts_name = dask.parts_name(frame)
         if client not in _with_plugin:
             client.register_plugin(mailbox.MessagePlugin())
             _with_plugin.add(client)
         partitions, like, columns_in_use = dask.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
-        more = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
-        self._addresses = _workers(client)
+        additional = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
+        self._workers = _Workers(client)
+        size = len(self._workers.addresses)
         try:
-            assigned = _assigned(client, partitions, self._addresses)
+            assigned = self._workers.assign(partitions)
         except KeyError:
             dask.refuse_absent_columns(frame, columns)
             raise
-        portions = self._sent(dask.portions(more, len(self._addresses)))
-        self._job = _Job(client, self._addresses)
-        self._shards = [
-            self._job.submit(
-                _build, rank, how.directed, how.duplicates, self._parts_of, [partitions[p] for p in mine], mine, like,
-                columns_in_use, portions[rank],
-            )
-            for rank, mine in enumerate(assigned)
-        ]  # fmt: skip
-        if lasting:
-            size = client.submit(_size_of, self._shards[0], workers=[self._addresses[0]], pure=False)
-            self.n, self.m = self._job.result([*self._shards, size], size)
-
-    def _sent(self, portions: list[Any]) -> list[Any]:
-        """Scatter large parts of an argument to their workers; return futures of these, and the other parts."""
-        return [
-            self._client.scatter([portion], workers=[address], hash=False)[0]
-            if safe_sizeof(portion) > SCATTERED
-            else portion
-            for portion, address in zip(portions, self._addresses, strict=True)
+        program = partial(build, directed=how.directed, duplicates=how.duplicates)
+        portions = self._workers.scatter(dask.portions(additional, size))
+        arguments = [
+            (self._parts_name, [partitions[p] for p in mine], mine, like, columns_in_use, portion)
+            for mine, portion in zip(assigned, portions, strict=True)
         ]
+        self._building = self._shards = self._workers.start(program, self._parts_name, arguments)
+        if lasting:
+            counts = self._workers.apply(attrgetter("n", "m"), self._shards[0], 0)
+            self.n, self.m = self._workers.result([*self._shards, counts], counts)
+            self._building = []  # an error of a ranking does not cancel the finished graph
 
     def vertices(self) -> Any:
         """Return the ids in the order of the ranks: a Dask Series, or a frame if a vertex has several columns."""
@@ -112,77 +98,67 @@ class DistributedGraph:
         return frame[self._names] if len(self._names) > 1 else frame[self._names[0]]
 
     def csr(self) -> Compressed:
-        """Raise: no process holds all edges."""
         raise _not_in_one_memory("holds its arrays")
 
     csc = csr
 
     def update(self, add: Any, remove: Any) -> None:
-        """Raise: the edges are on several workers."""
         raise _not_in_one_memory("can change its edges")
 
     def estimate(self) -> Estimate:
-        """Raise: no process holds all edges."""
         raise _not_in_one_memory("can estimate its methods")
 
     def facts(self) -> dict[str, str]:
-        """Return properties of the graph for its representation, in addition to the counts."""
-        return {"edges are on": f"{counted(len(self._addresses), 'worker')} of a Dask cluster"}
+        return {"edges are on": f"{counted(len(self._workers.addresses), 'worker')} of a Dask cluster"}
 
     def rank(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         """Compute one ranking, as `prplugin.Graph.rank` does; the ranks stay on the workers."""
         began = time.perf_counter()
-        _check_method(options, self._parts_of)
-        needing = {
-            "seeds": given.seeds is not None,
-            "among": given.among is not None,
-            "certified=True": options.certified,
-        }
-        for what, needed in needing.items():
+        _check_method(options, self._parts_name)
+        for what, needed in (
+            ("seeds", given.seeds is not None),
+            ("among", given.among is not None),
+            ("certified=True", options.certified),
+        ):
             if needed:
                 raise _not_in_one_memory(f"has all ranks, which {what} needs")
-        size = len(self._addresses)
+        workers, size = self._workers, len(self._workers.addresses)
         portions = {
-            what: self._sent(dask.portions_of_values(dask.given_values(one, self._names, what), size))
+            what: workers.scatter(dask.portions_of_values(dask.given_values(one, self._names, what), size))
             for what in ("personalization", "dangling", "nstart")
             if (one := getattr(given, what)) is not None
         }
-        job = _Job(self._client, self._addresses, self._job)
-        job.check_workers()
-        topic = _watched(self._client, watch, options)
-        ranked = []
-        for rank, shard in enumerate(self._shards):
-            by_vertex = {what: portion[rank] for what, portion in portions.items()}
-            ranked.append(job.submit(_rank, rank, shard, self._names, options, by_vertex, topic if rank == 0 else None))
-        pairs = list(zip(ranked, self._addresses, strict=True))
-        frames = [self._client.submit(itemgetter(0), one, workers=[at], pure=False) for one, at in pairs]
-        report = self._client.submit(itemgetter(1), ranked[0], workers=[self._addresses[0]], pure=False)
+        workers.check()
+        topic = _watched(workers.client, watch, options)
+        log = None if topic is None else partial(_log_iteration, topic)
+        arguments = [
+            (
+                shard, self._names, options, {what: parts[rank] for what, parts in portions.items()}, threads,
+                log if rank == 0 else None,
+            )
+            for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
+        ]  # fmt: skip
+        ranked = workers.start(rank_shard, self._parts_name, arguments)
+        frames = [workers.apply(itemgetter(0), one, rank) for rank, one in enumerate(ranked)]
+        report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
-            found: Report = job.result([*self._shards, *ranked, *frames, report], report)
+            found: Report = workers.result([*self._building, *ranked, *frames, report], report)
         finally:
             if topic is not None:
-                self._client.unsubscribe_topic(topic)
+                workers.client.unsubscribe_topic(topic)
+        outcome, history = found.outcome, replace(found.history, unused_weight=self._unused_weight)
+        method, stages = history.considered[0].method, dict(history.stages)
         logger.info(
             "%s on %d workers: %s; %s bytes sent",
-            found.method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in found.stages.items()), found.sent,
+            method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
         frame = dask.frame_of(frames, found.rows, found.like)
         ranking = DistributedRanking(
-            frame["pagerank"], found.converged, found.iterations, found.error_bound, found.method,
+            frame["pagerank"], bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,
-            n=found.n, workers=size, stages=found.stages, bytes_sent=found.sent,
-            _history=_history(found, options, self._unused_weight),
+            n=history.n, workers=size, stages=stages, bytes_sent=found.bytes_sent, _history=history,
         )  # fmt: skip
         return require_converged(ranking, options)
-
-
-def _history(found: Report, options: Options, unused_weight: Hashable) -> History:
-    """Return the record of a ranking."""
-    reason = "asked for by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
-    return History(
-        found.n, found.m, found.weighted, found.memory_space, options.alpha, options.tol, options.stop,
-        (Considered(found.method, None, reason),), tuple(found.stages.items()), tuple(found.bounds), unused_weight,
-    )  # fmt: skip
 
 
 def _not_in_one_memory(what: str) -> MethodUnavailableError:
@@ -203,24 +179,55 @@ def _watched(client: Client, watch: Watch, options: Options) -> str | None:
     return topic
 
 
-class _Job:
-    """Tasks that wait for one another, one per worker.
+class _Workers:
+    """The workers of a cluster, in the order of their names: worker r runs rank r of a program."""
 
-    `before` is the job whose results they depend on; both are cancelled together.
-    """
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        threads = _threads_by_address(client)
+        self.addresses, self.threads = list(threads), list(threads.values())
 
-    def __init__(self, client: Client, addresses: list[str], before: _Job | None = None) -> None:
-        self._client, self._addresses = client, addresses
-        self._name: str = f"prplugin-{uuid.uuid4().hex}"
-        self._names: list[str] = [self._name] if before is None else [*before._names, self._name]
+    def assign(self, partitions: list[Future]) -> list[list[int]]:
+        """Return the numbers of the partitions of each rank.
 
-    def submit(self, do: Any, rank: int, *arguments: Any) -> Future:
-        """Start the task of a rank on its worker only, without retries."""
-        key = f"{self._name}-{rank}"
-        return self._client.submit(
-            _task, do, self._name, self._addresses, rank, key, *arguments,
-            key=key, workers=[self._addresses[rank]], allow_other_workers=False, retries=0, pure=False,
-        )  # fmt: skip
+        Each partition goes to a rank that holds it; among several, to the one with the fewest partitions so far.
+        """
+        distributed.wait(partitions)
+        for partition in partitions:
+            if partition.status != "finished":
+                partition.result()
+        holders = self.client.who_has(partitions)
+        assigned: list[list[int]] = [[] for _ in self.addresses]
+        rank_of = {address: rank for rank, address in enumerate(self.addresses)}
+        for number, partition in enumerate(partitions):
+            ranks_with = [rank_of[address] for address in holders[partition.key] if address in rank_of]
+            fewest = min(ranks_with or rank_of.values(), key=lambda rank: (len(assigned[rank]), rank))
+            assigned[fewest].append(number)
+        return assigned
+
+    def scatter(self, portions: list[Any]) -> list[Any]:
+        """Scatter large portions of an argument to their workers; return futures of these, and the other portions."""
+        return [
+            self.client.scatter([portion], workers=[address], hash=False)[0]
+            if safe_sizeof(portion) > SCATTER_BYTES
+            else portion
+            for portion, address in zip(portions, self.addresses, strict=True)
+        ]
+
+    def start(self, program: Any, parts_name: str, arguments: list[tuple[Any, ...]]) -> list[Future]:
+        """Start a program with the arguments of each rank, on its worker only and without retries."""
+        job = f"{mailbox.JOB_PREFIX}{uuid.uuid4().hex}"
+        return [
+            self.client.submit(
+                _task, program, parts_name, job, self.addresses, rank, *own,
+                key=f"{job}-{rank}", workers=[self.addresses[rank]], allow_other_workers=False, retries=0, pure=False,
+            )
+            for rank, own in enumerate(arguments)
+        ]  # fmt: skip
+
+    def apply(self, function: Any, future: Future, rank: int) -> Future:
+        """Apply a function to a result on the worker of its rank."""
+        return self.client.submit(function, future, workers=[self.addresses[rank]], pure=False)
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
         """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""
@@ -230,7 +237,7 @@ class _Job:
                 try:
                     done = distributed.wait(left, timeout=POLL_SECONDS, return_when="FIRST_COMPLETED").done
                 except TimeoutError:
-                    self.check_workers()
+                    self.check()
                     continue
                 for future in done:
                     if future.status != "finished":
@@ -239,21 +246,18 @@ class _Job:
             result = wanted.result()
             # Allow Dask to recompute lost results on any worker, where `_task` fails immediately. Otherwise Dask would
             # wait forever for the lost worker.
-            anywhere = {future.key: self._addresses for future in futures}
-            self._client.sync(self._client.scheduler.set_restrictions, worker=anywhere)
+            anywhere = {future.key: self.addresses for future in futures}
+            self.client.sync(self.client.scheduler.set_restrictions, worker=anywhere)
             return result
-        except BaseException as error:
-            # On a thread, so that a worker that does not answer cannot block the driver.
-            reason = str(error) or type(error).__name__
-            abandoning = threading.Thread(target=self._abandon, args=(futures, reason), daemon=True)
-            abandoning.start()
-            abandoning.join(ABANDON_SECONDS)
+        except BaseException:
+            with suppress(Exception):  # a closed client has cancelled them already
+                self.client.cancel(futures, force=True)
             raise
 
-    def check_workers(self) -> None:
+    def check(self) -> None:
         """Raise WorkerLostError if a worker has left the cluster."""
-        there = _workers(self._client)
-        lost = [address for address in self._addresses if address not in there]
+        present = _threads_by_address(self.client)
+        lost = [address for address in self.addresses if address not in present]
         if lost:
             raise WorkerLostError(
                 f"lost {'worker' if len(lost) == 1 else 'workers'} {listed(lost)} during the computation: killed, "
@@ -263,30 +267,18 @@ class _Job:
 
     def _raise(self, failed: Future) -> None:
         """Raise the error of a failed task, or WorkerLostError with the lost worker if that is the cause."""
-        if failed.status == "error":
-            error = failed.exception()
-            if isinstance(error, (WorkerLostError, distributed.scheduler.KilledWorker, OSError)):
-                # The scheduler may not have noticed the loss of the worker yet.
-                self._wait_for_loss()
-            if isinstance(error, distributed.scheduler.KilledWorker):
-                raise WorkerLostError(f"a worker was lost: {error}") from error
-            raise error
-        self._wait_for_loss()
-        raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
-
-    def _wait_for_loss(self) -> None:
-        """Raise WorkerLostError if the scheduler reports the loss of a worker within a few seconds."""
-        until = time.monotonic() + 10 * POLL_SECONDS
-        while time.monotonic() < until:
-            self.check_workers()
-            time.sleep(POLL_SECONDS / 5)
-
-    def _abandon(self, futures: list[Future], reason: str) -> None:
-        """Cancel the jobs on the remaining workers, and the tasks."""
-        there = [address for address in self._addresses if address in _workers(self._client)]
-        for name in self._names:
-            self._client.run(mailbox.abandon, name, reason, workers=there, on_error="ignore")
-        self._client.cancel(futures, force=True)
+        error = failed.exception() if failed.status == "error" else None
+        killed = isinstance(error, distributed.scheduler.KilledWorker)
+        if error is None or killed or isinstance(error, (WorkerLostError, OSError)):
+            until = time.monotonic() + LOSS_SECONDS
+            while time.monotonic() < until:
+                self.check()
+                time.sleep(POLL_SECONDS / 5)
+        if error is None:
+            raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
+        if killed:
+            raise WorkerLostError(f"a worker was lost: {error}") from error
+        raise error
 
 
 METHODS = {
@@ -313,8 +305,8 @@ def _check_method(options: Options, parts_name: str) -> None:
         )
 
 
-def _workers(client: Client) -> list[str]:
-    """Return the addresses of the workers, sorted by worker name."""
+def _threads_by_address(client: Client) -> dict[str, int]:
+    """Return the number of threads of each worker by its address, in the order of worker names."""
     # Not `client.scheduler_info`: its periodic update, which omits workers, may overwrite the result of a query.
     try:
         workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
@@ -324,35 +316,17 @@ def _workers(client: Client) -> list[str]:
         raise PageRankError(
             "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
         )
-    return sorted(workers, key=lambda address: (str(type(workers[address]["name"])), workers[address]["name"]))
-
-
-def _assigned(client: Client, partitions: list[Future], addresses: list[str]) -> list[list[int]]:
-    """Assign each partition to a rank that holds it; among several, to the one with the fewest partitions so far.
-
-    Return the numbers of the partitions of each rank.
-    """
-    distributed.wait(partitions)
-    for partition in partitions:
-        if partition.status != "finished":
-            partition.result()
-    holders = client.who_has(partitions)
-    assigned: list[list[int]] = [[] for _ in addresses]
-    rank_of = {address: rank for rank, address in enumerate(addresses)}
-    for number, partition in enumerate(partitions):
-        ranks_with = [rank_of[address] for address in holders[partition.key] if address in rank_of]
-        fewest = min(ranks_with or range(len(addresses)), key=lambda rank: (len(assigned[rank]), rank))
-        assigned[fewest].append(number)
-    return assigned
+    by_name = sorted(workers.items(), key=lambda worker: (str(type(worker[1]["name"])), worker[1]["name"]))
+    return {address: worker["nthreads"] for address, worker in by_name}
 
 
 # --- on the workers -------------------------------------------------------------------------------------------------
 
 
-def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *arguments: Any) -> Any:
-    """Run a rank's part of a job, outside the thread pool of the worker.
+def _task(program: Any, parts_name: str, job: str, addresses: list[str], rank: int, *arguments: Any) -> Any:
+    """Run a rank of a program, outside the thread pool of the worker.
 
-    In the thread pool, jobs of two clients could deadlock, each waiting for a thread that the other occupies.
+    In the thread pool, programs of two clients could deadlock, each waiting for a thread that the other occupies.
     """
     worker = get_worker()
     if worker.address != addresses[rank]:
@@ -360,47 +334,20 @@ def _task(do: Any, job: str, addresses: list[str], rank: int, key: str, *argumen
             f"worker {addresses[rank]} is lost, and with it a part of the graph or of its ranks: rank the frame again."
         )
     secede()
-    with closing(mailbox.Mailbox(worker, job, addresses, rank, key)) as messages:
-        return do(messages, *arguments)
+    connection = worker, job, addresses, rank
+    if dask.parts(parts_name).memory_space == "host":
+        with closing(mailbox.Mailbox(*connection)) as messages:
+            return program(messages, *arguments)
+    from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
+
+    with (
+        closing(DeviceRanks(*connection)) as communicator,
+        communicator.connected(),
+        cudf.on_cudf_stream(),
+        runtime.device_allocation("device"),
+    ):
+        return program(communicator, *arguments)
 
 
-@contextmanager
-def _communicator(parts: Any, messages: mailbox.Mailbox) -> Iterator[Communicator]:
-    """Yield the communicator for the memory space of the partitions, with its memory pool active."""
-    if parts.memory_space == "host":
-        yield messages
-        return
-    from prplugin.distributed import nccl  # imports CuPy, which cuDF has
-
-    with nccl.connected(messages) as communicator, cudf.on_cudf_stream(), runtime.device_allocation("device"):
-        yield communicator
-
-
-def _build(
-    messages: mailbox.Mailbox, directed: bool, duplicates: Duplicates, parts_name: str, *arguments: Any
-) -> Shard:
-    parts = dask.parts(parts_name)
-    with _communicator(parts, messages) as communicator:
-        return build(communicator, parts, *arguments, directed=directed, duplicates=duplicates)
-
-
-def _rank(
-    messages: mailbox.Mailbox,
-    shard: Shard,
-    names: list[Any],
-    options: Options,
-    given: Mapping[str, Any],
-    topic: str | None,
-) -> Any:
-    worker = get_worker()
-
-    def watch(iterations: int, bound: float) -> None:
-        if topic is not None:
-            worker.log_event(topic, [iterations, float(bound)])
-
-    with _communicator(shard.directory.parts, messages) as communicator:
-        return ranks.rank(communicator, shard, names, options, given, worker.state.nthreads, watch)
-
-
-def _size_of(shard: Shard) -> tuple[int, int]:
-    return shard.n, shard.m
+def _log_iteration(topic: str, iterations: int, bound: float) -> None:
+    get_worker().log_event(topic, [iterations, float(bound)])

@@ -9,15 +9,16 @@ these lists it sends out-weights once, and contributions in every iteration.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.distributed.communicator import Communicator, agreed, all_agreed, largest, offsets_of_ranks
+from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.factorize import (
     Directory,
     Part,
@@ -28,7 +29,8 @@ from prplugin.distributed.factorize import (
     runs_of,
     split,
 )
-from prplugin.errors import InvalidEdgesError, RefusedRows, counted, listed, refusal
+from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.frames import dask
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
     Shared,
@@ -40,14 +42,17 @@ from prplugin.frames.parts import (
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates
 from prplugin.graph.factorize import factorize_ids
+from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-__all__ = ["Shard", "build"]
+__all__ = ["Shard", "Stages", "build", "refuse_vertices"]
+
+OVERFLOW = "{0}: the weights that leave {1} ({2}) sum to more than float64 holds. Divide {0} by its greatest value."
 
 
-@dataclass
+@dataclass(frozen=True)
 class Shard:
     """A rank's part of a graph.
 
@@ -59,20 +64,36 @@ class Shard:
     rows: int
     offsets: list[int]  # first vertex of each rank in the whole graph, and n
     m: int  # number of edges of the whole graph
-    largest: int  # largest number of edges of a rank
-    sent: list[Integers]  # for each rank, the vertices of this rank that are ghosts there, in the order of these
-    ghosts: list[int]  # number of ghosts per owner
+    max_edges: int  # largest number of edges of a rank
+    ghost_sources: list[Integers]  # for each rank, the vertices of this rank that are its ghosts, in their order there
+    ghost_counts: list[int]  # number of ghosts per owner
     keys: Integers  # keys of the vertices that the rank owns, ascending
     splitters: Integers  # lowest key of each rank but the first
     directory: Directory
-    longest: int = 0  # largest in-degree of the whole graph
-    out_weight_depth: int = 0  # largest rounding depth of an out-weight, over all ranks
-    seconds: dict[str, float] = field(default_factory=dict)  # duration of each stage of `build`
+    largest_in_degree: int  # largest in-degree of the whole graph
+    out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
+    seconds: dict[str, float]  # duration of each stage of `build`
 
     @property
     def n(self) -> int:
         """Number of vertices of the whole graph."""
         return self.offsets[-1]
+
+    @property
+    def max_rows(self) -> int:
+        """Largest number of vertices of a rank."""
+        return int(np.diff(self.offsets).max())
+
+    def step_rounding(self, row: int, sums: int) -> StepRounding:
+        """Return the rounding depths of a step, from those of a row sum and of a sum over all vertices."""
+        return StepRounding(
+            row=row,
+            edge=self.out_weight_depth + 4 if self.adjacency.weighted else 2,
+            dangling=sums,
+            # Conversion of a value, the sum over a rank and over the ranks, and the quotient of both.
+            vectors=rounding_depth(self.max_rows) + len(self.offsets) + 1,
+            norm=sums + 1,
+        )
 
 
 class Stages:
@@ -89,8 +110,7 @@ class Stages:
         self._began = now
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(NamedTuple):
     """Edges by the keys of their endpoints, in the order of the frame."""
 
     source: Integers
@@ -98,88 +118,96 @@ class _Rows:
     weights: Floats | None
     rows: Integers | None = None  # row numbers in the frame, for messages
 
-    def columns(self) -> list[Any]:
-        return [self.source, self.target, self.weights, self.rows]
-
 
 def build(
     communicator: Communicator,
-    parts: Any,
+    parts_name: str,
     frames: list[Any],
     partitions: list[int],
     like: Any,
     columns: Columns,
-    more: list[Any] | None,
+    additional: list[Any] | None,
     *,
     directed: bool,
     duplicates: Duplicates,
 ) -> Shard:
     """Build the graph; collective. Return this rank's part.
 
-    Parameters
-    ----------
-    parts : module
-        Operations on partitions: `prplugin.frames._pandas_parts` or `_cudf_parts`.
-    frames : list of frames
-        Partitions that this rank holds, in ascending order of their numbers.
-    partitions : list of int
-        Numbers of these partitions.
-    like : frame
-        Empty frame of the type of the partitions.
-    more : list of pandas Series, or None
-        This rank's part of the additional vertices, column by column.
+    `frames` are the partitions that this rank holds, by ascending number, and `like` is an empty frame of their type.
+    `additional` holds this rank's part of the additional vertices, column by column.
     """
-    stages = Stages()
-    part = _part(communicator, [len(frame) for frame in frames], partitions, 0 if more is None else len(more[0]))
+    stages, parts = Stages(), dask.parts(parts_name)
+    part = _part(communicator, [len(frame) for frame in frames], partitions, len(additional[0]) if additional else 0)
     labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    if more is not None:
+    if additional is not None:
         several = len(columns.source) > 1
         labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
-    pieces, placed = agreed(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
-    shared = _shared(communicator, parts, part, pieces, more, labels)
+    pieces, placed = call_on_all(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
+    shared = _shared(communicator, parts, part, pieces, additional, labels)
     if not frames:  # this rank holds no partition
         like = like.iloc[:0]
         frames, placed, pieces = [like], [columns], [parts.endpoints_of(like, columns)]
     read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
-    weights: Floats | None = agreed(communicator, read_weights)
+    weights: Floats | None = call_on_all(communicator, read_weights)
     endpoints = joined_endpoints(parts, pieces, shared, labels)
     del pieces
-    if more is not None:
-        endpoints.append(more)
+    if additional is not None:
+        endpoints.append(additional)
     stages.done("read")
     if [one.kind for one in shared] == ["integer"]:
         keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
-        directory = Directory(parts, shared, [], None, [])
+        directory = None
     else:
         keys, splitters, directory = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
     del endpoints, frames
-    stages.done("number")
-    rows = _rows_of(communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates)
+    stages.done("keys")
+    rows = _edges_of_owned_targets(
+        communicator, part, keys, weights, splitters, directed=directed, duplicates=duplicates
+    )
     stages.done("shuffle")
-    shard = _factorized(communicator, rows, keys[2] if more is not None else keys[0][:0], splitters, directory)
-    stages.done("renumber")
+    extra_keys = rows.target[:0] if additional is None else keys[0]
+    edges, keys_owned, ghost_sources, ghost_counts = _factorize(communicator, rows, extra_keys, splitters)
+    stages.done("factorize")
     del rows
-    shard.longest = largest(communicator, shard.adjacency.largest_in_degree if shard.adjacency.n else 0)
-    _find_out_weights(communicator, shard, f"column {columns.weight_name!r}")
-    stages.done("layout")
-    shard.seconds = stages.seconds
+    directory = directory or Directory(parts, shared, [keys_owned])
+    adjacency = Adjacency(edges)
+    in_degree = adjacency.largest_in_degree if edges.n else 0
+    of_ranks = communicator.all_gather((keys_owned.size, edges.m, in_degree, adjacency.out_weight_depth))
+    counts, edge_counts, in_degrees, depths = zip(*of_ranks, strict=True)
+    shard = Shard(
+        adjacency=adjacency,
+        rows=keys_owned.size,
+        offsets=[0, *accumulate(counts)],
+        m=sum(edge_counts),
+        max_edges=max(edge_counts),
+        ghost_sources=ghost_sources,
+        ghost_counts=ghost_counts,
+        keys=keys_owned,
+        splitters=splitters,
+        directory=directory,
+        largest_in_degree=max(in_degrees),
+        # Depth on one rank, plus at most one addition per rank.
+        out_weight_depth=max(depths) + communicator.size if adjacency.weighted else 0,
+        seconds=stages.seconds,
+    )
+    _sum_out_weights(communicator, shard, f"column {columns.weight_name!r}")
+    stages.done("csc")
     return shard
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _part(communicator: Communicator, lengths: list[int], partitions: list[int], more: int) -> Part:
+def _part(communicator: Communicator, lengths: list[int], partitions: list[int], additional: int) -> Part:
     """Return the `Part` of the frame that this rank holds; collective."""
-    everyone = communicator.gather((dict(zip(partitions, lengths, strict=True)), more))
-    length_of = {partition: length for lengths, _ in everyone for partition, length in lengths.items()}
+    of_ranks = communicator.all_gather((list(zip(partitions, lengths, strict=True)), additional))
     starts, rows = {}, 0
-    for partition in sorted(length_of):
+    for partition, length in sorted(pair for pairs, _ in of_ranks for pair in pairs):
         starts[partition] = rows
-        rows += length_of[partition]
-    begins = sum(count for _, count in everyone[: communicator.rank])
-    return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, begins)
+        rows += length
+    offset = sum(count for _, count in of_ranks[: communicator.rank])
+    return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, offset)
 
 
 def _shared(
@@ -187,23 +215,23 @@ def _shared(
     parts: Any,
     part: Part,
     pieces: list[Any],
-    more: list[Any] | None,
+    additional: list[Any] | None,
     labels: list[list[str]],
 ) -> list[Shared]:
     """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
         of_partitions = facts_of_partitions(parts, pieces, part.partitions, part.starts, labels)
-        of_more = more and [parts.facts(column, name) for column, name in zip(more, labels[2], strict=True)]
-        return list(zip(part.partitions, of_partitions, strict=True)), of_more
+        of_additional = additional and [parts.facts(*pair) for pair in zip(additional, labels[2], strict=True)]
+        return list(zip(part.partitions, of_partitions, strict=True)), of_additional
 
-    everyone = all_agreed(communicator, facts)
-    found = [facts for _, facts in sorted((pair for pairs, _ in everyone for pair in pairs), key=itemgetter(0))]
+    of_ranks = gather_results(communicator, facts)
+    found = [facts for _, facts in sorted((pair for pairs, _ in of_ranks for pair in pairs), key=itemgetter(0))]
     shared = []
     for column, column_labels in enumerate(zip(*labels, strict=True)):
         endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
-        if more is not None:
-            endpoints.append([of_more[column] for _, of_more in everyone])
+        if additional is not None:
+            endpoints.append([of_additional[column] for _, of_additional in of_ranks])
         shared.append(parts.as_shared(endpoints, list(column_labels)))
     return shared
 
@@ -211,7 +239,7 @@ def _shared(
 # --- exchange of edges --------------------------------------------------------------------------------------------
 
 
-def _rows_of(
+def _edges_of_owned_targets(
     communicator: Communicator,
     part: Part,
     keys: list[Integers],
@@ -223,48 +251,44 @@ def _rows_of(
 ) -> _Rows:
     """Send each edge to the owner of its target; return the edges received, in the order of the frame.
 
-    Apply `duplicates`, and add reverse edges if not `directed`.
+    Apply `duplicates`. If not `directed`, add the reverse edges, behind the others.
     """
-    source, target = keys[:2]
+    source, target = keys.pop(0), keys.pop(0)  # the caller does not hold them meanwhile
+    partitions: list[Any] = part.partitions
+    lengths = part.lengths
     xp = namespace(source)
     if duplicates != "sum":
         # All rows of a pair go to the same rank, which detects duplicates; (b, a) too if the graph is undirected.
         in_frame = xp.asarray(part.rows_of(np.arange(source.size))) if duplicates == "error" else None
         owner = owners_of(target if directed else xp.maximum(source, target), splitters)
-        rows = _shuffled(communicator, part, _Rows(source, target, weights, in_frame), owner)
-        rows = agreed(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
+        rows = _shuffle(communicator, partitions, lengths, _Rows(source, target, weights, in_frame), owner)
+        rows = call_on_all(communicator, partial(_drop_duplicates, rows, duplicates, directed=directed))
         if directed:
             return rows
-        source, target, weights = rows.source, rows.target, rows.weights
-        part = replace(part, partitions=[communicator.rank], lengths=[source.size])
-    rows = _shuffled(communicator, part, _Rows(source, target, weights), owners_of(target, splitters))
-    if directed:
-        return rows
-    # The target of a reverse edge is the source of the row. Self-loops have no reverse edge.
-    back = xp.flatnonzero(source != target)
-    part = replace(part, lengths=_counts_below(back, part.lengths))
-    reverse = _Rows(target[back], source[back], None if weights is None else weights[back])
-    others = _shuffled(communicator, part, reverse, owners_of(source, splitters)[back])
-    together: list[Any] = [
-        None if one is None else xp.concatenate([one, other])
-        for one, other in zip(rows.columns(), others.columns(), strict=True)
-    ]
-    return _Rows(*together)
-
-
-def _host(array: Any) -> Any:
-    return to_host(array)
+        source, target, weights, _ = rows
+        partitions, lengths = [communicator.rank], [source.size]
+    if not directed:
+        # The target of a reverse edge is the source of the row. Self-loops have no reverse edge.
+        back = xp.flatnonzero(source != target)
+        partitions = [(reverse, partition) for reverse in range(2) for partition in partitions]
+        lengths = [*lengths, *_counts_below(back, lengths)]
+        source, target = xp.concatenate([source, target[back]]), xp.concatenate([target, source[back]])
+        weights = None if weights is None else xp.concatenate([weights, weights[back]])
+    rows = _Rows(source, target, weights)
+    return _shuffle(communicator, partitions, lengths, rows, owners_of(target, splitters))
 
 
 def _counts_below(rows: Integers, lengths: list[int]) -> list[int]:
     """Count ascending row numbers of this rank per partition; `lengths` are those of the partitions."""
     ends = namespace(rows).asarray(np.cumsum(lengths, dtype=np.int64).astype(rows.dtype))
-    counts: list[int] = np.diff(_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
+    counts: list[int] = np.diff(to_host(namespace(rows).searchsorted(rows, ends)), prepend=0).tolist()
     return counts
 
 
-def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Integers) -> _Rows:
-    """Send rows to their owners; return the rows received, in the order of the frame.
+def _shuffle(
+    communicator: Communicator, partitions: list[Any], lengths: list[int], rows: _Rows, owner: Integers
+) -> _Rows:
+    """Send rows to their owners; return the rows received, in the order of the partitions.
 
     The result does not depend on which rank held which partition.
     """
@@ -273,21 +297,21 @@ def _shuffled(communicator: Communicator, part: Part, rows: _Rows, owner: Intege
         return rows
     pieces, order = pieces_of(owner, size)
     sizes = [piece.size for piece in pieces]
-    everyone = communicator.gather((part.partitions, [_counts_below(piece, part.lengths) for piece in pieces]))
+    of_ranks = communicator.all_gather((partitions, [_counts_below(piece, lengths) for piece in pieces]))
     received = []  # partition, rank that held it, begin and end of its rows in the data from that rank
-    for rank, (partitions, sent) in enumerate(everyone):
-        ends = np.cumsum([0, *sent[communicator.rank]]).tolist()
-        received += [(partition, rank, *cut) for partition, cut in zip(partitions, pairwise(ends), strict=True)]
+    for rank, (held, counts) in enumerate(of_ranks):
+        ends = accumulate(counts[communicator.rank], initial=0)
+        received += [(partition, rank, *cut) for partition, cut in zip(held, pairwise(ends), strict=True)]
     received.sort()
 
-    def shuffled(column: Any) -> Any:
+    def shuffle(column: Any) -> Any:
         if column is None:
             return None
-        arrays = communicator.swap(split(column[order], sizes))
+        arrays = communicator.all_to_all_arrays(split(column[order], sizes))
         in_order = [arrays[rank][begin:end] for _, rank, begin, end in received]
         return namespace(column).concatenate(in_order) if in_order else arrays[0][:0]
 
-    return _Rows(*(shuffled(column) for column in rows.columns()))
+    return _Rows(*map(shuffle, rows))
 
 
 def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> _Rows:
@@ -298,7 +322,7 @@ def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> 
     except InvalidEdgesError as error:
         if rows.rows is None or error.refused is None:
             raise
-        found = _host(rows.rows)[error.refused.rows].tolist()
+        found = to_host(rows.rows)[error.refused.rows].tolist()
         raise refusal(InvalidEdgesError, replace(error.refused, rows=found)) from None
     return _Rows(ids[kept.source], ids[kept.destination], kept.weights)
 
@@ -306,47 +330,33 @@ def _drop_duplicates(rows: _Rows, duplicates: Duplicates, *, directed: bool) -> 
 # --- vertices and ghosts ------------------------------------------------------------------------------------------
 
 
-def _factorized(
-    communicator: Communicator, rows: _Rows, more: Integers, splitters: Integers, directory: Directory
-) -> Shard:
-    """Determine the owned vertices and the ghosts of each rank, and factorize the endpoints of its edges.
+def _factorize(
+    communicator: Communicator, rows: _Rows, extra_keys: Integers, splitters: Integers
+) -> tuple[Edges, Integers, list[Integers], list[int]]:
+    """Determine the owned vertices and the ghosts of this rank, and factorize the endpoints of its edges.
 
-    `rows` are the edges to owned targets; `more` holds keys of vertices that need not have edges on this rank.
+    `rows` are the edges to owned targets; `extra_keys` belong to vertices that need not have edges on this rank.
+    Return the edges, and `keys`, `ghost_sources` and `ghost_counts` of `Shard`.
     """
     rank, size = communicator.rank, communicator.size
     xp = namespace(rows.source)
     (codes,), sources = factorize_ids([rows.source])
     runs = runs_of(sources, splitters)
-    asked = communicator.swap([sources[begin:end] for begin, end in runs])
-    owner = owners_of(more, splitters)
-    named = communicator.swap([more[owner == one] for one in range(size)])
-    (targets, wanted, _), keys = factorize_ids([rows.target, xp.concatenate(asked), xp.concatenate(named)])
-    sent = split(wanted, [ids.size for ids in asked])
-    ghosts = [0 if one == rank else end - begin for one, (begin, end) in enumerate(runs)]
-    n = keys.size + sum(ghosts)
-    slots = xp.empty(sources.size, index_dtype(n))
-    ghost = keys.size
-    for one, (begin, end) in enumerate(runs):
-        if one == rank:
-            slots[begin:end] = sent[rank]
-        else:
-            slots[begin:end] = xp.arange(ghost, ghost + end - begin)
-            ghost += end - begin
+    requested = communicator.all_to_all_arrays([sources[run] for run in runs])
+    owner = owners_of(extra_keys, splitters)
+    extra = communicator.all_to_all_arrays([extra_keys[owner == one] for one in range(size)])
+    (targets, answers, _), keys = factorize_ids([rows.target, xp.concatenate(requested), xp.concatenate(extra)])
+    ghost_sources = split(answers, [ids.size for ids in requested])
+    ghost_counts = [0 if one == rank else run.stop - run.start for one, run in enumerate(runs)]
+    # Positions of the sources in the graph of this rank: its own vertices, then the ghosts in the order of their keys.
+    ghosts = list(accumulate(ghost_counts, initial=keys.size))
+    n = ghosts[-1]
+    slots = xp.concatenate(
+        [ghost_sources[rank] if one == rank else xp.arange(*cut) for one, cut in enumerate(pairwise(ghosts))]
+    ).astype(index_dtype(n), copy=False)
+    ghost_sources[rank] = ghost_sources[rank][:0]
     edges = Edges(slots[codes], targets.astype(slots.dtype, copy=False), rows.weights, n, _extent(rows.weights))
-    sent[rank] = sent[rank][:0]
-    m = communicator.gather(edges.m)
-    return Shard(
-        adjacency=Adjacency(edges),
-        rows=keys.size,
-        offsets=offsets_of_ranks(communicator, keys.size),
-        m=sum(m),
-        largest=max(m),
-        sent=sent,
-        ghosts=ghosts,
-        keys=keys,
-        splitters=splitters,
-        directory=directory,
-    )
+    return edges, keys, ghost_sources, ghost_counts
 
 
 def _extent(weights: Floats | None) -> tuple[float, float]:
@@ -357,40 +367,47 @@ def _extent(weights: Floats | None) -> tuple[float, float]:
     return extremes([], weights)[2:]
 
 
-def _find_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
+def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> None:
     """Sum the out-weight of each vertex over all ranks on its owner, and send the sum to the ranks of its ghosts."""
-    adjacency, rank = shard.adjacency, communicator.rank
+    adjacency, rows = shard.adjacency, shard.rows
     xp = namespace(adjacency.out_weight)
     partial_sums = adjacency.out_weight
-    mine = partial_sums[: shard.rows].copy()
-    for one, weights in enumerate(communicator.swap(split(partial_sums[shard.rows :], shard.ghosts))):
-        if one != rank:
-            with np.errstate(over="ignore"):  # checked below
-                mine[shard.sent[one]] += weights
-    # Depth on one rank, plus at most one addition per rank.
-    shard.out_weight_depth = (
-        largest(communicator, adjacency.out_weight_depth) + communicator.size if adjacency.weighted else 0
-    )
-    agreed(communicator, lambda: _check_range(shard, mine, label))
     out_weight = xp.full(adjacency.n, np.nan)  # out-weights of ghosts are needed only for weighted edges
-    out_weight[: shard.rows] = mine
+    owned = out_weight[:rows]
+    owned[:] = partial_sums[:rows]
+    received = communicator.all_to_all_arrays(split(partial_sums[rows:], shard.ghost_counts))
+    for vertices, weights in zip(shard.ghost_sources, received, strict=True):
+        with np.errstate(over="ignore"):  # checked below
+            owned[vertices] += weights
+    overflowing = to_host(xp.flatnonzero(~xp.isfinite(owned))) if adjacency.weighted else np.empty(0, np.int64)
+    ids = partial(shard.directory.parts.spelt, shard.directory.owned)
+    call_on_all(communicator, lambda: refuse_vertices(InvalidEdgesError, OVERFLOW, label, overflowing, ids))
     if adjacency.weighted:
-        out_weight[shard.rows :] = xp.concatenate(communicator.swap([mine[vertices] for vertices in shard.sent]))
+        ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])
+        out_weight[rows:] = xp.concatenate(ghosts)
     adjacency.set_out_weight(out_weight, shard.out_weight_depth)
 
 
-def _check_range(shard: Shard, out_weight: Floats, label: str) -> None:
-    if not shard.adjacency.weighted:
-        return
-    rows = _host(namespace(out_weight).flatnonzero(~namespace(out_weight).isfinite(out_weight)))
-    if rows.size:
-        shown = shard.directory.spelt(shard.keys, rows[:5])
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_past_range, label), rows.size, rows[:5].tolist(), shown))
+# --- messages -----------------------------------------------------------------------------------------------------
 
 
-def _past_range(label: str, vertices: RefusedRows) -> str:
-    return (
-        f"{label}: the weights that leave {counted(vertices.count, 'vertex', 'vertices')} "
-        f"({listed(vertices.padded(vertices.held))}) sum to more than float64 holds. "
-        f"Divide {label} by its greatest value."
-    )
+def refuse_vertices(
+    error: type[PageRankError],
+    text: str,
+    what: str,
+    vertices: Integers,
+    ids_at: Callable[[Integers], list[str]],
+    first: int = 0,
+) -> None:
+    """Raise an error about `vertices`, positions counted from `first`, if there are any.
+
+    `text` is a format of `what`, the number of vertices, and their first ids.
+    """
+    if vertices.size:
+        few = vertices[:5]
+        say = partial(_about_vertices, text, what)
+        raise refusal(error, RefusedRows(say, vertices.size, (few + first).tolist(), ids_at(few)))
+
+
+def _about_vertices(text: str, what: str, vertices: RefusedRows) -> str:
+    return text.format(what, counted(vertices.count, "vertex", "vertices"), listed(vertices.padded(vertices.held)))

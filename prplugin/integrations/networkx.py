@@ -64,7 +64,7 @@ class ConvertedGraph:
             if weights is not None:
                 weights = np.asarray(weights, dtype=float)  # raises the error of NetworkX for non-numbers
             arrays = [self.offsets, self.indices, weights]
-            if _worth_the_gpu(self.indices.size):
+            if _use_gpu(self.indices.size):
                 import cupy
 
                 arrays = [None if array is None else cupy.asarray(array) for array in arrays]
@@ -74,7 +74,7 @@ class ConvertedGraph:
                 raise NotImplementedError(f"attribute {weight!r} of the edges: {error}") from error
         return self._graphs[weight]
 
-    def spread(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
+    def values_of_nodes(self, what: str, given: Mapping[Hashable, Any]) -> Floats:
         """Return a value per node, 0 by default. Keys that are not nodes are ignored, as in NetworkX."""
         values = np.array([given.get(node, 0) for node in self.nodes], dtype=float)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -124,7 +124,7 @@ def pagerank(
         return {}
     graph = G.graph(weight)
     given = {"nstart": nstart, "personalization": personalization, "dangling": dangling}
-    vectors = {what: None if values is None else G.spread(what, values) for what, values in given.items()}
+    vectors = {what: None if values is None else G.values_of_nodes(what, values) for what, values in given.items()}
     zero = {what for what, vector in vectors.items() if vector is not None and vector.sum() == 0}
     if "personalization" in zero:
         raise ZeroDivisionError
@@ -213,6 +213,6 @@ def _values(edges: Callable[[], Iterable[Any]], name: Hashable, default: Any) ->
         return values  # the error belongs to each ranking, as in NetworkX, not to the cached conversion
 
 
-def _worth_the_gpu(m: int) -> bool:
+def _use_gpu(m: int) -> bool:
     """Return whether to use the GPU: the graph is large enough, CuPy is loaded, and there is a GPU."""
     return m >= ON_GPU_FROM and "cupy" in sys.modules and runtime.unavailable_reason() is None

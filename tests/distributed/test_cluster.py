@@ -13,15 +13,15 @@ from method_params import examples
 from threaded_communicator import run_workers
 
 import prplugin
-from prplugin.distributed.ranks import rank
+from prplugin.distributed.ranks import rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
-from prplugin.frames import _pandas_parts as parts
 from prplugin.frames import dask as adapter
 from prplugin.frames.columns import resolve
 from prplugin.options import Options
 
 SIZES = st.integers(1, 5)
+PARTS = "prplugin.frames._pandas_parts"
 
 
 def spread(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
@@ -43,13 +43,11 @@ def spread(edges, size, cuts=None, holders=None, *, source=None, destination=Non
     def program(communicator):
         mine = [nth for nth, holder in enumerate(holders) if holder == communicator.rank]
         shard = build(
-            communicator, parts, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
+            communicator, PARTS, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
             directed=directed, duplicates=duplicates,
         )  # fmt: skip
         given_here = {what: portions[communicator.rank] for what, portions in by_vertex.items()}
-        return rank(
-            communicator, shard, columns.vertex_names, chosen, given_here, threads, lambda iterations, bound: None
-        )
+        return rank_shard(communicator, shard, columns.vertex_names, chosen, given_here, threads)
 
     outcomes = run_workers(size, program)
     return pd.concat([frame for frame, _ in outcomes]), outcomes[0][1]
@@ -106,7 +104,7 @@ def test_any_ids_cut_anywhere(kind, data, size):
     expected = edges.pagerank(**how)
     found, report = spread(edges, size, cuts, holders, **how)
     same(found, expected, 2e-9)
-    assert report.error_bound <= 1e-9
+    assert report.outcome.error_bound <= 1e-9
     assert found.index.tolist() == list(range(len(expected)))
     # The same bits again, whoever holds what.
     others = holders[1:] + holders[:1]
@@ -182,15 +180,15 @@ def test_options(size, options):
     plain = options.get("tol") == 0
     same(found, expected, 1e-13 if plain else 2e-6)
     if options.get("stop", "error") == "error" and not plain:
-        assert report.converged
-        assert report.error_bound <= options.get("tol", 1e-6)
+        assert report.outcome.converged
+        assert report.outcome.error_bound <= options.get("tol", 1e-6)
 
 
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
 def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(size, stop, tol, iterations):
     edges = pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]})  # of which the first step changes 1/4, exactly
-    assert spread(edges, size, alpha=0.5, tol=tol, stop=stop)[1].iterations == iterations
+    assert spread(edges, size, alpha=0.5, tol=tol, stop=stop)[1].outcome.iterations == iterations
 
 
 def test_leaps_use_all_ranks():
@@ -199,7 +197,7 @@ def test_leaps_use_all_ranks():
     edges = pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n})
     edges = pd.concat([edges, pd.DataFrame({"src": [0] * 3, "dst": [5, 50, 100]})])
     _, report = spread(edges, 2, alpha=0.999, tol=1e-8)
-    assert report.converged
+    assert report.outcome.converged
 
 
 @pytest.mark.parametrize("method", ["numpy", "numba"])
@@ -266,8 +264,8 @@ def test_values_for_unknown_and_repeated_vertices():
 
 def test_an_exact_budget_is_not_converged():
     _, report = spread(chain_of(50), 3, max_iter=2, tol=1e-12)
-    assert not report.converged
-    assert report.iterations == 2
+    assert not report.outcome.converged
+    assert report.outcome.iterations == 2
 
 
 def test_no_edges_at_all():

@@ -244,6 +244,42 @@ def test_an_error_in_the_making_of_the_frame_is_its_own(client):
         broken_frame.pagerank()
 
 
+def test_a_graph_can_be_ranked_after_an_error_of_a_ranking(client):
+    edges = edges_of(14)
+    graph = prplugin.Graph(dd.from_pandas(edges, npartitions=3, sort=False))
+    with pytest.raises(prplugin.InvalidOptionError, match="not in the graph: 12345"):
+        graph.rank(personalization={12345: 1})
+    same(graph.rank().frame, edges.pagerank())
+
+
+def unfinished_tasks(dask_worker):
+    return [key for key, task in dask_worker.state.tasks.items() if task.state in ("long-running", "cancelled")]
+
+
+def test_workers_stop_when_the_client_leaves(client, monkeypatch):
+    frame = dd.from_pandas(edges_of(15), npartitions=3, sort=False)
+    errors = []
+
+    def rank(other):
+        monkeypatch.setattr("prplugin.frames.dask.client", lambda: other)
+        try:
+            frame.pagerank(tol=0, max_iter=100_000_000)
+        except (distributed.client.FuturesCancelledError, prplugin.PageRankError) as error:
+            errors.append(error)
+
+    with distributed.Client(client.scheduler.address, set_as_default=False) as other:
+        thread = threading.Thread(target=rank, args=(other,))
+        thread.start()
+        while not all(client.run(unfinished_tasks).values()):
+            time.sleep(0.1)
+    thread.join()
+    assert errors
+    began = time.monotonic()
+    while any(client.run(unfinished_tasks).values()):
+        assert time.monotonic() - began < 20
+        time.sleep(0.1)
+
+
 def test_two_at_a_time(client):
     frames = [edges_of(seed) for seed in (10, 11)]
     results = [None, None]
@@ -368,14 +404,14 @@ def test_a_worker_without_memory(client):
     edges = edges_of(12)
     spread = dd.from_pandas(edges, npartitions=3, sort=False)
     worker = sorted(client.scheduler_info()["workers"])[1]
-    before = client.run(put, "_written", out_of_memory, workers=[worker])[worker]
+    before = client.run(put, "_write", out_of_memory, workers=[worker])[worker]
     try:
         began = time.monotonic()
         with pytest.raises(MemoryError, match="no room"):
             spread.pagerank()
         assert time.monotonic() - began < 20
     finally:
-        client.run(put, "_written", before, workers=[worker])
+        client.run(put, "_write", before, workers=[worker])
     same(spread.pagerank(), edges.pagerank())
 
 

@@ -16,10 +16,10 @@ class ThreadCommunicator:
 
     def __init__(self, rank: int, mailboxes: list[list[Any]], barrier: Barrier) -> None:
         self.rank, self.size = rank, len(mailboxes)
-        self.sent, self.seconds = 0, 0.0
+        self.bytes_sent, self.wait_seconds = 0, 0.0
         self._mailboxes, self._barrier = mailboxes, barrier
 
-    def exchange(self, pieces: Sequence[Any]) -> list[Any]:
+    def all_to_all(self, pieces: Sequence[Any]) -> list[Any]:
         assert len(pieces) == self.size
         # As between processes, a received object is a copy of the sent one; and it is read-only.
         self._mailboxes[self.rank] = [pickle.dumps(piece) for piece in pieces]
@@ -28,10 +28,10 @@ class ThreadCommunicator:
         self._barrier.wait()
         return received
 
-    swap = exchange
+    all_to_all_arrays = all_to_all
 
-    def gather(self, value: Any) -> list[Any]:
-        return self.exchange([value] * self.size)
+    def all_gather(self, value: Any) -> list[Any]:
+        return self.all_to_all([value] * self.size)
 
 
 def _read_only(piece: Any) -> Any:

@@ -331,12 +331,12 @@ def test_large_graphs_use_the_gpu_if_cupy_is_loaded(monkeypatch):
 
     monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    assert not backend._worth_the_gpu(10**7)
+    assert not backend._use_gpu(10**7)
     monkeypatch.setitem(sys.modules, "cupy", object())
-    assert backend._worth_the_gpu(10**7)
-    assert not backend._worth_the_gpu(1000)
+    assert backend._use_gpu(10**7)
+    assert not backend._use_gpu(1000)
     monkeypatch.setattr("prplugin.gpu.runtime.unavailable_reason", lambda: "none")
-    assert not backend._worth_the_gpu(10**7)
+    assert not backend._use_gpu(10**7)
 
 
 @pytest.mark.gpu
