@@ -21,15 +21,16 @@ def _ignoring_case(relation: Any, name: str) -> bool:
     return name in map(str.lower, relation.columns)
 
 
-FRAME_TYPES: dict[str, tuple[tuple[str, ...], Callable[[Any, str], bool] | None]] = {
-    "pandas": (("DataFrame",), operator.contains),
-    "cudf": (("DataFrame",), operator.contains),
-    "cudf.pandas._wrappers.pandas": (("DataFrame",), operator.contains),
-    "polars": (("DataFrame", "LazyFrame"), None),
-    "duckdb": (("DuckDBPyRelation",), _ignoring_case),
-    "dask.dataframe": (("DataFrame",), operator.contains),
+FRAME_TYPES: dict[str, Callable[[Any, str], bool] | None] = {
+    "pandas.DataFrame": operator.contains,
+    "cudf.DataFrame": operator.contains,
+    "cudf.pandas._wrappers.pandas.DataFrame": operator.contains,
+    "polars.DataFrame": None,
+    "polars.LazyFrame": None,
+    "duckdb.DuckDBPyRelation": _ignoring_case,
+    "dask.dataframe.DataFrame": operator.contains,
 }
-"""Frame types of each library, and the function that tells if a frame has a column; None: columns are no attributes.
+"""Frame types, and the function that tells if a frame has a column; None: columns are no attributes.
 
 `pyarrow.Table` takes none: ``prplugin.pagerank(table)``. The third is where cudf.pandas makes its proxy of
 pandas.DataFrame. Where prplugin was imported before cudf.pandas took over, the hook on pandas has run, on pandas' own
@@ -56,9 +57,9 @@ class _Method:
     def __get__(self, frame: Any, owner: type | None = None) -> Any:
         if frame is None:
             return self._function
-        attributes = _attributes(frame)
-        if self._name in attributes:
-            return attributes[self._name]
+        own = getattr(frame, "__dict__", {})  # relations of DuckDB take no attributes
+        if self._name in own:
+            return own[self._name]
         if self._has_column(frame, self._name):
             raise AttributeError(f"{self._name!r} is a column of this {type(frame).__name__}.")
         return MethodType(self._function, frame)
@@ -73,25 +74,19 @@ class _Method:
         frame.__dict__[self._name] = value
 
     def __delete__(self, frame: Any) -> None:
-        if self._name not in _attributes(frame):
+        if self._name not in getattr(frame, "__dict__", {}):
             raise AttributeError(self._name)
         del frame.__dict__[self._name]
 
 
-def _attributes(frame: Any) -> dict[str, Any]:
-    """Return what was set on the frame itself; relations of DuckDB take no attributes."""
-    attributes: dict[str, Any] = getattr(frame, "__dict__", {})
-    return attributes
-
-
 def register(pagerank: Callable[..., Any]) -> None:
     """Bind the function to every known frame type as a method, with its signature and docstring."""
-    for library, (names, has_column) in FRAME_TYPES.items():
+    for name, has_column in FRAME_TYPES.items():
+        library, _, type_name = name.rpartition(".")
         method = pagerank if has_column is None else _Method(pagerank, has_column)
 
-        def bind(module: ModuleType, names: tuple[str, ...] = names, method: Any = method) -> None:
-            for name in names:
-                if (frame_type := getattr(module, name, None)) is not None:
-                    setattr(frame_type, pagerank.__name__, method)
+        def bind(module: ModuleType, type_name: str = type_name, method: Any = method) -> None:
+            if (frame_type := getattr(module, type_name, None)) is not None:
+                setattr(frame_type, pagerank.__name__, method)
 
         wrapt.register_post_import_hook(bind, library)

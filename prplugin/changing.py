@@ -14,7 +14,7 @@ import numpy as np
 
 from prplugin.cpu.sums import total
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError, PageRankError, counted, listed
-from prplugin.frames.base import Vertices
+from prplugin.frames.base import Vertices, format_ids
 from prplugin.frames.changes import EdgeSchema, FrameEdges, VertexIndex, read_edges
 from prplugin.frames.times import Clock
 from prplugin.graph.adjacency import Adjacency, rows_of
@@ -310,7 +310,7 @@ def _invalid_edges_error(
             f"add has {counted(len(which), 'edge')} that the graph has already: {listed(_format_edges(added, which))}. "
             "Leave them out, or make the graph with duplicates='sum', 'first' or 'last'."
         )
-    named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(vertices.described(which))})"
+    named = f"{counted(len(which), 'vertex', 'vertices')} ({listed(format_ids(vertices.plain_ids, which))})"
     if error.kind == "underflow":
         return InvalidEdgesError(
             f"remove leaves {named} with edges that are hundreds of half-lives older than those removed, which exceeds "
@@ -322,7 +322,9 @@ def _invalid_edges_error(
 
 
 def _format_edges(frame: FrameEdges, which: Integers) -> list[str]:
-    endpoints = [frame.vertices.described(end[which]) for end in (frame.edges.source, frame.edges.destination)]
+    endpoints = [
+        format_ids(frame.vertices.plain_ids, end[which]) for end in (frame.edges.source, frame.edges.destination)
+    ]
     weights = frame.edges.weights
     return [
         f"{source} -> {target}" + ("" if weights is None else f" of weight {weights[row]:g}") if source else ""

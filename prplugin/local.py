@@ -13,10 +13,9 @@ import numpy as np
 from prplugin.changing import Access, Aging, ChangingGraph, LastRanks
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames import adapter_for, igraph, matrices, nodes
-from prplugin.frames.base import Vertices
+from prplugin.frames.base import Vertices, format_ids, seed_ids
 from prplugin.frames.changes import EdgeSchema
 from prplugin.frames.columns import resolve
-from prplugin.frames.ids import seed_ids
 from prplugin.frames.times import Clock
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
@@ -90,7 +89,7 @@ class LocalGraph:
         """Read a frame of edges; `unused_weight` is a weight column of its file that the frame lacks."""
         began = time.perf_counter()
         adapter = adapter_for(edges)
-        frame, labels = adapter.opened(edges)
+        frame, labels = adapter.open_frame(edges)
         clock = Clock(how.half_life, how.window, how.now) if how.time is not None else None
         columns = resolve(labels, how.source, how.destination, how.weight, how.time, clock)
         weighted = columns.weight is not None
@@ -384,7 +383,7 @@ class LocalGraph:
         if rows.size:
             raise InvalidEdgesError(
                 f"{weights}: the weights that leave {counted(rows.size, 'vertex', 'vertices')} "
-                f"({listed(self._vertices.described(rows))}) sum to more than float64 holds. "
+                f"({listed(format_ids(self._vertices.plain_ids, rows))}) sum to more than float64 holds. "
                 f"Divide {weights} by its greatest value."
             )
 

@@ -25,7 +25,7 @@ from prplugin.distributed import mailbox
 from prplugin.distributed.ranks import Report, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
-from prplugin.frames import cudf, dask
+from prplugin.frames import dask
 from prplugin.frames.columns import resolve
 from prplugin.gpu import runtime
 from prplugin.methods.estimates import Estimate
@@ -339,6 +339,7 @@ def _task(program: Any, parts_name: str, job: str, addresses: list[str], rank: i
         with closing(mailbox.Mailbox(*connection)) as messages:
             return program(messages, *arguments)
     from prplugin.distributed.nccl import DeviceRanks  # imports CuPy, which cuDF has
+    from prplugin.frames import cudf
 
     with (
         closing(DeviceRanks(*connection)) as communicator,

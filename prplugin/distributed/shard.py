@@ -34,6 +34,7 @@ from prplugin.frames import dask
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
     Shared,
+    endpoints_of,
     endpoints_of_partitions,
     facts_of_partitions,
     joined_endpoints,
@@ -138,15 +139,12 @@ def build(
     """
     stages, parts = Stages(), dask.parts(parts_name)
     part = _part(communicator, [len(frame) for frame in frames], partitions, len(additional[0]) if additional else 0)
-    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    if additional is not None:
-        several = len(columns.source) > 1
-        labels.append([f"vertices[{name!r}]" if several else "vertices" for name in columns.source_names])
+    labels = columns.id_labels(vertices=additional is not None)
     pieces, placed = call_on_all(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
     shared = _shared(communicator, parts, part, pieces, additional, labels)
     if not frames:  # this rank holds no partition
         like = like.iloc[:0]
-        frames, placed, pieces = [like], [columns], [parts.endpoints_of(like, columns)]
+        frames, placed, pieces = [like], [columns], [endpoints_of(parts, like, columns)]
     read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
     weights: Floats | None = call_on_all(communicator, read_weights)
     endpoints = joined_endpoints(parts, pieces, shared, labels)

@@ -5,31 +5,49 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import cudf, dask, narwhals, pandas, parquet, proxies
-from prplugin.frames.base import FrameAdapter, full_name
+from prplugin.frames import dask
+from prplugin.frames.base import FrameAdapter, full_name, is_a
 
 __all__ = ["adapter_for"]
 
-ADAPTERS: tuple[FrameAdapter, ...] = (proxies, cudf, pandas, parquet, narwhals)
-"""Order of the lookup: proxies of cudf.pandas are also pandas frames, and narwhals accepts most frames."""
-
 
 def adapter_for(frame: object) -> FrameAdapter:
-    """Return the adapter of a frame: a module, or an object for a Dask frame.
+    """Return the adapter of a frame: a module, imported for its first frame, or an object for a Dask frame.
 
     Raises
     ------
     InvalidEdgesError
-        If no adapter accepts the frame.
+        If no adapter supports the frame.
     """
     if dask.accepts(frame):
         return dask.Collected(frame)
-    for adapter in ADAPTERS:
-        if adapter.accepts(frame):
-            return adapter
+    of_cudf, of_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
+    if "cudf.pandas" in sys.modules and (of_cudf or of_pandas):
+        # Plain frames included, since other arguments may be proxies, and pandas objects of the adapters would be.
+        from prplugin.frames import proxies
+
+        return proxies
+    if of_cudf:
+        from prplugin.frames import cudf
+
+        return cudf
+    if of_pandas:
+        from prplugin.frames import pandas
+
+        return pandas
+    if isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset"):
+        from prplugin.frames import parquet
+
+        return parquet
+    from prplugin.frames import narwhals
+
+    if narwhals.is_supported(frame):
+        return narwhals
     raise InvalidEdgesError(
         "edges must be a DataFrame of cuDF, pandas, polars or Dask, another table that narwhals or Arrow knows, or the "
         f"path of a Parquet file, not {full_name(frame)}. {_frame_of(frame)}"

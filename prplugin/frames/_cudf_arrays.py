@@ -5,7 +5,6 @@ Columns are constructed with pylibcudf, since the more general constructors of c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -17,9 +16,10 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from prplugin.errors import PageRankError
-from prplugin.frames import _pandas_numbers as host
+from prplugin.frames import pandas as host
 from prplugin.gpu.edges import GivenWeights
 from prplugin.gpu.strings import Strings
+from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats, Integers
 
 DECIMALS = (cudf.Decimal32Dtype, cudf.Decimal64Dtype, cudf.Decimal128Dtype)
@@ -57,12 +57,12 @@ def numbers(column: Any, label: str, noun: str, error: type[PageRankError]) -> F
     """
     if isinstance(column, pd.Series):
         return cupy.asarray(host.numbers(column, label, noun, error))
-    floats, owned, refuse = unchecked(column, label, noun, error)
+    floats, owned, refuse = to_float64_unchecked(column, label, noun, error)
     refuse(floats)
     return floats if owned else floats.copy()
 
 
-def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
+def to_float64_unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) -> GivenWeights:
     """Return a cuDF column as float64, without a check of the values, and without a copy if it is float64."""
     refuse = host.refusing(column, label, noun, error)
     dtype = column.dtype
@@ -79,15 +79,19 @@ def unchecked(column: Any, label: str, noun: str, error: type[PageRankError]) ->
     return GivenWeights(floats, decimal or floats is not array, partial(host.check_range, refuse=refuse))
 
 
-def as_series(array: Any) -> cudf.Series:
-    """Return a numeric array as a column; NaN does not become null."""
-    return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(array))
+def as_series(values: Any) -> cudf.Series:
+    """Return a numeric array as a column, in which NaN does not become null; return a column unchanged."""
+    if namespace(values) is np:
+        return values
+    return cudf.Series.from_pylibcudf(plc.Column.from_cuda_array_interface(values))
 
 
-def as_frame(arrays: Mapping[str, Any]) -> cudf.DataFrame:
-    """Return a frame of numeric arrays, one per column."""
-    table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in arrays.values()])
-    return cudf.DataFrame.from_pylibcudf(table, {"columns": list(arrays)})
+def frame_of(names: list[Any], columns: list[Any]) -> cudf.DataFrame:
+    """Return a frame of columns and numeric arrays, without a copy."""
+    if any(namespace(column) is np for column in columns):
+        return cudf.DataFrame(dict(zip(names, map(as_series, columns), strict=True)))
+    table = plc.Table([plc.Column.from_cuda_array_interface(array) for array in columns])
+    return cudf.DataFrame.from_pylibcudf(table, {"columns": list(names)})
 
 
 def as_strings(column: cudf.Series) -> Strings | None:

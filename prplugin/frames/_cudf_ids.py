@@ -30,6 +30,7 @@ from prplugin.frames._cudf_arrays import (
 )
 from prplugin.gpu.edges import GivenWeights, edges_by_id, with_weights
 from prplugin.gpu.strings import factorize_strings
+from prplugin.types.arrays import copied, namespace
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 NESTED = (cudf.ListDtype, cudf.StructDtype)
@@ -38,24 +39,11 @@ NESTED = (cudf.ListDtype, cudf.StructDtype)
 def encode(
     endpoints: list[list[Any]], labels: list[list[str]], weights: Callable[[], GivenWeights | None], *, grouped: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize the columns of each endpoint, and add weights.
+    """Factorize sources, destinations and, optionally, additional vertices, which may be pandas Series.
 
-    Parameters
-    ----------
-    endpoints : list of lists of Series
-        Sources, destinations and, optionally, additional vertices, which may be pandas Series.
-    weights : function
-        Returns the weights. It is called after the ids have been checked, so that errors about ids come first.
-    grouped : bool
-        Whether edges grouped by target are preferred to edges by row.
-
-    Returns
-    -------
-    edges : Edges or GroupedEdges
-    columns : list of cuDF Series
-        Vertices, column by column, in the types of the source columns; a single column of NumPy integers as an array.
-    kinds : list of str
-        The kind of ids in each column.
+    Return the edges with weights, grouped by target if `grouped` prefers it; the vertices as Series in the types of the
+    source columns, a single column of NumPy integers as an array; and the kind of ids in each column. `weights` is
+    called after the ids have been checked, so that errors about ids come first.
     """
     parts = [list(part) for part in zip(*endpoints, strict=True)]
     named = [list(part) for part in zip(*labels, strict=True)]
@@ -69,7 +57,7 @@ def encode(
         else [on_device(column, name) for column, name in zip(part, names, strict=True)]
         for part, names, kind in zip(parts, named, kinds, strict=True)
     ]
-    codes, columns = factorize_by_first_appearance(factorized, labels, kinds)
+    codes, columns = factorize_by_first_appearance(factorized, labels[0], kinds)
     for part, kind in enumerate(kinds):
         if kind == "integer":
             columns[part] = integers_like(as_array(columns[part]), parts[part])
@@ -78,7 +66,7 @@ def encode(
     return with_weights(Edges(codes[0], codes[1], None, len(columns[0])), weights()), columns, kinds
 
 
-def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
+def find_positions(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], what: str) -> Integers:
     """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
     for column, kind in zip(columns, kinds, strict=True):
         host_kinds.check_kind(column, kind, what, kind_of)
@@ -89,14 +77,13 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
     comparable = cupy.ones(rows.size, np.bool_)
     for vertex, column, kind in zip(vertices, columns, kinds, strict=True):
         if kind == "integer":
-            ids = integers(vertex, "")
-            others = integers(column, "")
+            ids, others = integers(vertex), integers(column)
             cast = others.astype(ids.dtype)
             # An id that the type of the vertices cannot hold is not a vertex.
             comparable &= (cast.astype(others.dtype) == others) & ((cast < 0) == (others < 0))
             pair = [cudf.Series(ids), cudf.Series(cast)]
         else:
-            pair = _in_one_type([plain(vertex), plain(on_device(column, what))], what)
+            pair = _in_one_type([without_categories(vertex), without_categories(on_device(column, what))], what)
         known.append(pair[0])
         asked.append(pair[1])
     at, of = _matches(_table(known), _table(asked))
@@ -105,9 +92,11 @@ def located(vertices: list[cudf.Series], columns: list[Any], kinds: list[str], w
     return rows
 
 
-def taken(column: cudf.Series, rows: Integers) -> cudf.Series:
-    """Return a copy of the given rows of a column."""
-    return column.take(rows).reset_index(drop=True)
+def take(column: Any, rows: Integers | None) -> Any:
+    """Return a copy of the given rows of a Series or a CuPy array; None: of all rows."""
+    if namespace(column) is not np:
+        return copied(column) if rows is None else column[rows]
+    return column.copy(deep=True) if rows is None else column.take(rows).reset_index(drop=True)
 
 
 # --- kinds --------------------------------------------------------------------------------------------------------
@@ -144,7 +133,7 @@ def kind_of(column: Any, label: str) -> str:
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        raise host_kinds.nulls_refused(missing_rows(column), label)
+        host_kinds.refuse_nulls(missing_rows(column), label)
 
 
 def on_device(column: Any, label: str) -> cudf.Series:
@@ -166,7 +155,7 @@ def _common_integers(columns: list[Any], labels: list[str]) -> list[Integers]:
     return host.in_one_type(arrays, [has_width(column) for column in columns], labels)
 
 
-def integers(column: Any, label: str) -> Integers:
+def integers(column: Any, label: str = "") -> Integers:
     """Return integer ids as a CuPy array, without a copy from NumPy-typed columns on the GPU."""
     if isinstance(column, pd.Series):
         return cupy.asarray(host.integers(column, label))
@@ -189,25 +178,37 @@ def integers_like(ids: Integers, columns: list[Any]) -> cudf.Series:
     like = columns[0].dtype
     if isinstance(like, cudf.CategoricalDtype):
         return like_categories(as_series(ids), columns)
-    if isinstance(like, pd.ArrowDtype):
-        return as_series(ids).astype(pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
-    if not isinstance(like, np.dtype):
-        return as_series(ids).astype(ids.dtype.name.replace("i", "I").replace("uI", "UI"))
-    return as_series(ids)
+    return as_series(ids) if isinstance(like, np.dtype) else as_series(ids).astype(host.stored_like(ids.dtype, like))
 
 
 # --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
 def factorize_by_first_appearance(
-    parts: list[list[cudf.Series]], labels: list[list[str]], kinds: list[str]
+    parts: list[list[cudf.Series]], labels: list[str], kinds: list[str]
 ) -> tuple[list[Integers], list[cudf.Series]]:
     """Factorize vertices in the order of first appearance, source before destination; return codes and columns.
 
-    `parts` holds, for each column of a vertex, its Series in each endpoint; integers in one type.
+    `parts` holds, for each column of a vertex, its Series in each endpoint; integers in one type. Each endpoint is
+    factorized separately, then the distinct vertices of all endpoints.
     """
-    strings = _strings_by_first_appearance(parts[0]) if kinds == ["string"] else None
-    return strings or _by_first_appearance(parts, labels[0])
+    if kinds == ["string"] and (strings := _strings_by_first_appearance(parts[0])) is not None:
+        return strings
+    endpoints = list(zip(*parts, strict=True))
+    factorized = [factorize_rows([_keys(column) for column in end]) for end in endpoints]
+    places = host.places_of([rows for _, rows in factorized], len(endpoints[0][0]))
+    order = cupy.argsort(cupy.concatenate(places))
+    distinct = []
+    for part, label in zip(parts, labels, strict=True):
+        columns = [without_categories(take(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
+        distinct.append(take(_joined(columns, label), order))
+    merged, first = factorize_rows(distinct)
+    code = cupy.empty(order.size, index_dtype(first.size))
+    code[order] = merged
+    bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
+    numbers = [code[start:end] for start, end in pairwise(bounds)]
+    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
+    return codes, [take(column, first) for column in distinct]
 
 
 def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Integers], list[cudf.Series]] | None:
@@ -219,33 +220,6 @@ def _strings_by_first_appearance(endpoints: list[cudf.Series]) -> tuple[list[Int
         return None
     codes, distinct = factorized
     return codes, [as_string_series(distinct, filled[0].dtype)]
-
-
-def _by_first_appearance(parts: list[list[cudf.Series]], labels: list[str]) -> tuple[list[Integers], list[cudf.Series]]:
-    """Factorize each endpoint separately, then the distinct vertices of all endpoints in the order of first appearance.
-
-    The first appearance is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
-    """
-    endpoints = list(zip(*parts, strict=True))
-    m = len(endpoints[0][0])
-    factorized = [factorize_rows([_keys(column) for column in end]) for end in endpoints]
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    places = [
-        rows.astype(np.int64) * scale + shift
-        for (_, rows), (scale, shift) in zip(factorized, scales, strict=False)  # additional vertices are optional
-    ]
-    order = cupy.argsort(cupy.concatenate(places))
-    distinct = []
-    for part, label in zip(parts, labels, strict=True):
-        columns = [plain(taken(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
-        distinct.append(taken(_joined(columns, label), order))
-    merged, first = factorize_rows(distinct)
-    code = cupy.empty(order.size, index_dtype(first.size))
-    code[order] = merged
-    bounds = np.cumsum([0, *(rows.size for _, rows in factorized)]).tolist()
-    numbers = [code[start:end] for start, end in pairwise(bounds)]
-    codes = [ours[theirs] if theirs.size else ours for (theirs, _), ours in zip(factorized, numbers, strict=True)]
-    return codes, [taken(column, first) for column in distinct]
 
 
 def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
@@ -265,7 +239,7 @@ def factorize_rows(columns: list[cudf.Series]) -> tuple[Integers, Integers]:
     )
     rows = cupy.sort(_rows(found))  # in no particular order
     codes = cupy.empty(len(columns[0]), np.int32)
-    at, code = _matches(table, _table([taken(column, rows) for column in columns]))
+    at, code = _matches(table, _table([take(column, rows) for column in columns]))
     codes[at] = code
     return codes, rows
 
@@ -289,18 +263,18 @@ def _keys(column: cudf.Series) -> cudf.Series:
     return column.cat.codes if isinstance(column.dtype, cudf.CategoricalDtype) else column
 
 
-def plain(column: cudf.Series) -> cudf.Series:
+def without_categories(column: cudf.Series) -> cudf.Series:
     """Return a categorical column as a column of its values, and other columns unchanged."""
     if not isinstance(column.dtype, cudf.CategoricalDtype):
         return column
-    return taken(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
+    return take(cudf.Series(column.dtype.categories), as_array(column.cat.codes))
 
 
 def one_column(columns: list[Any], what: str) -> Any:
     """Concatenate columns of ids, each pandas or cuDF; on the host if all are pandas."""
     if all(isinstance(column, pd.Series) for column in columns):
-        return host.one_column(columns)
-    return _joined([plain(on_device(column, what)) for column in columns], what)
+        return host.one_column(columns, what)
+    return _joined([without_categories(on_device(column, what)) for column in columns], what)
 
 
 def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from pandas.api import types
 
 from prplugin.cpu.threads import Threads
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames._pandas_kinds import common_kind, kind_of
-from prplugin.frames._pandas_objects import Pooled, factorized, first_rows, looked_up, pooled
-from prplugin.frames.casts import cast_to
+from prplugin.frames._pandas_kinds import cast_to, common_kind, kind_of
+from prplugin.frames._pandas_objects import (
+    ObjectColumn,
+    deduplicate_objects,
+    factorize_objects,
+    first_rows,
+    take_in_place,
+)
 from prplugin.graph.factorize import edges_by_id
 from prplugin.machine import COMPILED_FROM, this_machine
 from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
@@ -25,44 +31,23 @@ ARROW_FROM = 1 << 16
 def encode(
     endpoints: list[list[pd.Series]], labels: list[list[str]], *, grouped: bool, lasting: bool
 ) -> tuple[Edges | GroupedEdges, list[Any], list[str]]:
-    """Factorize the columns of each endpoint.
+    """Factorize sources, destinations and, optionally, additional vertices; `labels` are their columns' names.
 
-    Parameters
-    ----------
-    endpoints : list of lists of Series
-        Sources, destinations and, optionally, additional vertices; all with the same number of columns.
-    labels : list of lists of str
-        Names of the columns, for messages.
-    grouped : bool
-        Whether edges grouped by target are preferred to edges by row.
-    lasting : bool
-        Whether the edges outlive the columns. If not, they may alias them.
-
-    Returns
-    -------
-    edges : Edges or GroupedEdges
-        Unweighted.
-    arrays : list of pandas arrays
-        The vertices, column by column, in the type of the source's columns.
-    kinds : list of str
-        The kind of ids in each column.
+    Return the edges without weights, grouped by target if `grouped` prefers it; the vertices as pandas arrays in the
+    types of the source columns; and the kind of ids in each. The edges may alias the columns unless `lasting`.
     """
-    endpoints = [[pooled(column) for column in end] for end in endpoints]
-    kinds = [
-        common_kind([end[part] for end in endpoints], [label[part] for label in labels], kind_of)
-        for part in range(len(endpoints[0]))
-    ]
-    parts = [[end[part] for end in endpoints] for part in range(len(kinds))]
+    parts = [[deduplicate_objects(column) for column in part] for part in zip(*endpoints, strict=True)]
+    names = [list(part) for part in zip(*labels, strict=True)]
+    kinds = [common_kind(part, part_names, kind_of) for part, part_names in zip(parts, names, strict=True)]
     if kinds == ["integer"]:
-        edges, ids = edges_by_id(
-            _common_integers(parts[0], [label[0] for label in labels]),
-            grouped=grouped, lasting=lasting, dictionary=_dictionary,
-        )  # fmt: skip
+        columns = _common_integers(parts[0], names[0])
+        edges, ids = edges_by_id(columns, grouped=grouped, lasting=lasting, dictionary=_dictionary)
         return edges, [integers_like(ids, parts[0])], kinds
-    codes, arrays, _ = by_first_appearance(parts, labels, kinds)
-    for part, kind in enumerate(kinds):
-        if kind == "integer":
-            arrays[part] = integers_like(np.asarray(arrays[part]), [end[part] for end in endpoints])
+    codes, arrays, _ = by_first_appearance(parts, names, kinds)
+    arrays = [
+        integers_like(np.asarray(array), part) if kind == "integer" else array
+        for array, part, kind in zip(arrays, parts, kinds, strict=True)
+    ]
     return Edges(codes[0], codes[1], None, len(arrays[0])), arrays, kinds
 
 
@@ -71,28 +56,15 @@ def by_first_appearance(
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize vertices of one or several columns in the order of first appearance, source before destination.
 
-    Parameters
-    ----------
-    parts : list of lists of Series
-        For each column of a vertex, its Series in each endpoint.
-
-    Returns
-    -------
-    codes : list of arrays
-        One array per endpoint.
-    arrays : list of pandas arrays
-        Distinct vertices, column by column; integers in one NumPy type.
-    places : array of int64
-        First appearance of each vertex: 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an
-        additional vertex.
+    `parts` and `labels` hold, for each column of a vertex, its Series and its name in each endpoint. Return the codes
+    of each endpoint; the distinct vertices, column by column, integers in one NumPy type; and the place of the first
+    appearance of each vertex: see `places_of`.
     """
-    for part, kind in enumerate(kinds):
-        if kind == "integer":  # in one NumPy type, since pandas would convert some of them to floats
-            parts[part] = [pd.Series(ids) for ids in _common_integers(parts[part], [label[part] for label in labels])]
-    per_column = [
-        _by_first_appearance(columns, label, strings=kind == "string")
-        for columns, label, kind in zip(parts, labels[0], kinds, strict=True)
-    ]
+    per_column = []
+    for columns, names, kind in zip(parts, labels, kinds, strict=True):
+        # Integers in one NumPy type, since pandas would convert some of them to floats.
+        ids = [pd.Series(each) for each in _common_integers(columns, names)] if kind == "integer" else columns
+        per_column.append(_by_first_appearance(ids, names[0], strings=kind == "string"))
     if len(parts) == 1:
         codes, array, places = per_column[0]
         return codes, [array], places
@@ -102,7 +74,7 @@ def by_first_appearance(
     for part_codes, values, _ in per_column[1:]:
         if size * len(values) > np.iinfo(np.int64).max:
             keys, distinct = _dictionary(keys)  # smaller codes, so that the next product fits in 64 bits
-            size = distinct.size
+            keys, size = [key.astype(np.int64) for key in keys], distinct.size
         keys = [key * len(values) + codes for key, codes in zip(keys, part_codes, strict=True)]
         size *= max(len(values), 1)
     codes, _, places = _by_first_appearance([pd.Series(key) for key in keys], "vertices", strings=False)
@@ -112,39 +84,34 @@ def by_first_appearance(
     return codes, [values.take(np.concatenate(part_codes)[rows]) for part_codes, values, _ in per_column], places
 
 
-def stored_plainly(column: pd.Series) -> pd.Series:
+def decode_storage(column: pd.Series) -> pd.Series:
     """Convert sparse columns, and Arrow types that pandas supports only in part; return others unchanged."""
     dtype = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         return column.sparse.to_dense()
     if isinstance(dtype, pd.ArrowDtype):
-        import pyarrow as pa  # installed, since pandas holds Arrow columns
-
         held = pa.array(column.array)
         held = held if isinstance(held, pa.ChunkedArray) else pa.chunked_array([held])
-        plain = arrow_plainly(held, f"column {column.name!r}")
+        plain = decode_arrow(held, f"column {column.name!r}")
         if plain is not held:
             return pd.Series(pd.arrays.ArrowExtensionArray(plain), index=column.index, name=column.name)
     return column
 
 
-def arrow_plainly(column: Any, label: str) -> Any:
+def decode_arrow(column: Any, label: str) -> Any:
     """Decode extension types, run-end encoding, dictionaries, views and narrow decimals of Arrow.
 
     Raise `InvalidEdgesError` for types that pandas does not support.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type
     try:
         if isinstance(kind, pa.BaseExtensionType):
-            return arrow_plainly(column.cast(kind.storage_type), label)
+            return decode_arrow(column.cast(kind.storage_type), label)
         if pa.types.is_run_end_encoded(kind):
-            return arrow_plainly(pc.run_end_decode(column), label)
+            return decode_arrow(pc.run_end_decode(column), label)
         if pa.types.is_dictionary(kind):
             chunks = [chunk.dictionary_decode() for chunk in column.chunks]
-            return arrow_plainly(pa.chunked_array(chunks, kind.value_type), label)
+            return decode_arrow(pa.chunked_array(chunks, kind.value_type), label)
         if pa.types.is_string_view(kind):
             return column.cast(pa.large_string())
         if pa.types.is_binary_view(kind):
@@ -157,39 +124,33 @@ def arrow_plainly(column: Any, label: str) -> Any:
     return column
 
 
-def located(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> Integers:
+def positions_in(vertices: list[Any], columns: list[pd.Series], kinds: list[str]) -> Integers:
     """Return the position of each row of `columns` among `vertices`, -1 where there is none."""
     pairs = []
     for array, column, kind in zip(vertices, columns, kinds, strict=True):
+        ids, others = without_categories(array), without_categories(column.array)
         if kind == "integer":  # as NumPy arrays, since pandas would compare some types as floats
-            pairs.append((integers(pd.Series(array), ""), integers(column, "")))
-        elif plain(array).dtype == plain(column.array).dtype:
-            pairs.append((plain(array), plain(column.array)))
-        else:
-            pairs.append((np.asarray(plain(array), object), np.asarray(plain(column.array), object)))
+            ids, others = integers(pd.Series(array)), integers(column)
+        elif ids.dtype != others.dtype:
+            ids, others = np.asarray(ids, object), np.asarray(others, object)
+        pairs.append((ids, others))
     if len(pairs) == 1:
         known, asked = (pd.Index(array) for array in pairs[0])
     else:
         known, asked = (pd.MultiIndex.from_arrays(list(arrays)) for arrays in zip(*pairs, strict=True))
-    found: Integers = known.get_indexer(asked)
-    return found
+    return known.get_indexer(asked)
 
 
-def one_column(columns: list[pd.Series]) -> pd.Series:
-    """Concatenate ids: in their type if all have the same, else as objects."""
+def one_column(columns: list[Any], what: str) -> pd.Series:
+    """Concatenate columns of ids: in their type if all have the same, else as objects."""
     if any(column.dtype != columns[0].dtype for column in columns):
-        columns = [pd.Series(np.asarray(plain(column.array), object)) for column in columns]
-    return pd.concat(columns, ignore_index=True)
+        columns = [np.asarray(without_categories(getattr(column, "array", column)), object) for column in columns]
+    return pd.concat([pd.Series(column, dtype=column.dtype) for column in columns], ignore_index=True)
 
 
-def plain(array: Any) -> Any:
+def without_categories(array: Any) -> Any:
     """Return a categorical as an array of its values, and other arrays unchanged."""
     return array.astype(array.categories.dtype) if isinstance(array.dtype, pd.CategoricalDtype) else array
-
-
-def plain_value(value: Any) -> Any:
-    """Return a NumPy scalar as a Python object, whose repr does not name the type."""
-    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
 # --- integers -----------------------------------------------------------------------------------------------------
@@ -224,21 +185,19 @@ def in_one_type(arrays: list[Integers], widths: list[bool], labels: list[str]) -
     return [array.astype(dtype, copy=False) for array in arrays]
 
 
-def has_width(column: pd.Series | Pooled) -> bool:
+def has_width(column: pd.Series | ObjectColumn) -> bool:
     return not (types.is_object_dtype(column.dtype) or types.is_float_dtype(column.dtype))
 
 
-def integers(column: pd.Series | Pooled, label: str) -> Integers:
+def integers(column: pd.Series | ObjectColumn, label: str = "") -> Integers:
     """Return integer ids as a NumPy array, without a copy if the column is NumPy-backed."""
-    if isinstance(column, Pooled):
-        each: Integers = integers(column.objects, label)[column.codes]
-        return each
+    if isinstance(column, ObjectColumn):
+        return integers(column.objects, label)[column.codes]
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         # Unused categories may be of any kind.
         used = column.cat.remove_unused_categories()
-        ids: Integers = integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
-        return ids
+        return integers(pd.Series(used.cat.categories), label)[used.cat.codes.to_numpy()]
     if not len(column):  # untyped, or float as pandas infers for no ids
         return np.empty(0, dtype if isinstance(dtype, np.dtype) and dtype.kind in "iu" else np.int64)
     if types.is_object_dtype(dtype):
@@ -253,8 +212,7 @@ def integers(column: pd.Series | Pooled, label: str) -> Integers:
         )
     native = dtype if isinstance(dtype, np.dtype) else dtype.numpy_dtype
     array: Integers = column.to_numpy(native)
-    swapped: Integers = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return swapped
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
@@ -263,8 +221,6 @@ def _dictionary(columns: list[Integers]) -> tuple[list[Integers], Integers]:
     if keys.size < ARROW_FROM:
         codes, ids = pd.factorize(keys)
     else:
-        import pyarrow as pa  # pandas imports it as well
-
         encoded = pa.array(keys).dictionary_encode()
         codes, ids = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
     return np.split(codes, np.cumsum([column.size for column in columns])[:-1]), ids
@@ -283,50 +239,58 @@ def integers_like(ids: Integers, columns: list[pd.Series]) -> Any:
         return like_categories(pd.array(ids, dtype=ids.dtype), columns)
     if types.is_object_dtype(like):
         return pd.array(ids.tolist(), dtype=object)
-    if isinstance(like, pd.ArrowDtype):
-        import pyarrow as pa  # installed, since pandas holds Arrow columns
+    return pd.array(ids, dtype=stored_like(ids.dtype, like))
 
-        return pd.array(ids, dtype=pd.ArrowDtype(pa.from_numpy_dtype(ids.dtype)))
-    if not isinstance(like, np.dtype):
-        return pd.array(ids, dtype=ids.dtype.name.replace("i", "I").replace("uI", "UI"))
-    return pd.array(ids, dtype=ids.dtype)
+
+def stored_like(dtype: np.dtype[Any], like: Any) -> Any:
+    """Return an integer type of NumPy as the type with the storage of `like`: NumPy, nullable or Arrow."""
+    if isinstance(like, pd.ArrowDtype):
+        return pd.ArrowDtype(pa.from_numpy_dtype(dtype))
+    return dtype if isinstance(like, np.dtype) else dtype.name.replace("i", "I").replace("uI", "UI")
 
 
 # --- other ids, in the order of first appearance ------------------------------------------------------------------
 
 
 def _by_first_appearance(
-    columns: list[pd.Series | Pooled], label: str, *, strings: bool
+    columns: list[pd.Series | ObjectColumn], label: str, *, strings: bool
 ) -> tuple[list[Integers], Any, Integers]:
     """Factorize one column of vertices: each endpoint separately, then the distinct values of all endpoints."""
-    m = len(columns[0])
     try:
         each = _factorized(columns, strings=strings)
     except TypeError as error:
         raise InvalidEdgesError(f"{label} holds ids that have no hash ({error}). Cast it to strings.") from error
-    merged, values = pd.factorize(in_common([plain(uniques) for _, uniques in each], label))
+    merged, values = pd.factorize(concat_in_common_type([without_categories(ids) for _, ids in each], label))
+    numbers = np.split(merged, np.cumsum([len(ids) for _, ids in each])[:-1])
+    first_places = places_of([first_rows(codes, len(ids)) for codes, ids in each], len(columns[0]))
     places = np.full(len(values), np.iinfo(np.int64).max)
-    bounds = np.cumsum([0, *(len(uniques) for _, uniques in each)])
-    numbers = [merged[first:last] for first, last in pairwise(bounds)]
-    scales = ((2, 0), (2, 1), (1, 2 * m))
-    for (codes, _), number, (scale, shift) in zip(each, numbers, scales, strict=False):
-        places[number] = np.minimum(places[number], first_rows(codes, number.size) * scale + shift)
+    for number, place in zip(numbers, first_places, strict=True):
+        places[number] = np.minimum(places[number], place)
     order = np.argsort(places)
     position = np.empty(order.size, index_dtype(order.size))
     position[order] = np.arange(order.size)
-    all_codes = [looked_up(position[number], codes) for (codes, _), number in zip(each, numbers, strict=True)]
-    return all_codes, like_categories(values.take(order), columns), places[order]
+    codes = [take_in_place(position[number], codes) for number, (codes, _) in zip(numbers, each, strict=True)]
+    return codes, like_categories(values.take(order), columns), places[order]
 
 
-def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tuple[Integers, Any]]:
+def places_of(rows: list[Integers], m: int) -> list[Integers]:
+    """Return the order of rows of the sources, the destinations and the additional vertices of m edges.
+
+    It is 2 * row for a source, 2 * row + 1 for a destination, 2 * m + row for an additional vertex.
+    """
+    scales = ((2, 0), (2, 1), (1, 2 * m))
+    return [each.astype(np.int64) * scale + shift for each, (scale, shift) in zip(rows, scales, strict=False)]
+
+
+def _factorized(columns: list[pd.Series | ObjectColumn], *, strings: bool) -> list[tuple[Integers, Any]]:
     """Factorize each column; large ones on several threads, which Arrow's factorization allows to run in parallel."""
     found: list[tuple[Integers, Any]] = [(np.empty(0, np.int64), None)] * len(columns)
 
-    def factorize(nth: int, column: pd.Series | Pooled) -> None:
-        if isinstance(column, Pooled):
-            found[nth] = column.factorized(strings=strings)
+    def factorize(nth: int, column: pd.Series | ObjectColumn) -> None:
+        if isinstance(column, ObjectColumn):
+            found[nth] = column.factorize(strings=strings)
         elif large and types.is_object_dtype(column.dtype):
-            found[nth] = factorized(column, strings=strings)
+            found[nth] = factorize_objects(column, strings=strings)
         else:
             found[nth] = pd.factorize(_values(column))
 
@@ -335,7 +299,7 @@ def _factorized(columns: list[pd.Series | Pooled], *, strings: bool) -> list[tup
     return found
 
 
-def in_common(arrays: list[Any], label: str) -> Any:
+def concat_in_common_type(arrays: list[Any], label: str) -> Any:
     """Concatenate arrays of one kind, in their common type if pandas has one, else in the type of the first."""
     if len({str(array.dtype) for array in arrays}) > 1:
         arrays = [array for array in arrays if len(array)] or arrays[:1]

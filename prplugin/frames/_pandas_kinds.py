@@ -1,21 +1,52 @@
-"""Kinds of ids of every pandas type, such as integer and string, and the errors for other kinds. Imports pandas."""
+"""Kinds of ids of every pandas type, such as integer and string, and errors for others. Imports pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from pandas.api import types
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
-from prplugin.frames._pandas_objects import Pooled
-from prplugin.frames.casts import cast_to
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, RefusedRows, counted, listed, refusal
+from prplugin.frames._pandas_objects import ObjectColumn
 from prplugin.types.edges import Integers
 
-__all__ = ["check_kind", "common_kind", "floats_refused", "kind_of", "nulls_refused", "unhashable_refused"]
+Kind = Literal["integer", "number", "string"]
+
+
+def _casts(form: str, integer: str, number: str, string: str) -> dict[Kind, str]:
+    return {"integer": form.format(integer), "number": form.format(number), "string": form.format(string)}
+
+
+CASTS = {
+    "pandas": _casts(".astype({})", "'int64'", "'float64'", "str"),
+    "polars": _casts(".cast(polars.{})", "Int64", "Float64", "String"),
+    "pyarrow": _casts(".cast(pyarrow.{}())", "int64", "float64", "string"),
+    "duckdb": _casts("CAST(... AS {})", "BIGINT", "DOUBLE", "VARCHAR"),
+}
+"""Casts by library, for frames that the pandas adapter reads. Other libraries use the entry of pandas."""
+
+_library: ContextVar[str] = ContextVar("library", default="pandas")
+
+
+@contextmanager
+def casts_of(library: str) -> Iterator[None]:
+    """Within this context, `cast_to` uses the syntax of a library: a key of `CASTS`."""
+    token = _library.set(library)
+    try:
+        yield
+    finally:
+        _library.reset(token)
+
+
+def cast_to(kind: Kind) -> str:
+    """Return the code that casts a column to a kind of type, in the syntax of the current library."""
+    return CASTS.get(_library.get(), CASTS["pandas"])[kind]
 
 
 def check_kind(column: Any, kind: str, what: str, find: Callable[[Any, str], str]) -> None:
@@ -45,9 +76,9 @@ def common_kind(columns: list[Any], labels: list[str], find: Callable[[Any, str]
     return filled[0][0] if filled else "empty"
 
 
-def kind_of(column: pd.Series | Pooled, label: str) -> str:
+def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     """Return the kind of ids in a column, "empty" for one without ids and type; raise for nulls and floats."""
-    if isinstance(column, Pooled):
+    if isinstance(column, ObjectColumn):
         try:
             return kind_of(column.objects, label)
         except InvalidEdgesError:
@@ -58,14 +89,14 @@ def kind_of(column: pd.Series | Pooled, label: str) -> str:
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
-        _refuse_nulls(column, label)
+        refuse_nulls(np.flatnonzero(column.isna()), label)
         used = column.cat.remove_unused_categories()
         return kind_of(pd.Series(used.cat.categories), label)
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas infers float for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
-    _refuse_nulls(column, label)
+    refuse_nulls(np.flatnonzero(column.isna()), label)
     if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
         return "boolean"
     if types.is_integer_dtype(dtype):
@@ -137,15 +168,10 @@ def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
     )
 
 
-def _refuse_nulls(column: pd.Series, label: str) -> None:
-    missing = np.flatnonzero(column.isna())
+def refuse_nulls(missing: Integers, label: str) -> None:
+    """Raise for null ids in the rows `missing`, unless there are none."""
     if missing.size:
-        raise nulls_refused(missing, label)
-
-
-def nulls_refused(missing: Integers, label: str) -> PageRankError:
-    """Return the error for null ids in the rows `missing`."""
-    return refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
+        raise refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
 
 
 def _nulls(label: str, nulls: RefusedRows) -> str:

@@ -22,22 +22,12 @@ SAMPLED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
-    """A column of objects in which most objects occur in several rows (identical, not only equal).
-
-    Attributes
-    ----------
-    column : Series
-        The column itself.
-    codes : array of integers
-        Position in `objects` of the object of each row.
-    objects : Series
-        Distinct objects by identity, in the order of first appearance. Some of them may be equal.
-    """
+class ObjectColumn:
+    """A column of objects in which most objects occur in several rows (identical, not only equal)."""
 
     column: pd.Series
-    codes: Integers
-    objects: pd.Series
+    codes: Integers  # position in `objects` of the object of each row
+    objects: pd.Series  # distinct by identity, some perhaps equal, in the order of first appearance
 
     def __len__(self) -> int:
         return len(self.column)
@@ -47,13 +37,13 @@ class Pooled:
         """Dtype of the column."""
         return self.column.dtype
 
-    def factorized(self, *, strings: bool) -> tuple[Integers, Any]:
+    def factorize(self, *, strings: bool) -> tuple[Integers, Any]:
         """Factorize as `pandas.factorize` does; `strings` tells whether all ids are strings. Overwrites `codes`."""
-        numbers, values = factorized(self.objects, strings=strings)
-        return looked_up(numbers, self.codes), values
+        numbers, values = factorize_objects(self.objects, strings=strings)
+        return take_in_place(numbers, self.codes), values
 
 
-def factorized(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
+def factorize_objects(column: pd.Series, *, strings: bool) -> tuple[Integers, Any]:
     """Factorize a column of objects as `pandas.factorize` does; strings through Arrow, in half the time."""
     objects = column.to_numpy()
     codes: Integers
@@ -78,7 +68,7 @@ def first_rows(codes: Integers, count: int) -> Integers:
     return first
 
 
-def looked_up(table: Integers, codes: Integers) -> Integers:
+def take_in_place(table: Integers, codes: Integers) -> Integers:
     """Return ``table[codes]``, computed in place in `codes` if it is writeable and has the dtype of the table."""
     if codes.dtype != table.dtype or not codes.flags.writeable:
         return table[codes]
@@ -88,8 +78,8 @@ def looked_up(table: Integers, codes: Integers) -> Integers:
     return codes
 
 
-def pooled(column: pd.Series) -> pd.Series | Pooled:
-    """Return a large column of repeated objects as `Pooled`, and any other column unchanged.
+def deduplicate_objects(column: pd.Series) -> pd.Series | ObjectColumn:
+    """Return a large column of repeated objects as `ObjectColumn`, and any other column unchanged.
 
     Frames that were read, sorted or joined hold few objects many times. Comparing addresses is several times faster
     than hashing the objects.
@@ -109,7 +99,7 @@ def pooled(column: pd.Series) -> pd.Series | Pooled:
     order = np.argsort(first)
     code = np.empty(order.size, codes.dtype)
     code[order] = np.arange(order.size)
-    return Pooled(column, code[codes], pd.Series(objects[first[order]], dtype=object))
+    return ObjectColumn(column, code[codes], pd.Series(objects[first[order]], dtype=object))
 
 
 class _Addresses:

@@ -5,82 +5,59 @@ Workers exchange `Facts` of their partitions and derive common types from them (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from prplugin.errors import InvalidEdgesError
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
-from prplugin.frames._pandas_numbers import numbers
-from prplugin.frames._pandas_objects import pooled
-from prplugin.frames.columns import Columns
-from prplugin.frames.ids import described
+from prplugin.frames import pandas
+from prplugin.frames._pandas_ids import integers as given_integers  # noqa: F401
+from prplugin.frames._pandas_objects import deduplicate_objects
+from prplugin.frames.base import format_ids, plain_ids
+from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
 from prplugin.frames.parts import Facts, Shared, Typed
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.arrays import namespace, to_host
+from prplugin.types.edges import Integers
 
-memory_space = "host"
 
-
-def joined(frames: list[pd.DataFrame], like: pd.DataFrame) -> pd.DataFrame:
-    """Concatenate the frames of one worker; return an empty frame like `like` if there are none."""
+def joined(frames: list[Any], like: Any) -> Any:
+    """Concatenate the frames of one worker, of pandas or cuDF; return an empty frame like `like` if there are none."""
     if len(frames) == 1:
         return frames[0]
-    return pd.concat(frames, ignore_index=True) if frames else like.iloc[:0]
-
-
-def endpoints_of(frame: pd.DataFrame, columns: Columns) -> list[list[pd.Series]]:
-    """Return the source columns and the destination columns."""
-    return [
-        [ids.stored_plainly(frame.iloc[:, position]) for position in end]
-        for end in (columns.source, columns.destination)
-    ]
-
-
-def read_weights(frame: pd.DataFrame, columns: Columns) -> Floats | None:
-    """Return the weights as float64, or None for unweighted edges."""
-    if columns.weight is None:
-        return None
-    column = ids.stored_plainly(frame.iloc[:, columns.weight])
-    return numbers(column, f"column {columns.weight_name!r}", "row", InvalidEdgesError)
+    library = sys.modules[type(like).__module__.partition(".")[0]]
+    return library.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
 def facts(column: pd.Series, label: str) -> Facts:
     """Return the `Facts` of a column of ids."""
-    kind = kinds.kind_of(pooled(column), label)
+    kind = kinds.kind_of(deduplicate_objects(column), label)
     if kind == "integer":
         values = ids.integers(column, label)
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
-        sample = ids.plain(column.iloc[:1].array)
-    return Facts(kind, len(column), Typed(column.dtype), sample)
+        sample = ids.without_categories(column.iloc[:1].array)
+    return Facts(kind, len(column), Typed(column.dtype), ids.has_width(column), sample)
 
 
 # --- common types -------------------------------------------------------------------------------------------------
 
 
-def as_shared(
-    endpoints: list[list[Facts]], labels: list[str], has_width: Callable[[Any], bool] = ids.has_width
-) -> Shared:
-    """Return the common kind and type of one column of the vertices, over all parts and both endpoints.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If the ids are of several kinds, or have no common type.
-    """
+def as_shared(endpoints: list[list[Facts]], labels: list[str]) -> Shared:
+    """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
     named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
     spoken = [fact.called(label) for fact, label in filled]
     kind = kinds.common_kind([fact.kind for fact, _ in filled], spoken, lambda kind, _: str(kind))
     samples = [fact.sample for fact, _ in filled]
     if kind == "integer":
-        widths = [has_width(fact.like) for fact, _ in filled]
+        widths = [fact.has_width for fact, _ in filled]
         common: Any = ids.in_one_type(samples, widths, list(dict.fromkeys(label for _, label in filled)))[0][:0]
     else:
-        common = ids.in_common(samples, labels[0])[:1]
+        common = ids.concat_in_common_type(samples, labels[0])[:1]
     likes = [fact.like for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
     return Shared(kind, common, likes)
 
@@ -93,19 +70,12 @@ def end_to_end(columns: list[pd.Series], shared: Shared, label: str) -> pd.Serie
         return pd.concat(columns, ignore_index=True)
     if shared.kind == "integer":  # pandas would convert some integers to floats
         return pd.Series(np.concatenate([integers_of(column, label, shared) for column in columns]))
-    return _series(ids.in_common([ids.plain(column.array) for column in columns], label))
-
-
-def framed(columns: list[Any]) -> pd.DataFrame:
-    """Return a frame of the columns, labelled by position."""
-    plain = [column.reset_index(drop=True) if isinstance(column, pd.Series) else column for column in columns]
-    return pd.DataFrame(dict(enumerate(plain)), copy=False)
+    return _series(ids.concat_in_common_type([ids.without_categories(column.array) for column in columns], label))
 
 
 def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
     """Return integer ids as an array of the common type."""
-    values: Integers = ids.integers(column, label).astype(shared.common.dtype, copy=False)
-    return values
+    return ids.integers(column, label).astype(shared.common.dtype, copy=False)
 
 
 def by_first_appearance(
@@ -115,23 +85,19 @@ def by_first_appearance(
     parts = [
         [pd.Series(integers_of(column, label[part], one)) for column, label in zip(columns, labels, strict=True)]
         if one.kind == "integer"
-        else [pooled(column) for column in columns]
+        else [deduplicate_objects(column) for column in columns]
         for part, (columns, one) in enumerate(zip(zip(*endpoints, strict=True), shared, strict=True))
     ]
-    codes, arrays, places = ids.by_first_appearance(parts, labels, [one.kind for one in shared])
-    return codes, [_cast(ids.plain(array), one) for array, one in zip(arrays, shared, strict=True)], places
-
-
-def given_integers(column: pd.Series) -> Integers:
-    """Return integer ids given by the user as an array."""
-    return ids.integers(column, "")
+    names = [list(part) for part in zip(*labels, strict=True)]
+    codes, arrays, places = ids.by_first_appearance(parts, names, [one.kind for one in shared])
+    return codes, [_cast(ids.without_categories(array), one) for array, one in zip(arrays, shared, strict=True)], places
 
 
 def to_shared(column: pd.Series, shared: Shared) -> Any:
     """Cast ids given by the user to the common type."""
     if shared.kind == "integer":
         return integers_of(column, "", shared)
-    return _cast(ids.plain(column.array), shared)
+    return _cast(ids.without_categories(column.array), shared)
 
 
 def _cast(array: Any, shared: Shared) -> Any:
@@ -140,7 +106,7 @@ def _cast(array: Any, shared: Shared) -> Any:
         return array
     if shared.kind == "integer":
         return np.asarray(array).astype(shared.common.dtype)
-    return ids.in_common([shared.common, array], "vertices")[len(shared.common) :]
+    return ids.concat_in_common_type([shared.common, array], "vertices")[len(shared.common) :]
 
 
 def _series(array: Any) -> pd.Series:
@@ -151,7 +117,7 @@ def _series(array: Any) -> pd.Series:
 def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
     """Concatenate vertices, column by column, in the common types."""
     return [
-        np.concatenate(parts) if one.kind == "integer" else ids.in_common(list(parts), "vertices")
+        np.concatenate(parts) if one.kind == "integer" else ids.concat_in_common_type(list(parts), "vertices")
         for parts, one in zip(zip(*pieces, strict=True), shared, strict=True)
     ]
 
@@ -159,17 +125,15 @@ def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
 def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[Any]]:
     """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
     columns = [_series(array) for array in arrays]
-    labels = [["vertices"] * len(columns)] * 2
-    (codes, _), found, _ = ids.by_first_appearance(
-        [[column, column.iloc[:0]] for column in columns], labels, [one.kind for one in shared]
-    )
+    parts, labels = [[column, column.iloc[:0]] for column in columns], [["vertices"] * 2] * len(columns)
+    (codes, _), found, _ = ids.by_first_appearance(parts, labels, [one.kind for one in shared])
     return codes, found
 
 
 def located(vertices: list[Any], asked: list[Any], shared: list[Shared]) -> Integers:
     """Return the position of each vertex of `asked` in `vertices`, or -1."""
     columns = [_series(array) for array in asked]
-    return ids.located(vertices, columns, [one.kind for one in shared])
+    return ids.positions_in(vertices, columns, [one.kind for one in shared])
 
 
 def taken(arrays: list[Any], rows: Integers) -> list[Any]:
@@ -178,26 +142,27 @@ def taken(arrays: list[Any], rows: Integers) -> list[Any]:
 
 
 def spelt(arrays: list[Any], rows: Integers) -> list[str]:
-    """Return the vertices at `rows` as text, for messages."""
-    return described(arrays, rows)
+    """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
+    held = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
+    return format_ids(partial(plain_ids, held), np.arange(len(rows)))
 
 
 # --- owners of vertices -------------------------------------------------------------------------------------------
 
-HASHED = ("string", "bytes", "boolean", "datetime", "datetime with a time zone", "timedelta")
+PANDAS_HASHED = ("string", "bytes", "boolean", "datetime", "datetime with a time zone", "timedelta")
 """Kinds of ids whose pandas hash is the same in every process."""
 
-NUMBERS = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
+PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
 """Kinds of ids whose Python hash is the same in every process. That of dates, for example, is salted."""
 
-MIXED = np.uint64(0x9E3779B97F4A7C15)
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 def owners(arrays: list[Any], shared: list[Shared], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     mixed = np.zeros(len(arrays[0]), np.uint64)
     for array, one in zip(arrays, shared, strict=True):
-        mixed = (mixed ^ _hashes(array, one.kind)) * MIXED
+        mixed = (mixed ^ _hashes(array, one.kind)) * MULTIPLIER
         mixed ^= mixed >> np.uint64(32)
     return (mixed % np.uint64(size)).astype(np.int64)
 
@@ -205,7 +170,7 @@ def owners(arrays: list[Any], shared: list[Shared], size: int) -> Integers:
 def _hashes(array: Any, kind: str) -> Any:
     if kind == "integer":
         return np.asarray(array).astype(np.int64, copy=False).view(np.uint64)
-    if kind in HASHED:
+    if kind in PANDAS_HASHED:
         series = _series(array)
         try:
             return pd.util.hash_pandas_object(series, index=False, categorize=False).to_numpy()
@@ -214,7 +179,7 @@ def _hashes(array: Any, kind: str) -> Any:
             valid = ~series.str.contains("[\ud800-\udfff]", regex=True).to_numpy(bool)
             hashes[valid] = pd.util.hash_pandas_object(series[valid], index=False, categorize=False).to_numpy()
             return hashes
-    if kind in NUMBERS:
+    if kind in PYTHON_HASHED:
         return np.array([hash(value) for value in array], np.int64).view(np.uint64)
     return np.zeros(len(array), np.uint64)  # all on one worker: correct, and slow only for these rare kinds
 
@@ -232,25 +197,32 @@ def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
     ]
 
 
-def packed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame in a form that can be sent to another worker."""
-    return frame
+def packed(frame: Any) -> pd.DataFrame:
+    """Return a frame of pandas or cuDF in a form that can be sent to another worker."""
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
 
 
-def unpacked(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+def unpacked(frame: pd.DataFrame, like: Any) -> Any:
     """Return a frame received from another worker, with the types of `like`."""
-    return frame
+    return frame if isinstance(like, pd.DataFrame) else type(like)(frame).astype(dict(like.dtypes))
 
 
-def in_order(frame: pd.DataFrame, rows: Integers) -> pd.DataFrame:
+def in_order(frame: Any, rows: Integers) -> Any:
     """Return the given rows of a frame, with a new index."""
     return frame.take(rows).reset_index(drop=True)
 
 
-def write(names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Any = None) -> pd.DataFrame:
-    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`."""
-    arrays = [*columns, ranks] if rows is None else [array.take(rows) for array in [*columns, ranks]]
-    named = zip([*names, "pagerank"], arrays, strict=True)
-    frame = pd.DataFrame({name: _series(array) for name, array in named})
-    frame.index = pd.RangeIndex(first, first + len(frame))
+def write_of(
+    library: Any, names: list[Any], columns: list[Any], ranks: Any, first: int, rows: Integers | None = None
+) -> Any:
+    """Return a frame of vertices and ranks, all or those at `rows`, with an index that starts at `first`.
+
+    `library` is the adapter of pandas or cuDF.
+    """
+    arrays = [library.take(column, rows) for column in [*columns, ranks]]
+    frame = library.frame_of([*names, "pagerank"], arrays)
+    frame.index = type(frame.index)(first, first + len(frame))
     return frame
+
+
+write = partial(write_of, pandas)

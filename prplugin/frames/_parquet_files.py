@@ -43,7 +43,7 @@ class File:
 
     def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
         if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
-            column = _pandas_ids.arrow_plainly(column, "")
+            column = _pandas_ids.decode_arrow(column, "")
         if field is None or column.type == field.type:
             return column
         try:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import described
 from prplugin.graph.adjacency import group_sizes
-from prplugin.types.arrays import MemorySpace, namespace, to_host
+from prplugin.types.arrays import MemorySpace, copied, namespace, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
 __all__ = [
@@ -24,10 +24,14 @@ __all__ = [
     "Labels",
     "SeedValues",
     "Vertices",
+    "endpoints_of",
+    "format_ids",
     "full_name",
     "is_a",
-    "opened",
-    "rows_of_seeds",
+    "open_frame",
+    "plain_ids",
+    "seed_ids",
+    "to_python",
 ]
 
 SEED = "seed"
@@ -44,22 +48,11 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class SeedValues:
-    """Values by vertex of k seeds, not normalized.
+    """Values by vertex of k seeds, not normalized."""
 
-    Attributes
-    ----------
-    bounds : array of k + 1 int64, on the host
-        Offsets: the entries of seed j are ``bounds[j]:bounds[j + 1]``.
-    rows : array of integers
-        Position of the vertex of each entry.
-    values : array of float64
-        Finite and non-negative.
-    labels : Labels
-    """
-
-    bounds: Integers
-    rows: Integers
-    values: Floats
+    bounds: Integers  # k + 1 int64 on the host: the entries of seed j are bounds[j]:bounds[j + 1]
+    rows: Integers  # position of the vertex of each entry
+    values: Floats  # finite and non-negative
     labels: Labels
 
 
@@ -72,10 +65,7 @@ class FrameAdapter(Protocol):
     memory_space: MemorySpace
     """Memory space of the edges that `read` returns."""
 
-    def accepts(self, frame: object) -> bool:
-        """Return whether this is a frame of the library. The library is not imported for this test."""
-
-    def opened(self, frame: Any) -> tuple[Any, list[Hashable]]:
+    def open_frame(self, frame: Any) -> tuple[Any, list[Hashable]]:
         """Return the frame in the form that `read` takes, and its column labels."""
 
     def read(
@@ -112,20 +102,31 @@ class Vertices(Protocol):
     def __len__(self) -> int:
         """Return the number of vertices."""
 
-    def described(self, rows: Integers) -> list[str]:
-        """Return the ids of the vertices at `rows` as text, for messages."""
-
     def plain_ids(self, rows: Integers) -> list[Any]:
         """Return the ids of the vertices at `rows` as Python objects, as tuples if a vertex has several columns."""
 
     def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array of n float64, not normalized."""
+        """Return a distribution given by vertex as an array of n float64, not normalized, 0 for vertices not given.
+
+        Parameters
+        ----------
+        given : dict, Series indexed by vertex, or frame; list, set, tuple or index of vertices; array of n numbers
+            A frame has the column `vertex` (or the columns of a vertex) and the column `values`. Vertices without
+            values get equal values. An array has one value per vertex, in the order of the result.
+        """
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
-        """Return the distributions of many seeds."""
+        """Return the distributions of many seeds.
+
+        Parameters
+        ----------
+        given : list of vertices, each a seed; list of distributions as for `read_values`; k x n array; or frame
+            A frame has the columns `seed`, `vertex` (or the columns of a vertex) and, optionally, `values`, by default
+            1.
+        """
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of the given vertices, in the given order."""
+        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
 
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Return a frame of vertices and ranks.
@@ -145,85 +146,75 @@ class Vertices(Protocol):
 
 
 class GivenTypes(NamedTuple):
-    """Types of one or several libraries that are accepted for arguments given by vertex.
+    """Types of one or several libraries that are accepted for arguments given by vertex."""
 
-    Attributes
-    ----------
-    indexes : tuple of types
-        Indexes and arrays of vertices, without values.
-    series : tuple of types
-        Series of values, indexed by vertex.
-    frames : tuple of types
-    """
-
-    indexes: tuple[Any, ...]
-    series: tuple[Any, ...]
+    indexes: tuple[Any, ...]  # indexes and arrays of vertices, without values
+    series: tuple[Any, ...]  # values, indexed by vertex
     frames: tuple[Any, ...]
 
 
-class ColumnVertices(Vertices, Protocol):
+@dataclass(frozen=True)
+class ColumnVertices(Vertices):
     """Vertices as columns of one library.
 
-    Implements `read_values`, `read_seeds` and `read_positions` on top of a few column operations.
-
-    Attributes
-    ----------
-    names : list of column labels
-        Names of the vertex columns in the result.
-    columns : list of columns
-        Ids, one column per part of a vertex.
+    `library` is the adapter: `prplugin.frames.pandas`, whose functions document the operations on columns, or
+    `prplugin.frames.cudf`. `xp` is NumPy or CuPy.
     """
 
-    names: list[Hashable]
-    columns: Any
+    names: list[Hashable]  # of the vertex columns in the result
+    ids: list[Any]  # one column per part of a vertex
+    kinds: list[str]  # the kind of ids in each column, such as "integer"
+
+    library: ClassVar[Any]
+    xp: ClassVar[Any]
 
     @property
-    def xp(self) -> Any:
-        """NumPy or CuPy."""
+    def columns(self) -> list[Any]:
+        """Ids as columns of the library."""
+        return self.ids
 
     @property
     def types(self) -> GivenTypes:
         """Accepted types of the library."""
+        return self.library.given_types()
+
+    def __len__(self) -> int:
+        return len(self.ids[0])
+
+    def plain_ids(self, rows: Integers) -> list[Any]:
+        return plain_ids(self.columns, rows)
 
     def id_columns(self, given: Any, what: str) -> list[Any]:
         """Return ids as a list of columns, one per part of a vertex."""
+        return self.library.id_columns(given, self.names if len(self.names) > 1 else None, what)
 
-    def columns_of(self, frame: Any, names: list[Hashable], what: str) -> list[Any]:
-        """Return columns of a frame by name; raise if one is absent or repeated."""
-
-    def numbers(self, column: Any, what: str) -> Floats:
-        """Return a column as float64; raise unless all values are finite and non-negative."""
-
-    def numbers_of_array(self, given: Any, what: str) -> Floats:
-        """Return an array as float64 of `xp`; raise unless all values are finite and non-negative."""
-
-    def located(self, columns: list[Any], what: str) -> Integers:
+    def find_positions(self, columns: list[Any], what: str) -> Integers:
         """Return the position of each id, -1 for ids not in the graph; raise for ids of another kind."""
+        return self.library.find_positions(self.columns, columns, self.kinds, what)
 
-    def one_column(self, columns: list[Any], what: str) -> Any:
-        """Concatenate columns to one."""
+    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
+        names, columns = self.columns_of_result(ranks, rows, labels)
+        return self.library.frame_of([*names, "pagerank"], [*columns, copied(ranks.reshape(-1))])
 
-    def taken(self, column: Any, rows: Integers) -> Any:
-        """Return a copy of the given rows of a column."""
+    def columns_of_result(self, ranks: Any, rows: Any, labels: Labels | None) -> tuple[list[Hashable], list[Any]]:
+        """Return names and copies of the columns of vertices, and of seeds if any, for the parameters of `write`."""
+        take = self.library.take
+        if labels is None:
+            return self.names, [take(ids, rows) for ids in self.ids]
+        xp, (count, width) = self.xp, ranks.shape
+        each = xp.repeat(xp.arange(count), width)
+        rows = xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
+        if labels.rows is None:
+            seeds = [take(labels.column, each)]
+        else:
+            seeds = [take(ids, labels.rows[each]) for ids in self.ids]
+        return [*self.seed_names(labels), *self.names], [*seeds, *(take(ids, rows) for ids in self.ids)]
 
-    def missing_rows(self, column: Any) -> Integers:
-        """Return the rows with missing values."""
-
-    def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        """Factorize in the order of first appearance; return codes, and the first row of each code."""
-
-    def numbered(self, count: int) -> Any:
-        """Return a column of the integers 0..count - 1."""
+    def write_ids(self) -> Any:
+        frame = self.library.frame_of(self.names, [self.library.take(ids, None) for ids in self.ids])
+        return frame if len(self.names) > 1 else frame[self.names[0]]
 
     def read_values(self, given: Any, what: str) -> Floats:
-        """Return a distribution given by vertex as an array of n float64, 0 for vertices not given.
-
-        Parameters
-        ----------
-        given : dict, Series indexed by vertex, or frame; list, set, tuple or index of vertices; array of n numbers
-            A frame has the column `vertex` (or the columns of a vertex) and the column `values`. Vertices without
-            values get equal values. An array has one value per vertex, in the order of the result.
-        """
         n = len(self)
         if _is_array(given):
             if given.shape != (n,):
@@ -232,7 +223,7 @@ class ColumnVertices(Vertices, Protocol):
                     f"{counted(n, 'vertex', 'vertices')}: an array holds one value per vertex, in the order of "
                     "graph.vertices. Pass a list to name vertices."
                 )
-            return self.numbers_of_array(given, what)
+            return self.library.numbers_of_array(given, what, InvalidOptionError)
         if isinstance(given, self.types.frames) and SEED in given.columns and SEED not in self.names:
             raise InvalidOptionError(
                 f"{what} is a frame with a column {SEED!r}, and is one distribution. For many rankings pass it as "
@@ -244,14 +235,6 @@ class ColumnVertices(Vertices, Protocol):
         return vector
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
-        """Return the distributions of many seeds.
-
-        Parameters
-        ----------
-        given : list of vertices, each a seed; list of distributions as for `read_values`; k x n array; or frame
-            A frame has the columns `seed`, `vertex` (or the columns of a vertex) and, optionally, `values`, by default
-            1.
-        """
         xp, n = self.xp, len(self)
         if _is_array(given) and given.ndim != 1:
             if given.ndim != 2 or given.shape[1] != n or not given.shape[0]:
@@ -259,10 +242,10 @@ class ColumnVertices(Vertices, Protocol):
                     f"{what} is an array of shape {given.shape}: it needs a row per seed and a column for each of the "
                     f"{counted(n, 'vertex', 'vertices')}, in the order of graph.vertices."
                 )
-            matrix = self.numbers_of_array(given, what)
+            matrix = self.library.numbers_of_array(given, what, InvalidOptionError)
             seeds, rows = xp.nonzero(matrix)
             sizes = to_host(xp.bincount(seeds, minlength=len(matrix)))
-            return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=self.numbered(len(matrix))))
+            return self._seed_values(sizes, rows, matrix[seeds, rows], Labels(column=self.library.arange(len(matrix))))
         if isinstance(given, self.types.frames):
             if SEED not in given.columns:
                 raise InvalidOptionError(
@@ -282,29 +265,30 @@ class ColumnVertices(Vertices, Protocol):
             rows = self._known_positions(self.id_columns(given, what), what)
             return self._seed_values(np.ones(len(rows), np.int64), rows, xp.ones(len(rows)), Labels(rows=rows))
         parts = [self._distribution(one, f"{what}[{at}]") for at, one in enumerate(given)]
-        columns = [self.one_column([ids[at] for ids, _ in parts], what) for at in range(len(self.names))]
+        columns = [self.library.one_column([ids[at] for ids, _ in parts], what) for at in range(len(self.names))]
         sizes = np.array([len(values) for _, values in parts])
         rows = self._known_positions(columns, what, sizes)
         values = xp.concatenate([values for _, values in parts])
-        return self._seed_values(sizes, rows, values, Labels(column=self.numbered(len(parts))))
+        return self._seed_values(sizes, rows, values, Labels(column=self.library.arange(len(parts))))
 
     def _read_seed_frame(self, frame: Any, what: str) -> SeedValues:
         weighted = "values" in frame.columns
-        seed, *columns = self.columns_of(frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
-        if (absent := self.missing_rows(seed)).size:
+        seed, *columns = self.library.columns_of(frame, [SEED, *self.names, *(["values"] if weighted else [])], what)
+        if (absent := self.library.missing_rows(seed)).size:
             raise InvalidOptionError(
                 f"{what} has {counted(absent.size, 'row')} without a seed: {listed(absent)} (counted from 0). Drop or "
                 "fill them."
             )
-        codes, first = self.factorized(seed)
+        codes, first = self.library.factorize(seed)
         order = self.xp.argsort(codes, kind="stable")
-        values = self.numbers(columns.pop(), what)[order] if weighted else self.xp.ones(len(frame))
+        values = self.xp.ones(len(frame))
+        if weighted:
+            values = self.library.numbers(columns.pop(), what, "entry", InvalidOptionError)[order]
         sizes = to_host(group_sizes(codes, len(first)))
-        rows = self._known_positions([self.taken(column, order) for column in columns], what, sizes)
-        return self._seed_values(sizes, rows, values, Labels(column=self.taken(seed, first)))
+        rows = self._known_positions([self.library.take(column, order) for column in columns], what, sizes)
+        return self._seed_values(sizes, rows, values, Labels(column=self.library.take(seed, first)))
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        """Return the positions of the given vertices, in the given order; raise for repeated ones."""
         if isinstance(given, Mapping):
             raise InvalidOptionError(f"{what} must be a list, Series, index or array of vertices, not a dict.")
         columns = self.id_columns(given, what)
@@ -325,7 +309,7 @@ class ColumnVertices(Vertices, Protocol):
             values = self.xp.ones(len(columns[0]))
         else:
             columns, column = self._ids_and_values(given, what)
-            values = self.numbers(column, what) if len(column) else column
+            values = self.library.numbers(column, what, "entry", InvalidOptionError) if len(column) else column
         if not len(values):
             raise InvalidOptionError(f"{what} is empty: it must give a positive value to at least one vertex.")
         return columns, values
@@ -340,7 +324,7 @@ class ColumnVertices(Vertices, Protocol):
             return self.id_columns(given.index, what), given.reset_index(drop=True)
         names = [*self.names, "values"]
         if isinstance(given, self.types.frames):
-            *columns, values = self.columns_of(given, names, what)
+            *columns, values = self.library.columns_of(given, names, what)
             return columns, values
         raise InvalidOptionError(
             f"{what} must be a dict of vertex: value, a Series indexed by vertex, a frame with the columns "
@@ -353,7 +337,7 @@ class ColumnVertices(Vertices, Protocol):
         if _is_array(given):
             values = self.read_values(given, what)
             rows = self.xp.flatnonzero(values)
-            return [self.taken(column, rows) for column in self.columns], values[rows]
+            return [self.library.take(column, rows) for column in self.columns], values[rows]
         return self.ids_and_numbers(given, what)
 
     def _are_distributions(self, given: Any, what: str) -> bool:
@@ -379,14 +363,14 @@ class ColumnVertices(Vertices, Protocol):
         """
         xp = self.xp
         try:
-            rows = self.located(columns, what)
+            rows = self.find_positions(columns, what)
         except InvalidEdgesError as error:
             raise InvalidOptionError(str(error)) from error
+        ids_at = partial(plain_ids, columns)
         if (unknown := xp.flatnonzero(rows < 0)).size:
             raise InvalidOptionError(
                 f"{what} names {counted(unknown.size, 'vertex', 'vertices')} not in the graph: "
-                f"{listed(described(columns, unknown))}. Remove them, or add them to the graph with "
-                "vertices=."
+                f"{listed(format_ids(ids_at, unknown))}. Remove them, or add them to the graph with vertices=."
             )
         keys = rows
         if sizes is not None:
@@ -395,15 +379,14 @@ class ColumnVertices(Vertices, Protocol):
         if (repeated := xp.sort(order[1:][keys[order[1:]] == keys[order[:-1]]])).size:
             raise InvalidOptionError(
                 f"{what} names {counted(int(xp.unique(rows[repeated]).size), 'vertex', 'vertices')} more than once: "
-                f"{listed(described(columns, repeated))}. Drop all but one, or add up their values."
+                f"{listed(format_ids(ids_at, repeated))}. Drop all but one, or add up their values."
             )
         return rows
 
     def seed_names(self, labels: Labels) -> list[Hashable]:
         """Return the names of the seed columns in the result: "seed", or "seed_" and the name of each vertex column."""
-        names: list[Hashable] = [SEED]
-        if labels.rows is not None and len(self.names) > 1:
-            names = [f"{SEED}_{name}" for name in self.names]
+        several = labels.rows is not None and len(self.names) > 1
+        names: list[Hashable] = [f"{SEED}_{name}" for name in self.names] if several else [SEED]
         if taken := [name for name in names if name in self.names]:
             raise InvalidOptionError(
                 f"the result of many seeds has a column {taken[0]!r}, and so have the vertices of this graph: rename "
@@ -412,17 +395,42 @@ class ColumnVertices(Vertices, Protocol):
         return names
 
 
-def rows_of_seeds(ranks: Any, rows: Any) -> tuple[Any, Any]:
-    """Return seed and vertex position of each entry of a k x c matrix of ranks, row by row.
+def endpoints_of(library: Any, frame: Any, columns: Columns, vertices: object = None) -> list[list[Any]]:
+    """Return the columns of the sources, of the destinations and, if given, of additional vertices."""
+    both = (columns.source, columns.destination)
+    endpoints = [[library.column_of(frame, position) for position in end] for end in both]
+    if vertices is not None:
+        names = columns.source_names if len(columns.source) > 1 else None
+        endpoints.append(library.id_columns(vertices, names, "vertices"))
+    return endpoints
 
-    `rows` is the k x c matrix of vertex positions; None stands for all vertices.
-    """
-    xp = namespace(ranks)
-    count, width = ranks.shape
-    return xp.repeat(xp.arange(count), width), xp.tile(xp.arange(width), count) if rows is None else rows.reshape(-1)
+
+def to_python(value: Any) -> Any:
+    """Return a NumPy scalar as a Python object, whose repr does not name the type."""
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def opened(frame: Any) -> tuple[Any, list[Hashable]]:
+def plain_ids(columns: list[Any], rows: Integers) -> list[Any]:
+    """Return the ids in the given rows as Python objects, as tuples if there are several columns."""
+    columns = [getattr(column, "iloc", column) for column in columns]
+    ids = [tuple(to_python(column[row]) for column in columns) for row in rows.tolist()]
+    return [parts[0] for parts in ids] if len(columns) == 1 else ids
+
+
+def format_ids(ids_at: Callable[[Integers], list[Any]], rows: Integers) -> list[str]:
+    """Return the ids in the given rows as text, for `listed`: the first six, and "" for each of the others."""
+    shown = [repr(one) for one in ids_at(rows[:6])]
+    return shown + [""] * (rows.size - len(shown))
+
+
+def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
+    """Return the labels of the first `count` seeds as Python objects."""
+    if labels.rows is not None:
+        return vertices.plain_ids(labels.rows[:count])
+    return plain_ids([labels.column], np.arange(min(count, len(labels.column))))
+
+
+def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
     """Return the frame unchanged, and its column labels."""
     return frame, list(frame.columns)
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, MethodUnavailableError
-from prplugin.frames import adapter_for, matrices, pandas
-from prplugin.frames.base import Vertices
+from prplugin.frames import adapter_for, matrices
+from prplugin.frames.base import ColumnVertices, Vertices
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
-from prplugin.frames.wrapped import WrappedVertices
+from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.options import Duplicates
 from prplugin.types.edges import Edges, Integers, index_dtype
 
@@ -49,7 +49,7 @@ class FrameEdges(NamedTuple):
     """Edges of a frame, with endpoints as positions among the distinct vertices of the frame."""
 
     edges: Edges
-    vertices: pandas.Vertices
+    vertices: ColumnVertices
 
 
 class Extension(NamedTuple):
@@ -74,7 +74,7 @@ def read_edges(frame: Any, schema: EdgeSchema, clock: Clock | None, *, removed: 
     if type(frame).__module__.partition(".")[0] in ("cudf", "dask_cudf"):
         frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
     adapter = adapter_for(frame)
-    opened, labels = adapter.opened(frame)
+    opened, labels = adapter.open_frame(frame)
     weight, time = schema.weight, schema.time
     if removed and not any(positions(labels, name) for name in (weight, time) if name is not None):
         weight = time = None
@@ -100,7 +100,7 @@ class VertexIndex:
     def __len__(self) -> int:
         return len(self._inner)
 
-    def positions_of(self, vertices: pandas.Vertices, argument: str) -> Integers:
+    def positions_of(self, vertices: ColumnVertices, argument: str) -> Integers:
         """Return the position of each vertex of a frame, -1 for vertices that the graph does not have.
 
         Raises
@@ -129,7 +129,7 @@ class VertexIndex:
             self._table = dict(zip(_keys(self._inner.columns), range(len(self)), strict=True))
         return np.array([self._table.get(key, -1) for key in _keys(vertices.columns)], np.int64)
 
-    def extend(self, vertices: pandas.Vertices, frame_positions: Integers) -> Extension:
+    def extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
         """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
         ids, new = _ids(), np.flatnonzero(frame_positions < 0)
         old = self._inner
@@ -159,7 +159,7 @@ class VertexIndex:
                 _concat_ids(column, added.take(new), kind)
                 for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
             ]
-        inner = pandas.Vertices(old.names, columns, kinds)
+        inner = replace(old, ids=columns, kinds=kinds)
         index = VertexIndex(_rewrap(self.vertices, inner))
         if self._table and old_positions is None:
             added_keys = _keys([column[len(old) :] for column in columns])
@@ -175,20 +175,20 @@ class VertexIndex:
         return ids
 
 
-def _pandas_vertices(vertices: Any) -> pandas.Vertices:
+def _pandas_vertices(vertices: Any) -> ColumnVertices:
     """Return the pandas vertices inside any wrappers."""
-    while isinstance(vertices, WrappedVertices):
+    while isinstance(vertices, DelegatedVertices):
         vertices = vertices.inner
-    if not isinstance(vertices, pandas.Vertices):
+    if not isinstance(vertices, ColumnVertices) or vertices.xp is not np:
         raise MethodUnavailableError(
             "update supports graphs on the host only, and this one is on the GPU: make it from edges.to_pandas()."
         )
     return vertices
 
 
-def _rewrap(vertices: Any, inner: pandas.Vertices) -> Any:
+def _rewrap(vertices: Any, inner: ColumnVertices) -> Any:
     """Return `inner` in the wrappers of `vertices`, so that results are written in the same way."""
-    if not isinstance(vertices, WrappedVertices) or isinstance(vertices, matrices.Vertices):
+    if not isinstance(vertices, DelegatedVertices) or isinstance(vertices, matrices.Vertices):
         return inner
     changed: dict[str, Any] = {"inner": _rewrap(vertices.inner, inner)}
     if hasattr(vertices, "fields"):
@@ -205,7 +205,7 @@ def _search(ids: Integers, wanted: Integers) -> Integers:
 
 def _keys(columns: list[Any]) -> Any:
     """Return ids as Python objects; those of several columns as tuples."""
-    values = [np.asarray(_ids().plain(column), object).tolist() for column in columns]
+    values = [np.asarray(_ids().without_categories(column), object).tolist() for column in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
@@ -217,7 +217,7 @@ def _concat_ids(old: Any, new: Any, kind: str) -> Any:
     if kind == "integer":
         joined = np.concatenate(ids.in_one_type([_integers(old), _integers(new)], [True, True], ["add", "the graph"]))
         return ids.integers_like(joined, [_series(old)])
-    joined = ids.in_common([ids.plain(old), ids.plain(new)], "add")
+    joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     categories = getattr(old.dtype, "categories", None)
     return (
         ids.like_categories(joined, [_series(old)])

@@ -19,48 +19,11 @@ __all__ = ["KNOWN_PAIRS", "Columns", "positions", "resolve"]
 KNOWN_PAIRS = (("src", "dst"), ("source", "destination"), ("source", "target"), ("from", "to"))
 """Pairs of columns that are looked for in this order if none are named."""
 
-SOURCES = frozenset(
-    [
-        "src",
-        "source",
-        "from",
-        "u",
-        "origin",
-        "start",
-        "tail",
-        "sender",
-        "follower",
-        "citing",
-        "parent",
-        "i",
-        "a",
-        "node1",
-        "id1",
-        "nodea",
-    ]
+ENDPOINT_NAMES = (
+    "src source from u origin start tail sender follower citing parent i a node1 id1 nodea",
+    "dst dest destination target to v end head receiver followee cited child j b node2 id2 nodeb",
 )
-DESTINATIONS = frozenset(
-    [
-        "dst",
-        "dest",
-        "destination",
-        "target",
-        "to",
-        "v",
-        "end",
-        "head",
-        "receiver",
-        "followee",
-        "cited",
-        "child",
-        "j",
-        "b",
-        "node2",
-        "id2",
-        "nodeb",
-    ]
-)
-"""Plain names of columns that may be the endpoints: they are proposed, not taken."""
+"""Plain names of columns that may be the sources, and the destinations: they are proposed, not taken."""
 
 WEIGHTS = frozenset(["weight", "weights", "wt", "wts", "wgt", "wgts", "w", "edgeweight", "edgeweights"])
 """Plain names of columns that may be weights: they are mentioned where they are not used."""
@@ -87,7 +50,15 @@ class Columns:
         """Names of the vertex columns in the result: `vertex`, or the source's names where there are several."""
         return ["vertex"] if len(self.source) == 1 else self.source_names
 
-    def alone(self) -> tuple[list[int], Columns]:
+    def id_labels(self, *, vertices: bool = False) -> list[list[str]]:
+        """Return the names of the id columns in messages: of the source, of the destination, of additional vertices."""
+        labels = [[f"column {name!r}" for name in names] for names in (self.source_names, self.destination_names)]
+        if vertices:
+            several = len(self.source) > 1
+            labels.append([f"vertices[{name!r}]" if several else "vertices" for name in self.source_names])
+        return labels
+
+    def in_use(self) -> tuple[list[int], Columns]:
         """Return the positions of the columns in use, and where each is in a frame of those alone."""
         values = [position for position in (self.weight, self.time) if position is not None]
         used = sorted({*self.source, *self.destination, *values})
@@ -198,7 +169,7 @@ def _in_any_case(labels: Sequence[Hashable], name: str) -> list[str]:
 
 def _proposed(labels: Sequence[Hashable]) -> str:
     """Return the end of a message on a frame without known columns: the two that may be meant."""
-    sources, destinations = ([label for label in labels if _may_be(label, names)] for names in (SOURCES, DESTINATIONS))
+    sources, destinations = ([label for label in labels if _may_be(label, names.split())] for names in ENDPOINT_NAMES)
     if len(labels) == 2 and not (len(sources) == len(destinations) == 1):
         sources, destinations = [labels[0]], [labels[1]]
     if len(sources) == len(destinations) == 1 and sources != destinations:
@@ -206,7 +177,7 @@ def _proposed(labels: Sequence[Hashable]) -> str:
     return ""
 
 
-def _may_be(label: Hashable, names: frozenset[str]) -> bool:
+def _may_be(label: Hashable, names: list[str]) -> bool:
     """Return whether a column may be one of those names, by itself or with "node" or "id" added: ``FromNodeId``."""
     if not isinstance(label, str):
         return False

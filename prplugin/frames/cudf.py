@@ -1,35 +1,47 @@
-"""Adapter of cuDF frames. Edges and ranks stay in device memory."""
+"""Adapter of cuDF frames. Edges and ranks stay in device memory. Imports cuDF."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-import numpy as np
+import cudf
+import cupy
+import pandas as pd
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, counted, listed
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
 from prplugin.frames import base, narwhals, pandas
+from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
+from prplugin.frames._cudf_ids import encode, factorize_rows, find_positions, one_column, take
+from prplugin.frames.base import open_frame
 from prplugin.frames.columns import Columns
-from prplugin.frames.ids import described, plain_ids
-from prplugin.frames.wrapped import WrappedVertices
+from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.gpu import runtime
-from prplugin.types.arrays import MemorySpace, copied, namespace, to_device, to_host
+from prplugin.gpu.edges import GivenWeights
+from prplugin.types.arrays import MemorySpace, to_device, to_host
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
 
-if TYPE_CHECKING:
-    import cudf
-
-    from prplugin.gpu.edges import GivenWeights
-
-__all__ = ["Vertices", "accepts", "column_of", "memory_space", "on_cudf_stream", "opened", "read"]
+__all__ = [
+    "Vertices",
+    "column_of",
+    "find_positions",
+    "frame_of",
+    "memory_space",
+    "missing_rows",
+    "numbers",
+    "on_cudf_stream",
+    "one_column",
+    "open_frame",
+    "read",
+    "take",
+]
 
 memory_space: MemorySpace = "device"
-
-opened = base.opened
 
 
 @contextmanager
@@ -39,8 +51,6 @@ def on_cudf_stream() -> Iterator[None]:
     cuDF ignores CuPy's current stream, and the two streams are not ordered. If the current stream is not the default
     one, the host synchronizes it on entry, and the default stream on exit.
     """
-    import cupy  # loaded with cuDF
-
     stream = cupy.cuda.get_current_stream()
     default = cupy.cuda.Stream.ptds if os.environ.get("CUDF_PER_THREAD_STREAM") == "1" else cupy.cuda.Stream.null
     if stream.ptr == default.ptr:
@@ -54,136 +64,32 @@ def on_cudf_stream() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Vertices(base.ColumnVertices):
-    """Vertices as cuDF Series, or as a CuPy array of integers, with the kind of ids of each, such as "integer"."""
+    """Vertices as cuDF Series, or as a CuPy array of integers."""
 
-    names: list[Hashable]
-    ids: list[Any]
-    kinds: list[str]
-
-    def __len__(self) -> int:
-        return len(self.ids[0])
+    library: ClassVar[Any] = sys.modules[__name__]
+    xp: ClassVar[Any] = cupy
 
     @cached_property
     def columns(self) -> list[cudf.Series]:
         """Ids as cuDF Series."""
-        from prplugin.frames._cudf_arrays import as_series  # imports cuDF
+        return [as_series(ids) for ids in self.ids]
 
-        return [as_series(ids) if namespace(ids) is not np else ids for ids in self.ids]
-
-    @property
-    def xp(self) -> Any:
-        import cupy  # loaded with cuDF
-
-        return cupy
-
-    @property
-    def types(self) -> base.GivenTypes:
-        import cudf
-        import pandas as pd
-
-        indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
-        return base.GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
-
-    @on_cudf_stream()
-    def described(self, rows: Integers) -> list[str]:
-        return described(self.columns, rows)
-
-    @on_cudf_stream()
-    def plain_ids(self, rows: Integers) -> list[Any]:
-        return plain_ids(self.columns, rows)
-
-    @on_cudf_stream()
-    def read_values(self, given: Any, what: str) -> Floats:
-        return super().read_values(given, what)
+    plain_ids = on_cudf_stream()(base.ColumnVertices.plain_ids)
+    read_values = on_cudf_stream()(base.ColumnVertices.read_values)
+    read_positions = on_cudf_stream()(base.ColumnVertices.read_positions)
+    write_ids = on_cudf_stream()(base.ColumnVertices.write_ids)
 
     @on_cudf_stream()
     def read_seeds(self, given: Any, what: str) -> base.SeedValues:
-        import cudf
-        import pandas as pd
-
         return super().read_seeds(cudf.from_pandas(given) if isinstance(given, pd.DataFrame) else given, what)
 
     @on_cudf_stream()
-    def read_positions(self, given: Any, what: str) -> Integers:
-        return super().read_positions(given, what)
-
-    def id_columns(self, given: Any, what: str) -> list[Any]:
-        return _id_columns(given, self.names if len(self.names) > 1 else None, what)
-
-    def columns_of(self, frame: Any, names: list[Hashable], what: str) -> list[Any]:
-        return _columns_of(frame, names, what)
-
-    def numbers(self, column: Any, what: str) -> Floats:
-        from prplugin.frames._cudf_arrays import numbers  # imports cuDF
-
-        return numbers(column, what, "entry", InvalidOptionError)
-
-    def numbers_of_array(self, given: Any, what: str) -> Floats:
-        return to_device(pandas.numbers_of_array(given, what, InvalidOptionError))
-
-    def located(self, columns: list[Any], what: str) -> Integers:
-        return _ids().located(self.columns, columns, self.kinds, what)
-
-    def one_column(self, columns: list[Any], what: str) -> Any:
-        return _ids().one_column(columns, what)
-
-    def taken(self, column: Any, rows: Integers) -> Any:
-        return _ids().taken(column, rows)
-
-    def missing_rows(self, column: Any) -> Integers:
-        from prplugin.frames._cudf_arrays import missing_rows  # imports cuDF
-
-        return missing_rows(column)
-
-    def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        return _ids().factorize_rows([column])
-
-    def numbered(self, count: int) -> Any:
-        import cudf
-
-        return cudf.Series(self.xp.arange(count))
-
-    @on_cudf_stream()
     def write(self, ranks: Any, rows: Integers | None, labels: base.Labels | None = None) -> cudf.DataFrame:
-        import cudf
-
-        from prplugin.frames._cudf_arrays import as_frame, as_series  # imports cuDF
-
-        ranks, rows = self.xp.asarray(ranks), to_device(rows)
-        names: list[Any] = [*self.names, "pagerank"]
-        of_seeds: list[Any] = []
-        ids = self.ids
-        on_device = namespace(ids[0]) is not np
-        if labels is not None:
-            each, rows = base.rows_of_seeds(ranks, rows)
-            names = [*self.seed_names(labels), *names]
-            if labels.rows is None:
-                on_device, of_seeds = False, [self.taken(labels.column, each)]
-            elif on_device:
-                of_seeds = [ids[0][labels.rows][each]]
-            else:
-                of_seeds = [self.taken(column, labels.rows[each]) for column in self.columns]
-        ranks = copied(ranks.reshape(-1))  # a frame must not alias the ranks
-        if on_device:
-            arrays = [*of_seeds, copied(ids[0]) if rows is None else ids[0][rows], ranks]
-            return as_frame(dict(zip(names, arrays, strict=True)))
-        if rows is None:
-            columns = [column.copy(deep=True) for column in self.columns]
-        else:
-            columns = [self.taken(column, rows) for column in self.columns]
-        return cudf.DataFrame(dict(zip(names, [*of_seeds, *columns, as_series(ranks)], strict=True)))
-
-    @on_cudf_stream()
-    def write_ids(self) -> Any:
-        import cudf
-
-        columns = [column.copy(deep=True) for column in self.columns]
-        frame = cudf.DataFrame(dict(zip(self.names, columns, strict=True)))
-        return frame if len(self.names) > 1 else frame[self.names[0]]
+        return super().write(cupy.asarray(ranks), to_device(rows), labels)
 
 
 @dataclass(frozen=True)
-class SpilledVertices(WrappedVertices):
+class HostVertices(DelegatedVertices):
     """Vertices of a cuDF frame whose edges do not fit in device memory, and are on the host."""
 
     inner: narwhals.Vertices
@@ -192,14 +98,9 @@ class SpilledVertices(WrappedVertices):
         return _on_host(given)
 
 
-def accepts(frame: object) -> bool:
-    """Return whether a frame is a cuDF DataFrame."""
-    return base.is_a(frame, "cudf", "DataFrame")
-
-
 def read(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool = False, lasting: bool = True
-) -> tuple[Edges | GroupedEdges, Vertices | SpilledVertices]:
+) -> tuple[Edges | GroupedEdges, Vertices | HostVertices]:
     """Factorize the endpoints: see `prplugin.frames.base.FrameAdapter.read`. Edges never alias the columns.
 
     If the edges do not fit in device memory, or have times, the columns are copied to the host as Arrow tables and
@@ -210,68 +111,73 @@ def read(
     if columns.time is None and runtime.fits(edge_bytes * len(frame)):
         with suppress(MemoryError):
             return _read_on_device(frame, columns, vertices, edge_list=edge_list)
-    opened_, _ = narwhals.opened(frame)
+    opened_, _ = narwhals.open_frame(frame)
     edges, known = narwhals.read(opened_, columns, _on_host(vertices), edge_list=edge_list, lasting=lasting)
-    return edges.as_spilled(), SpilledVertices(known)
+    return edges.as_spilled(), HostVertices(known)
 
 
 @on_cudf_stream()
 def _read_on_device(
     frame: cudf.DataFrame, columns: Columns, vertices: object, *, edge_list: bool
 ) -> tuple[Edges | GroupedEdges, Vertices]:
-    several = len(columns.source) > 1
-    labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    endpoints = [[column_of(frame, position) for position in end] for end in (columns.source, columns.destination)]
-    if vertices is not None:
-        endpoints.append(_id_columns(vertices, columns.source_names if several else None, "vertices"))
-        labels.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = _ids().encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
+    endpoints = base.endpoints_of(Vertices.library, frame, columns, vertices)
+    labels = columns.id_labels(vertices=vertices is not None)
+    edges, arrays, kinds = encode(endpoints, labels, lambda: _weights(frame, columns), grouped=not edge_list)
     return edges, Vertices(columns.vertex_names, arrays, kinds)
 
 
 def _on_host(given: object) -> Any:
     """Convert cuDF objects to pandas and CuPy arrays to NumPy; return other objects unchanged."""
-    import cudf  # loaded with the frame
-
     if isinstance(given, (cudf.DataFrame, cudf.Series, cudf.Index)):
         return given.to_pandas()
     return to_host(given)
 
 
-def _ids() -> Any:
-    # Imports cuDF, so only when there is a cuDF frame.
-    from prplugin.frames import _cudf_ids
-
-    return _cudf_ids
-
-
 def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
     if columns.weight is None:
         return None
-    from prplugin.frames._cudf_arrays import unchecked  # imports cuDF
-
-    return unchecked(column_of(frame, columns.weight), f"column {columns.weight_name!r}", "row", InvalidEdgesError)
+    label = f"column {columns.weight_name!r}"
+    return to_float64_unchecked(column_of(frame, columns.weight), label, "row", InvalidEdgesError)
 
 
 def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
     """Return a column by position. Its index is arbitrary."""
-    from cudf import RangeIndex  # loaded with the frame
-
     label = frame.columns[position]
-    if isinstance(label, str) and isinstance(frame.index, RangeIndex):
+    if isinstance(label, str) and isinstance(frame.index, cudf.RangeIndex):
         return frame[label]  # ten times faster
     return frame.iloc[:, position].reset_index(drop=True)
 
 
-def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
+# --- operations on columns, as in `prplugin.frames.pandas` --------------------------------------------------------
+
+
+def given_types() -> base.GivenTypes:
+    """Return the types of cuDF and pandas that are accepted for arguments given by vertex."""
+    indexes = (cudf.Index, pd.Index, pd.api.extensions.ExtensionArray)
+    return base.GivenTypes(indexes, (cudf.Series, pd.Series), (cudf.DataFrame, pd.DataFrame))
+
+
+def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Floats:
+    """Return a copy of an array as float64 on the GPU; raise unless all are finite and non-negative."""
+    return to_device(pandas.numbers_of_array(given, label, error))
+
+
+def factorize(column: cudf.Series) -> tuple[Integers, Integers]:
+    """Factorize in the order of first appearance; return codes, and the first row of each code."""
+    return factorize_rows([column])
+
+
+def arange(count: int) -> cudf.Series:
+    """Return a column of the integers 0..count - 1."""
+    return cudf.Series(cupy.arange(count))
+
+
+def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Return a list, array, Series, Index or frame of ids as a list of Series, one per column.
 
     `names` holds the column names of vertices with several columns; None for a single column. Ids in host memory stay
     there, as pandas Series.
     """
-    import cudf
-    import cupy
-
     if isinstance(given, cupy.ndarray):
         pandas.require_one_column(given, cudf, what)
         given = cudf.Series(given, nan_as_null=False)
@@ -283,7 +189,7 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any
             return [column_of(given, 0)]
         return [cudf.Series(given).reset_index(drop=True)]
     if isinstance(given, cudf.DataFrame):
-        return _columns_of(given, names, what)
+        return columns_of(given, names, what)
     if isinstance(given, cudf.MultiIndex) and given.nlevels == len(names):
         return [cudf.Series(given.get_level_values(level)).reset_index(drop=True) for level in range(len(names))]
     levels = given.nlevels if isinstance(given, cudf.MultiIndex) else 1
@@ -293,9 +199,8 @@ def _id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[Any
     )
 
 
-def _columns_of(frame: Any, names: list[Hashable], what: str) -> list[Any]:
-    import cudf
-
+def columns_of(frame: Any, names: list[Hashable], what: str) -> list[Any]:
+    """Return columns of a frame of cuDF or pandas by name; raise if one is absent or repeated."""
     if not isinstance(frame, cudf.DataFrame):
         return pandas.columns_of(frame, names, what)
     return [column_of(frame, position) for position in pandas.positions_of(list(frame.columns), names, what)]

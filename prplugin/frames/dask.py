@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
-from prplugin.frames import cudf, pandas
-from prplugin.frames.base import full_name, is_a, opened
+from prplugin.frames.base import full_name, is_a, open_frame
 from prplugin.frames.columns import Columns
-from prplugin.frames.parts import endpoints_of_partitions, facts_of_partitions, joined_endpoints, weights_of_partitions
-from prplugin.frames.wrapped import WrappedVertices
+from prplugin.frames.parts import (
+    endpoints_of_partitions,
+    facts_of_partitions,
+    frame_of_columns,
+    joined_endpoints,
+    weights_of_partitions,
+)
+from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
@@ -62,7 +67,7 @@ def client() -> Any:
 
 def _in_use(frame: Any, columns: Columns) -> tuple[Any, Columns]:
     """Return the frame and `Columns` restricted to the columns in use, so that others are not read."""
-    used, columns = columns.alone()
+    used, columns = columns.in_use()
     labels = list(frame.columns)
     return (frame[[labels[position] for position in used]] if len(used) < len(labels) else frame), columns
 
@@ -113,9 +118,9 @@ def _behind(key: Any, graph: dict[Any, Any]) -> Any:
 
 def parts_name(frame: Any) -> str:
     """Return the name of the module with the operations on the partitions of a frame: see `prplugin.frames.parts`."""
-    for adapter in (cudf, pandas):
-        if adapter.accepts(frame._meta):
-            return f"prplugin.frames._{adapter.__name__.rpartition('.')[2]}_parts"
+    for library in ("cudf", "pandas"):
+        if is_a(frame._meta, library, "DataFrame"):
+            return f"prplugin.frames._{library}_parts"
     raise InvalidEdgesError(f"partitions must be frames of pandas or cuDF, not {full_name(frame._meta)}.")
 
 
@@ -126,11 +131,15 @@ def parts(name: str) -> Any:
 
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Return ids given by the user as a list of pandas Series, one per column, after a check of their kinds."""
+    from prplugin.frames import pandas  # imports pandas
+
     return _checked(pandas.id_columns(_local(given), names, what), what)
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
     """Return values given by the user by vertex: id columns, checked, and float64 values."""
+    from prplugin.frames import pandas  # imports pandas
+
     given = _local(given)
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
@@ -194,7 +203,7 @@ def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Vertices(WrappedVertices):
+class _Vertices(DelegatedVertices):
     """Vertices of the adapter of the partitions; results become Dask frames with one partition."""
 
     inner: Any
@@ -213,12 +222,10 @@ class Collected:
     """Adapter of a Dask frame that is computed in this process and read by the adapter of its partitions."""
 
     def __init__(self, frame: Any) -> None:
-        self._parts = parts_name(frame)
-        self._adapter = cudf if cudf.accepts(frame._meta) else pandas
-        self.memory_space: MemorySpace = self._adapter.memory_space
+        self._parts = parts(parts_name(frame))
+        self.memory_space: MemorySpace = self._parts.memory_space
 
-    accepts = staticmethod(accepts)
-    opened = staticmethod(opened)
+    open_frame = staticmethod(open_frame)
 
     def read(self, frame: Any, columns: Columns, vertices: Any, **how: bool) -> tuple[Any, Any]:
         """Compute the columns in use, and read them as one frame: see `prplugin.frames.base.FrameAdapter.read`."""
@@ -231,26 +238,26 @@ class Collected:
         except KeyError:
             refuse_absent_columns(frame, columns)
             raise
-        edges, known = self._adapter.read(*self._joined(frames, columns_in_use), _collected(vertices), **how)
+        edges, known = self._parts.read(*self._joined(frames, columns_in_use), _collected(vertices), **how)
         return edges, _Vertices(known)
 
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
         """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
-        handled = parts(self._parts)
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-        pieces, placed = endpoints_of_partitions(handled, frames, partitions, columns)
-        labels = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-        facts = facts_of_partitions(handled, pieces, partitions, starts, labels)
+        pieces, placed = endpoints_of_partitions(self._parts, frames, partitions, columns)
+        labels = columns.id_labels()
+        facts = facts_of_partitions(self._parts, pieces, partitions, starts, labels)
         shared = [
-            handled.as_shared(
+            self._parts.as_shared(
                 [[one[end][column] for one in facts] for end in range(2)], [label[column] for label in labels]
             )
             for column in range(len(columns.source))
         ]
-        source, destination = joined_endpoints(handled, pieces, shared, labels)
-        weights = weights_of_partitions(handled, frames, partitions, placed, starts)
+        source, destination = joined_endpoints(self._parts, pieces, shared, labels)
+        weights = weights_of_partitions(self._parts, frames, partitions, placed, starts)
         width = len(shared)
-        return handled.framed([*source, *destination, *([] if weights is None else [weights])]), replace(
+        values = [] if weights is None else [weights]
+        return frame_of_columns(self._parts, [*source, *destination, *values]), replace(
             columns,
             source=list(range(width)),
             destination=list(range(width, 2 * width)),

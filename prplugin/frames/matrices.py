@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError, counted, listed
-from prplugin.frames import cudf, pandas
 from prplugin.frames.base import Labels, full_name
-from prplugin.frames.wrapped import WrappedVertices
+from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.graph.adjacency import Adjacency
 from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_memory
 from prplugin.types.compressed import Compressed
@@ -58,7 +57,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Vertices(WrappedVertices):
+class Vertices(DelegatedVertices):
     """The vertices 0..n-1.
 
     Attributes
@@ -77,9 +76,6 @@ class Vertices(WrappedVertices):
     def __len__(self) -> int:
         return self.n
 
-    def described(self, rows: Integers) -> list[str]:
-        return [str(row) for row in rows.tolist()]
-
     def plain_ids(self, rows: Integers) -> list[Any]:
         return list(rows.tolist())
 
@@ -89,8 +85,12 @@ class Vertices(WrappedVertices):
         if self.in_cudf:
             import cupy  # holds the graph
 
+            from prplugin.frames import cudf
+
             return cudf.Vertices(names, [cupy.arange(self.n)], ["integer"])
         import pandas as pd
+
+        from prplugin.frames import pandas
 
         return pandas.Vertices(names, [pd.array(np.arange(self.n), dtype=np.dtype(np.int64))], ["integer"])
 
@@ -239,5 +239,7 @@ def _weights(given: Any, m: int, label: str) -> Floats | None:
         return None
     if given.shape != (m,):
         raise InvalidEdgesError(f"{label} has the shape {given.shape}: it needs one value for each of {m:,} edges.")
+    from prplugin.frames import pandas  # imports pandas
+
     weights = pandas.numbers_of_array(given, label, InvalidEdgesError)
     return None if bool((weights == 1).all()) else weights

@@ -10,31 +10,31 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, listed
 from prplugin.frames import pandas
-from prplugin.frames.base import Labels, full_name
-from prplugin.frames.casts import casts_of
+from prplugin.frames._pandas_ids import decode_arrow
+from prplugin.frames._pandas_kinds import casts_of
+from prplugin.frames.base import Labels, full_name, is_a
 from prplugin.frames.columns import Columns
-from prplugin.frames.wrapped import WrappedVertices
+from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges, Integers
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
 __all__ = [
     "Vertices",
-    "accepts",
     "as_frame",
     "as_pandas",
     "fields_of_vertices",
+    "is_supported",
     "memory_space",
-    "opened",
+    "open_frame",
     "read",
     "series",
 ]
@@ -43,32 +43,18 @@ memory_space: MemorySpace = "host"
 
 
 @dataclass(frozen=True)
-class Vertices(WrappedVertices):
-    """Vertices of the pandas adapter, written to frames of the library of the edges.
-
-    Attributes
-    ----------
-    inner : pandas.Vertices
-    fields : list of pyarrow.Field or None
-        Arrow field of each vertex column in the result: that of both endpoints, or None if they differ, which stands
-        for their common type in pandas.
-    backend : narwhals.Implementation
-        Library of the result.
-    library : str
-        Library of the edges, whose syntax messages use for casts.
-    """
+class Vertices(DelegatedVertices):
+    """Vertices of the pandas adapter, written to frames of the library of the edges."""
 
     inner: pandas.Vertices
-    fields: list[pa.Field | None]
-    backend: Any
-    library: str
+    fields: list[pa.Field | None]  # Arrow field of each vertex column; None stands for the common type in pandas
+    backend: Any  # narwhals.Implementation, the library of the result
+    library: str  # of the edges, whose syntax messages use for casts
 
     def active(self) -> AbstractContextManager[Any]:
         return casts_of(self.library)
 
     def convert(self, given: Any, what: str) -> Any:
-        import pandas as pd
-
         converted = as_pandas(given, what)
         if isinstance(converted, pd.Series) and converted is not given:
             names = listed([repr(name) for name in [*self.inner.names, "values"]])
@@ -79,54 +65,34 @@ class Vertices(WrappedVertices):
         return converted
 
     def read_positions(self, given: Any, what: str) -> Integers:
-        rows: Integers = self._call("read_positions", as_pandas(given, what), what)
-        return rows
+        return self._call("read_positions", as_pandas(given, what), what)
 
     def write(self, ranks: np.ndarray, rows: Integers | None, labels: Labels | None = None) -> Any:
-        import pyarrow as pa
-
-        names, ids, fields = self.inner.names, self.inner.columns, self.fields
-        if labels is not None:
-            frame = self.inner.write(ranks, rows, labels)
-            names = list(frame.columns[:-1])
-            ids, rows = [frame[name].array for name in names], None
-            fields = [*([None] if labels.rows is None else fields), *fields]
-        columns = [
-            _like(column if rows is None else column.take(rows), field)
-            for column, field in zip(ids, fields, strict=True)
-        ]
-        values = pa.array(ranks.reshape(-1).copy())  # a frame must not alias the ranks
-        schema = [
-            pa.field(name, column.type, metadata=None if field is None else field.metadata)
-            for name, column, field in zip(names, columns, fields, strict=True)
-        ]
-        schema.append(pa.field("pagerank", values.type))
-        return self.wrap(pa.table([*columns, values], schema=pa.schema(schema)))
+        names, columns = self.inner.columns_of_result(ranks, rows, labels)
+        of_seeds = [] if labels is None else [None] if labels.rows is None else self.fields
+        schema, arrays = [], []
+        for name, column, field in zip(names, columns, [*of_seeds, *self.fields], strict=True):
+            arrays.append(_like(column, field))
+            schema.append(pa.field(name, arrays[-1].type, metadata=None if field is None else field.metadata))
+        arrays.append(pa.array(ranks.reshape(-1).copy()))  # a frame must not alias the ranks
+        schema.append(pa.field("pagerank", arrays[-1].type))
+        return self.wrap(pa.table(arrays, schema=pa.schema(schema)))
 
     def write_ids(self) -> Any:
-        import pyarrow as pa
-
         columns = [_like(column, field) for column, field in zip(self.inner.columns, self.fields, strict=True)]
         table = pa.table(columns, names=self.inner.names)
         if len(columns) > 1:
             return self.wrap(table)
         if self.backend.is_pyarrow():
             return table[0]
-        import narwhals as nw
-
         return nw.from_arrow(table, backend=self.backend)[str(self.inner.names[0])].to_native()
 
     def wrap(self, frame: pa.Table) -> Any:
-        import narwhals as nw
-
         return frame if self.backend.is_pyarrow() else nw.from_arrow(frame, backend=self.backend).to_native()
 
 
-def accepts(frame: object) -> bool:
-    """Return whether narwhals or Arrow can read a frame. Dask frames are excluded, since they may not fit in memory."""
-    import narwhals as nw  # a light import, and no other adapter accepted the frame
-    import pyarrow as pa
-
+def is_supported(frame: object) -> bool:
+    """Return whether narwhals or Arrow can read a frame. Dask frames may not fit in memory, and are excluded."""
     if isinstance(frame, pa.Table):
         return True
     known = nw.from_native(frame, pass_through=True, allow_series=True)
@@ -135,11 +101,8 @@ def accepts(frame: object) -> bool:
     return not isinstance(known, nw.Series) and hasattr(frame, "__arrow_c_stream__")
 
 
-def opened(frame: Any) -> tuple[Any, list[Hashable]]:
+def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
     """Return the frame as a narwhals frame or a pyarrow.Table, and its column labels."""
-    import narwhals as nw
-    import pyarrow as pa
-
     known = frame if isinstance(frame, pa.Table) else nw.from_native(frame, pass_through=True)
     if isinstance(known, (nw.DataFrame, nw.LazyFrame)):
         return known, list(known.collect_schema().names())
@@ -151,8 +114,8 @@ def opened(frame: Any) -> tuple[Any, list[Hashable]]:
 
 
 def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[Edges | GroupedEdges, Vertices]:
-    """Factorize the endpoints of a frame from `opened`: see `prplugin.frames.base.FrameAdapter.read`."""
-    used, columns = columns.alone()
+    """Factorize the endpoints of a frame from `open_frame`: see `prplugin.frames.base.FrameAdapter.read`."""
+    used, columns = columns.in_use()
     table, backend = _table(frame, used)
     vertices = as_pandas(vertices, "vertices")
     with casts_of(_library_of(frame)):
@@ -161,15 +124,12 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
 
 
 def _library_of(frame: Any) -> str:
-    """Return the name of the library of the user's frame, from a frame returned by `opened`."""
+    """Return the name of the library of the user's frame, from a frame returned by `open_frame`."""
     return "pyarrow" if not hasattr(frame, "implementation") else str(frame.implementation.value)
 
 
 def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
     """Return the columns at `positions` as a pyarrow.Table, and the library of the result."""
-    import narwhals as nw
-    import pyarrow as pa
-
     if isinstance(frame, pa.Table):
         return frame.select(list(positions)), nw.Implementation.PYARROW
     schema = frame.collect_schema()
@@ -190,25 +150,20 @@ def _table(frame: Any, positions: Sequence[int]) -> tuple[pa.Table, Any]:
 
 def as_pandas(given: Any, what: str) -> Any:
     """Convert frames and columns to pandas; return pandas objects and anything else unchanged."""
-    import narwhals as nw
-    import pyarrow as pa
-
     if isinstance(given, pa.Array):
         return series(pa.chunked_array([given]), what)
     known = nw.from_native(given, pass_through=True, allow_series=True)
     if isinstance(known, nw.Series) and not known.implementation.is_pandas():
         array = known.to_arrow()
         return series(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]), what)
-    if not pandas.accepts(given) and accepts(given):
-        frame, names = opened(given)
+    if not is_a(given, "pandas", "DataFrame") and is_supported(given):
+        frame, names = open_frame(given)
         return as_frame(_table(frame, range(len(names)))[0]).set_axis(names, axis="columns")
     return given
 
 
 def as_frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a pandas frame with columns labelled by position."""
-    import pandas as pd
-
     columns = zip(table.columns, table.column_names, strict=True)
     held = {place: series(column, f"column {name!r}") for place, (column, name) in enumerate(columns)}
     return pd.DataFrame(held, copy=False)
@@ -216,11 +171,6 @@ def as_frame(table: pa.Table) -> pd.DataFrame:
 
 def series(column: pa.ChunkedArray, label: str) -> pd.Series:
     """Return an Arrow column as a Series; dictionaries as categories, other encodings decoded, the rest uncopied."""
-    import pandas as pd
-    import pyarrow as pa
-
-    from prplugin.frames._pandas_ids import arrow_plainly  # imports pandas
-
     kind = column.type
     if pa.types.is_dictionary(kind):
         signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)  # pandas has no unsigned category codes
@@ -230,7 +180,7 @@ def series(column: pa.ChunkedArray, label: str) -> pd.Series:
             pass
     if pa.types.is_null(kind) and not len(column):
         return pd.Series([], dtype=object)
-    return pd.Series(pd.arrays.ArrowExtensionArray(arrow_plainly(column, label)))
+    return pd.Series(pd.arrays.ArrowExtensionArray(decode_arrow(column, label)))
 
 
 def fields_of_vertices(fields: Sequence[pa.Field | None], columns: Columns, vertices: object) -> list[pa.Field | None]:
@@ -241,16 +191,12 @@ def fields_of_vertices(fields: Sequence[pa.Field | None], columns: Columns, vert
 
 def _common_field(one: pa.Field | None, other: pa.Field | None) -> pa.Field | None:
     """Return the field of two endpoints, without run-end encoding; None if they differ, or one is None."""
-    import pyarrow as pa
-
     if one is None or other is None or one.type != other.type or one.metadata != other.metadata:
         return None
     return one.with_type(one.type.value_type) if pa.types.is_run_end_encoded(one.type) else one
 
 
 def _like(column: Any, field: pa.Field | None) -> pa.ChunkedArray:
-    """Return a pandas column as an Arrow array, in the type of `field` if given."""
-    import pyarrow as pa
-
-    array = pa.array(column)
+    """Return a pandas Series or array as an Arrow array, in the type of `field` if given."""
+    array = pa.array(getattr(column, "array", column))
     return array if field is None else array.cast(field.type)

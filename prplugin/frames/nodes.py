@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from prplugin.errors import InvalidEdgesError
-from prplugin.frames import pandas
 from prplugin.frames.base import full_name, is_a
 from prplugin.frames.columns import resolve
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import with_reverse_edges
 from prplugin.types.edges import Edges, Integers, index_dtype
+
+if TYPE_CHECKING:
+    from prplugin.frames import pandas
 
 __all__ = ["NodeGraph", "adjacency", "check_type"]
 
@@ -61,7 +63,7 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     """
     import pandas as pd  # required for ids and results
 
-    from prplugin.frames._pandas_numbers import numbers  # imports pandas
+    from prplugin.frames import pandas  # imports pandas
 
     edgeless = pd.DataFrame({"src": [], "dst": []})
     try:
@@ -74,12 +76,12 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
         if given is None or given.dtype.kind not in "biuf":
             given = np.empty(len(graph.weights), object)
             given[:] = graph.weights
-        weights = numbers(pd.Series(given), graph.label, "edge", InvalidEdgesError)
+        weights = pandas.numbers(pd.Series(given), graph.label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
     n = len(graph.nodes)
     places = np.arange(n, dtype=index_dtype(n))
     if vertices.kinds == ["integer"]:
-        places = vertices.located(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
+        places = vertices.find_positions(vertices.id_columns(graph.nodes, "vertices"), "vertices").astype(places.dtype)
     edges = Edges(places[graph.sources], places[graph.targets], weights, n)
     return Adjacency(edges if graph.directed else with_reverse_edges(edges)), vertices

@@ -1,146 +1,58 @@
-"""Adapter of pandas frames."""
+"""Adapter of pandas frames. Imports pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import sys
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from functools import cache, partial
+from numbers import Real
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+import pandas as pd
+from pandas.api import types
 
-from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
-from prplugin.frames.base import ColumnVertices, GivenTypes, Labels, is_a, opened, rows_of_seeds
+from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
+from prplugin.frames._pandas_kinds import cast_to, check_kind, kind_of
+from prplugin.frames._pandas_objects import first_rows
+from prplugin.frames.base import ColumnVertices, GivenTypes, endpoints_of, open_frame, to_python
 from prplugin.frames.columns import Columns, positions
-from prplugin.frames.ids import described, plain_ids
 from prplugin.frames.times import with_frame_rows
-from prplugin.types.arrays import MemorySpace, memory_space_of, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_host, to_memory
 from prplugin.types.edges import Edges, Floats, GroupedEdges, Integers
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = [
     "Vertices",
-    "accepts",
+    "check_range",
+    "column_of",
     "columns_of",
     "id_columns",
     "memory_space",
+    "numbers",
     "numbers_of_array",
-    "opened",
+    "one_column",
+    "open_frame",
     "positions_of",
     "read",
+    "refusing",
     "require_one_column",
 ]
 
 memory_space: MemorySpace = "host"
 
+Refuse: TypeAlias = Callable[[Integers, str, str], None]
+"""Raises an error about rows. Arguments: the rows, what is wrong with them, and what the user can do."""
+
 
 @dataclass(frozen=True)
 class Vertices(ColumnVertices):
-    """Vertices as pandas arrays, with the kind of ids of each, such as "integer"."""
+    """Vertices as pandas arrays."""
 
-    names: list[Hashable]
-    columns: list[Any]
-    kinds: list[str]
-
-    xp = np
-
-    def __len__(self) -> int:
-        return len(self.columns[0])
-
-    @property
-    def types(self) -> GivenTypes:
-        import pandas as pd
-
-        return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
-
-    def id_columns(self, given: Any, what: str) -> list[Any]:
-        return id_columns(given, self.names if len(self.names) > 1 else None, what)
-
-    def columns_of(self, frame: Any, names: list[Hashable], what: str) -> list[Any]:
-        return columns_of(frame, names, what)
-
-    def numbers(self, column: Any, what: str) -> Floats:
-        return _numbers(column, what, "entry", InvalidOptionError)
-
-    def numbers_of_array(self, given: Any, what: str) -> Floats:
-        values: Floats = numbers_of_array(given, what, InvalidOptionError)
-        return values
-
-    def located(self, columns: list[Any], what: str) -> Integers:
-        from prplugin.frames._pandas_kinds import check_kind, kind_of  # imports pandas
-
-        for column, kind in zip(columns, self.kinds, strict=True):
-            check_kind(column, kind, what, kind_of)
-        found: Integers = _ids().located(self.columns, columns, self.kinds)
-        return found
-
-    def described(self, rows: Integers) -> list[str]:
-        return described(self.columns, rows)
-
-    def plain_ids(self, rows: Integers) -> list[Any]:
-        return plain_ids(self.columns, rows)
-
-    def one_column(self, columns: list[Any], what: str) -> Any:
-        return _ids().one_column(columns)
-
-    def taken(self, column: Any, rows: Integers) -> Any:
-        import pandas as pd
-
-        return pd.Series(column.take(rows), dtype=column.dtype).reset_index(drop=True)
-
-    def missing_rows(self, column: Any) -> Integers:
-        return np.flatnonzero(column.isna())
-
-    def factorized(self, column: Any) -> tuple[Integers, Integers]:
-        import pandas as pd
-
-        from prplugin.frames._pandas_objects import first_rows  # imports pandas
-
-        codes, found = pd.factorize(column)
-        return codes, first_rows(codes, len(found))
-
-    def numbered(self, count: int) -> Any:
-        import pandas as pd
-
-        return pd.Series(np.arange(count))
-
-    def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> pd.DataFrame:
-        import pandas as pd
-
-        names, columns = list(self.names), self.columns
-        if labels is not None:
-            each, rows = rows_of_seeds(ranks, rows)
-            if labels.rows is None:
-                seeds = [labels.column.array.take(each)]
-            else:
-                seeds = [column.take(labels.rows[each]) for column in columns]
-            names = [*self.seed_names(labels), *names]
-            columns, ranks = [*seeds, *(column.take(rows) for column in columns)], ranks.reshape(-1)
-        elif rows is not None:
-            columns = [column.take(rows) for column in columns]
-        names, columns = [*names, "pagerank"], [*columns, ranks]
-        if names == ["vertex", "pagerank"] and columns[0].dtype != object:
-            # Setting the names afterwards and copying here take a quarter of the time of a dict of Series.
-            frame = pd.DataFrame({place: column.copy() for place, column in enumerate(columns)}, copy=False)
-            frame.columns = _names().view()  # a view, so that users may set its `name`
-            return frame
-        # With an explicit dtype, since pandas infers its string type for objects that are all strings.
-        named = zip(names, columns, strict=True)
-        return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named})
-
-    def write_ids(self) -> Any:
-        import pandas as pd
-
-        named = zip(self.names, self.columns, strict=True)
-        columns = {name: pd.Series(ids.copy(), dtype=ids.dtype, name=name) for name, ids in named}
-        return pd.DataFrame(columns) if len(columns) > 1 else columns[self.names[0]]
-
-
-def accepts(frame: object) -> bool:
-    """Return whether a frame is a pandas DataFrame."""
-    return is_a(frame, "pandas", "DataFrame")
+    library: ClassVar[Any] = sys.modules[__name__]
+    xp: ClassVar[Any] = np
 
 
 def read(
@@ -156,38 +68,71 @@ def read(
         except PageRankError as error:
             raise error if rows is None else with_frame_rows(error, rows) from None
         return (edges if times is None else replace(edges, times=times)), known  # type: ignore[type-var]
-    ids = _ids()
-    several = len(columns.source) > 1
-
-    labels = frame.columns
-    plain_labels = labels.nlevels == 1 and labels.is_unique
-
-    def take(position: int) -> pd.Series:
-        label = labels[position]
-        # Selection by name takes half the time; it needs unambiguous labels.
-        found = frame[label] if plain_labels and isinstance(label, str) else frame.iloc[:, position]
-        column: pd.Series = ids.stored_plainly(found)
-        return column
-
-    endpoints = [[take(position) for position in end] for end in (columns.source, columns.destination)]
-    said = [[f"column {name!r}" for name in names] for names in (columns.source_names, columns.destination_names)]
-    if vertices is not None:
-        endpoints.append(id_columns(vertices, columns.source_names if several else None, "vertices"))
-        said.append(["vertices" if not several else f"vertices[{name!r}]" for name in columns.source_names])
-    edges, arrays, kinds = ids.encode(
-        endpoints, said, grouped=columns.weight is None and not edge_list, lasting=lasting
-    )
+    endpoints = endpoints_of(Vertices.library, frame, columns, vertices)
+    labels = columns.id_labels(vertices=vertices is not None)
+    grouped = columns.weight is None and not edge_list
+    edges, arrays, kinds = encode(endpoints, labels, grouped=grouped, lasting=lasting)
     if columns.weight is not None:
         label = f"column {columns.weight_name!r}"
-        edges = replace(edges, weights=_numbers(take(columns.weight), label, "row", InvalidEdgesError))
+        weights = numbers(column_of(frame, columns.weight), label, "row", InvalidEdgesError)
+        edges = replace(edges, weights=weights)  # type: ignore[type-var]
     return edges, Vertices(columns.vertex_names, arrays, kinds)
+
+
+# --- operations on columns: see `prplugin.frames.base.ColumnVertices` ------------------------------------------------
+
+
+def given_types() -> GivenTypes:
+    """Return the types of pandas that are accepted for arguments given by vertex."""
+    return GivenTypes((pd.Index, pd.api.extensions.ExtensionArray), (pd.Series,), (pd.DataFrame,))
+
+
+def find_positions(vertices: list[Any], columns: list[pd.Series], kinds: list[str], what: str) -> Integers:
+    """Return the position in `vertices` of each row of `columns`, or -1; `what` names the argument in messages."""
+    for column, kind in zip(columns, kinds, strict=True):
+        check_kind(column, kind, what, kind_of)
+    return positions_in(vertices, columns, kinds)
+
+
+def take(column: Any, rows: Integers | None) -> Any:
+    """Return a copy of the given rows of a Series or an array; None: of all rows."""
+    if rows is None:
+        return column.copy()
+    taken = column.take(rows)
+    return taken.reset_index(drop=True) if isinstance(taken, pd.Series) else taken
+
+
+def missing_rows(column: pd.Series) -> Integers:
+    """Return the rows with missing values."""
+    return np.flatnonzero(column.isna())
+
+
+def factorize(column: pd.Series) -> tuple[Integers, Integers]:
+    """Factorize in the order of first appearance; return codes, and the first row of each code."""
+    codes, found = pd.factorize(column)
+    return codes, first_rows(codes, len(found))
+
+
+def arange(count: int) -> pd.Series:
+    """Return a column of the integers 0..count - 1."""
+    return pd.Series(np.arange(count))
+
+
+def frame_of(names: list[Hashable], columns: list[Any]) -> pd.DataFrame:
+    """Return a frame of columns, without a copy."""
+    if names == ["vertex", "pagerank"] and columns[0].dtype != object:
+        # Setting the names afterwards takes a quarter of the time of a dict of Series.
+        frame = pd.DataFrame(dict(enumerate(columns)), copy=False)
+        frame.columns = _names().view()  # a view, so that users may set its `name`
+        return frame
+    # With an explicit dtype, since pandas infers its string type for objects that are all strings.
+    named = zip(names, columns, strict=True)
+    return pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in named}, copy=False)
 
 
 @cache
 def _names() -> pd.Index:
-    import pandas as pd
-
-    return pd.Index(["vertex", "pagerank"])
+    return pd.Index(["vertex", "pagerank"])  # not a constant: with cudf.pandas it would be a proxy
 
 
 def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
@@ -196,23 +141,8 @@ def numbers_of_array(given: Any, label: str, error: type[PageRankError]) -> Any:
         floats: Floats = given.astype(np.float64)
         if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
             return floats
-    import pandas as pd  # reports invalid values as for columns, and reads wider types
-
-    found = _numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
+    found = numbers(pd.Series(to_host(given).reshape(-1)), label, "entry", error)
     return to_memory(found.reshape(given.shape), memory_space_of(given))
-
-
-def _ids() -> Any:
-    # Imports pandas, so only when there is a pandas frame.
-    from prplugin.frames import _pandas_ids
-
-    return _pandas_ids
-
-
-def _numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
-    from prplugin.frames._pandas_numbers import numbers  # imports pandas
-
-    return numbers(column, label, noun, error)
 
 
 def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.Series]:
@@ -220,8 +150,6 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
 
     `names` holds the column names of vertices with several columns; None for a single column.
     """
-    import pandas as pd
-
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise InvalidOptionError(f"{what} must be a list, an array, a Series or a frame of ids, not {given!r}.")
     if isinstance(given, (set, frozenset)):
@@ -229,9 +157,9 @@ def id_columns(given: Any, names: list[Hashable] | None, what: str) -> list[pd.S
     if names is None:
         require_one_column(given, pd, what)
         if isinstance(given, pd.DataFrame):
-            return [_ids().stored_plainly(given.iloc[:, 0])]
+            return [decode_storage(given.iloc[:, 0])]
         if isinstance(given, (pd.Series, pd.Index, np.ndarray, pd.api.extensions.ExtensionArray)):
-            return [_ids().stored_plainly(pd.Series(given).reset_index(drop=True))]
+            return [decode_storage(pd.Series(given).reset_index(drop=True))]
         # As objects, since pandas would convert [1, None] to floats.
         return [_objects(list(given))]
     if isinstance(given, pd.DataFrame):
@@ -261,10 +189,18 @@ def require_one_column(given: Any, library: Any, what: str) -> None:
         raise InvalidOptionError(f"{what} is an array of {given.ndim} dimensions: pass one with one dimension.")
 
 
+def column_of(frame: pd.DataFrame, position: int) -> pd.Series:
+    """Return a column by position."""
+    labels = frame.columns
+    label = labels[position]
+    # Selection by name takes half the time; it needs unambiguous labels.
+    named = isinstance(label, str) and labels.nlevels == 1 and labels.is_unique
+    return decode_storage(frame[label] if named else frame.iloc[:, position])
+
+
 def columns_of(frame: pd.DataFrame, names: list[Hashable], what: str) -> list[pd.Series]:
     """Return columns of a frame by name; raise if one is absent or repeated."""
-    positions = positions_of(list(frame.columns), names, what)
-    return [_ids().stored_plainly(frame.iloc[:, position]) for position in positions]
+    return [column_of(frame, position) for position in positions_of(list(frame.columns), names, what)]
 
 
 def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> list[int]:
@@ -282,10 +218,90 @@ def positions_of(labels: list[Hashable], names: list[Hashable], what: str) -> li
 
 def _objects(items: list[Any]) -> pd.Series:
     """Return a Series of dtype object; of dates, times and intervals, in the type that pandas infers."""
-    import pandas as pd
-
     objects = np.empty(len(items), object)
     objects[:] = items
     series = pd.Series(objects, dtype=object)
     temporal = pd.api.types.infer_dtype(series, skipna=True).startswith(("datetime", "timedelta", "period", "interval"))
     return series.infer_objects() if temporal else series
+
+
+# --- columns of numbers -------------------------------------------------------------------------------------------
+
+
+def numbers(column: pd.Series, label: str, noun: str, error: type[PageRankError]) -> Floats:
+    """Return a column as float64; raise `error` unless all values are finite and non-negative.
+
+    `label` is the name of the column in messages, and `noun` that of an entry, such as "row".
+    """
+    column = decode_storage(column)
+    refuse = refusing(column, label, noun, error)
+    dtype = column.dtype
+    if types.is_object_dtype(dtype):
+        values = column.tolist()
+        odd = np.flatnonzero([not _is_number(value) for value in values])
+        if odd.size:
+            refuse(odd, "that is not a number" if odd.size == 1 else "that are not numbers", "Cast or drop them.")
+        floats = np.array([_float(value) for value in values], np.float64)
+    elif types.is_complex_dtype(dtype) or not (
+        types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or str(dtype).startswith("decimal")
+    ):
+        raise error(f"{label} holds {dtype}, not real numbers. Cast it, for instance with {cast_to('number')}.")
+    else:
+        missing = np.flatnonzero(column.isna())
+        if missing.size:
+            refuse(missing, "missing or NaN", "Drop or fill them.")
+        with np.errstate(over="ignore", under="ignore"):  # values lost by narrowing are detected below
+            floats = column.to_numpy(np.float64, copy=True)  # a copy: the graph outlives the frame
+    check_range(floats, refuse)
+    if types.is_object_dtype(dtype) or getattr(dtype, "itemsize", 8) > 8:
+        # The error bound allows for a relative error of 2**-53, which a cast to a denormal float64 may exceed.
+        small = np.flatnonzero(floats < np.finfo(np.float64).tiny)
+        lost = [row for row in small.tolist() if column.iloc[row] != floats[row].item()]
+        if lost:
+            refuse(np.array(lost), "too near to 0 for float64", "Scale or drop them.")
+    return floats
+
+
+def refusing(column: Any, label: str, noun: str, error: type[PageRankError]) -> Refuse:
+    """Return the function that raises `error` for given rows of a column; the message shows their values."""
+
+    def refuse(rows: Integers, are: str, what_to_do: str) -> None:
+        first = rows[:3].tolist()
+        held = [repr(to_python(column.iloc[row])) for row in first]
+        raise refusal(error, RefusedRows(partial(_format_values, label, noun, are, what_to_do), rows.size, first, held))
+
+    return refuse
+
+
+def _format_values(label: str, noun: str, are: str, what_to_do: str, values: RefusedRows) -> str:
+    shown = [f"{held} in {noun} {row}" for held, row in zip(values.held, values.rows, strict=True)]
+    return (
+        f"{label} has {counted(values.count, 'value')} {are}: {listed(values.padded(shown), 3)} "
+        f"(counted from 0). {what_to_do}"
+    )
+
+
+def check_range(floats: Floats, refuse: Refuse) -> None:
+    """Call `refuse` if values of a NumPy or CuPy array are not finite and non-negative."""
+    xp = namespace(floats)
+    if not floats.size or (floats.min() >= 0 and floats.max() < np.inf):
+        return
+    if (rows := xp.flatnonzero(xp.isnan(floats))).size:
+        refuse(rows, "missing or NaN", "Drop or fill them.")
+    if (rows := xp.flatnonzero(floats < 0)).size:
+        refuse(rows, "below 0", "PageRank needs values of at least 0.")
+    refuse(xp.flatnonzero(xp.isinf(floats)), "infinite, or past the range of float64", "Scale or drop them.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (Real, Decimal, np.bool_)) or value is None or value is pd.NA
+
+
+def _float(value: Any) -> float:
+    """Cast a number to float: infinite on overflow, NaN for missing values."""
+    if value is None or value is pd.NA or (isinstance(value, Decimal) and value.is_nan()):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf

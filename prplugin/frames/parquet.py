@@ -20,8 +20,7 @@ import numpy as np
 
 from prplugin.errors import InvalidEdgesError, PageRankError
 from prplugin.frames import narwhals, pandas
-from prplugin.frames.base import is_a
-from prplugin.frames.casts import casts_of
+from prplugin.frames._pandas_kinds import casts_of
 from prplugin.frames.columns import Columns
 from prplugin.machine import COMPILED_FROM, bytes_available
 from prplugin.types.arrays import MemorySpace
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from prplugin.frames._parquet_files import File
 
-__all__ = ["accepts", "memory_space", "opened", "read"]
+__all__ = ["memory_space", "open_frame", "read"]
 
 memory_space: MemorySpace = "host"
 
@@ -49,12 +48,7 @@ class _Group:
     vertices: pandas.Vertices
 
 
-def accepts(frame: object) -> bool:
-    """Return whether a frame is a path or a pyarrow dataset."""
-    return isinstance(frame, (str, os.PathLike)) or is_a(frame, "pyarrow.dataset", "Dataset")
-
-
-def opened(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
+def open_frame(frame: Any) -> tuple[ds.Dataset, list[Hashable]]:
     """Open a path as a pyarrow dataset; return the dataset, and its column labels."""
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -103,7 +97,7 @@ def read(
 
     from prplugin.frames._parquet_files import common_schema, files_of  # imports pandas
 
-    used, columns = columns.alone()
+    used, columns = columns.in_use()
     names = [frame.schema.names[position] for position in used]
     schema = pa.schema([frame.schema.field(position) for position in used])
     files = files_of(frame, columns, names)

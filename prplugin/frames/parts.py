@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prplugin.errors import PageRankError, merged, refusal
+from prplugin.errors import InvalidEdgesError, PageRankError, merged, refusal
+from prplugin.frames.base import endpoints_of
 from prplugin.frames.columns import Columns
 from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
@@ -19,8 +20,10 @@ __all__ = [
     "Facts",
     "Shared",
     "Typed",
+    "endpoints_of",
     "endpoints_of_partitions",
     "facts_of_partitions",
+    "frame_of_columns",
     "joined_endpoints",
     "weights_of_partitions",
 ]
@@ -45,6 +48,8 @@ class Facts:
         Number of rows.
     like : Typed
         Type of the column.
+    has_width : bool
+        Whether integers are of a type chosen by the user, and not Python integers.
     sample : array
         Minimum and maximum of integers; the first id of other kinds. Empty for a column without rows.
     where : str
@@ -54,6 +59,7 @@ class Facts:
     kind: str
     rows: int
     like: Any
+    has_width: bool
     sample: Any
     where: str = ""
 
@@ -111,7 +117,7 @@ def endpoints_of_partitions(
         columns.within(list(frame.columns), f"partition {partition}")
         for frame, partition in zip(frames, partitions, strict=True)
     ]
-    return [parts.endpoints_of(frame, own) for frame, own in zip(frames, placed, strict=True)], placed
+    return [endpoints_of(parts, frame, own) for frame, own in zip(frames, placed, strict=True)], placed
 
 
 def facts_of_partitions(
@@ -144,13 +150,24 @@ def joined_endpoints(parts: Any, pieces: list[Any], shared: list[Shared], labels
     ]
 
 
+def frame_of_columns(parts: Any, columns: list[Any]) -> Any:
+    """Return a frame of columns and arrays, labelled by position."""
+    plain = [column.reset_index(drop=True) if hasattr(column, "reset_index") else column for column in columns]
+    return parts.frame_of(list(range(len(plain))), plain)
+
+
 def weights_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], placed: list[Columns], starts: list[int]
 ) -> Floats | None:
     """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
     if placed[0].weight is None:
         return None
-    pairs = list(zip(frames, placed, strict=True))
-    each: list[Floats] = _of_each(lambda pair: parts.read_weights(*pair), pairs, partitions, starts)
+    label = f"column {placed[0].weight_name!r}"
+    each: list[Floats] = _of_each(
+        lambda pair: parts.numbers(parts.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
+        list(zip(frames, placed, strict=True)),
+        partitions,
+        starts,
+    )
     joined: Floats = each[0] if len(each) == 1 else namespace(each[0]).concatenate(each)
     return joined

@@ -29,7 +29,7 @@ def sizes_of(
 ) -> Sizes:
     """Return the sizes of a frame. For a lazy frame only the number of rows is computed."""
     adapter = adapter_for(edges)
-    frame, labels = adapter.opened(edges)
+    frame, labels = adapter.open_frame(edges)
     columns = resolve(labels, source, destination, weight)
     if len(columns.source) > 1:
         raise InvalidOptionError(
@@ -44,7 +44,7 @@ def sizes_of(
 
 
 def _rows_and_types(frame: Any) -> tuple[int, list[Any]]:
-    """Return the number of rows of a frame from `FrameAdapter.opened`, and the type of each column."""
+    """Return the number of rows of a frame from `FrameAdapter.open_frame`, and the type of each column."""
     if hasattr(frame, "count_rows"):  # a dataset of pyarrow
         return frame.count_rows(), frame.schema.types
     if hasattr(frame, "dtypes"):  # pandas, cuDF and Dask

@@ -150,10 +150,10 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     import pandas as pd
     from pandas.api import types
 
-    from prplugin.frames._pandas_ids import integers, stored_plainly  # imports pandas
+    from prplugin.frames._pandas_ids import decode_storage, integers  # imports pandas
     from prplugin.frames._pandas_kinds import kind_of  # imports pandas
 
-    column = stored_plainly(column)
+    column = decode_storage(column)
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise refusal(

@@ -8,19 +8,13 @@ from typing import Any
 from prplugin.frames.base import Labels
 from prplugin.types.edges import Integers
 
-__all__ = ["WrappedVertices"]
+__all__ = ["DelegatedVertices"]
 
 
-class WrappedVertices:
-    """Vertices that delegate to those of another adapter, with conversion of arguments and results.
+class DelegatedVertices:
+    """Vertices that delegate to those of another adapter, with conversion of arguments and results."""
 
-    Attributes
-    ----------
-    inner : Vertices
-        Vertices of the other adapter.
-    """
-
-    inner: Any
+    inner: Any  # `Vertices` of the other adapter
 
     def convert(self, given: Any, what: str) -> Any:
         """Convert an argument given by vertex for the other adapter."""
@@ -36,9 +30,6 @@ class WrappedVertices:
 
     def __len__(self) -> int:
         return len(self.inner)
-
-    def described(self, rows: Integers) -> list[str]:
-        return list(self._call("described", rows))
 
     def plain_ids(self, rows: Integers) -> list[Any]:
         return list(self._call("plain_ids", rows))

@@ -15,7 +15,7 @@ import pytest
 from subprocesses import run_python
 
 import prplugin
-from prplugin.frames.casts import CASTS
+from prplugin.frames._pandas_kinds import CASTS
 
 pl = pytest.importorskip("polars")
 
@@ -442,7 +442,7 @@ def test_plain_columns_are_not_copied():
 
     for column in (pl.Series(range(100)), pa.array(range(100))):
         frame = pl.DataFrame({"a": column}) if isinstance(column, pl.Series) else pa.table({"a": column})
-        table, _ = narwhals._table(narwhals.opened(frame)[0], [0])
+        table, _ = narwhals._table(narwhals.open_frame(frame)[0], [0])
         assert np.shares_memory(_pandas_ids.integers(narwhals.as_frame(table)[0], ""), column.to_numpy())
 
 
