@@ -1,17 +1,19 @@
-"""Every method against independent references, over graph shapes, ids, weights and options: `python -m conformance`.
+"""Comparison of every method with independent references, over shapes, ids, weights and options of graphs.
 
-- `shapes`: the graphs, as pandas frames.
-- `options`: the options, and the pairwise cover of options and shapes.
-- `equation`: what a frame and options mean, read by plain Python.
-- `references`: solutions of the equation found another way; adding one means adding a function there.
+Run it by `python -m conformance`.
+
+- `shapes`: graphs, as pandas frames.
+- `options`: options, and the pairwise cover of options and shapes.
+- `equation`: the PageRank equation of a frame and options, read by plain Python.
+- `references`: independent solutions of the equation. To add a reference, add a function there.
 - `published`: values that other projects publish for their own tests.
-- `compare`: one case to one result.
-- `rapids`: cuDF and cuGraph, where they and a GPU are.
-- `against_cugraph`: the methods on the GPU beside `cugraph.pagerank`, on shapes and real graphs; `probes`: what it does
-  where an answer would be wrong.
-- `work`: all of it as units, over processes.
-- `report`: the results as Markdown, JSON and a picture; `report_cugraph`: its part on cuGraph; `tables`.
-- `sanitize`: every kernel under compute-sanitizer, a command of its own.
+- `compare`: comparison of one case.
+- `rapids`: access to cuDF and cuGraph, if they are installed and a GPU is available.
+- `against_cugraph`: comparison of the GPU methods with `cugraph.pagerank`, on shapes and real graphs.
+- `probes`: behaviour of cuGraph and prplugin on invalid or ambiguous input.
+- `work`: the suite as units, which are spread over processes.
+- `report`: report in Markdown, JSON and SVG; `report_cugraph`: its section on cuGraph; `tables`: Markdown tables.
+- `sanitize`: every kernel under compute-sanitizer, a separate command.
 
-Nothing here names a method: they are found as prplugin finds them.
+No module names the methods to compare: they are those of prplugin's registry.
 """

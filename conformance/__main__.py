@@ -20,7 +20,7 @@ from conformance import published, report
 from conformance.circumstances import circumstances
 from conformance.compare import available
 from conformance.probes import findings
-from conformance.work import JOBS, Done, Unit, all_done, units
+from conformance.work import JOBS, Unit, UnitResult, run_units, units
 from prplugin.methods.registry import methods
 
 
@@ -31,49 +31,57 @@ from prplugin.methods.registry import methods
     default=Path(__file__).with_name("results"),
     help="Folder for the report; conformance/results if not given.",
 )
-@click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Processes to spread cases over.")
-@click.option("--quick", is_flag=True, help="Each case by a part of the methods, so that every graph meets each.")
-@click.option("--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Only this; repeatable.")
+@click.option("--jobs", type=click.IntRange(1), default=JOBS, show_default=True, help="Number of worker processes.")
+@click.option("--quick", is_flag=True, help="Run each case with some of the methods, and each graph with all of them.")
+@click.option(
+    "--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Run only this method; repeatable."
+)
 def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...]) -> None:
     """Compare every method that can run here with independent references, and write a report.
 
-    Methods on the GPU get cuDF frames where cuDF is, and are set beside cuGraph where that is. Exits 1 if a case fails.
+    GPU methods get cuDF frames if cuDF is installed, and are compared with cuGraph if that is installed. Exit with 1 if
+    a case fails.
     """
-    able = {name: unavailable_reason for name, unavailable_reason in available().items() if name in (only or methods())}
-    todo = units()
+    reasons = {name: reason for name, reason in available().items() if name in (only or methods())}
+    all_units = units()
     console = Console(stderr=True)
-    done: dict[Unit, Done] = {}
+    done: dict[Unit, UnitResult] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("conformance", total=len(todo))
+        task = progress.add_task("conformance", total=len(all_units))
         try:
-            for unit, result in all_done(todo, jobs, quick, only):
+            for unit, result in run_units(all_units, jobs, quick, only):
                 done[unit] = result
                 for line in _failures(result):
                     print(f"FAILED {line}", flush=True)
                 progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
                 if not console.is_terminal and len(done) % 50 == 0:
-                    console.print(f"{len(done):,} of {len(todo):,} graphs and options")
+                    console.print(f"{len(done):,} of {len(all_units):,} graphs and options")
         except KeyboardInterrupt:
-            console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(todo):,} graphs and options")
+            console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(all_units):,} graphs and options")
     if not published.files():
         console.print(f"[yellow]Skipped:[/] {published.ABSENT}")
-    found = [answer for unit in todo if unit in done for answer in done[unit].answers]
-    results = [result for unit in todo if unit in done for result in done[unit].results]
-    besides = [one for unit in todo if unit in done for one in done[unit].besides]
-    asked = findings() if besides and len(done) == len(todo) else []
-    # Last: what was imported by now has versions to tell.
-    cut = "" if len(done) == len(todo) else f", interrupted after {len(done):,} of {len(todo):,} graphs and options"
-    words = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
-    about = circumstances(" ".join(["python -m conformance", *words]) + cut)
-    markdown = report.save(output, results, found, able, about, besides, asked)
-    failed = sum(len(_failures(one)) for one in done.values())
-    print(f"{len(results) + len(besides):,} cases, {failed:,} failed: {markdown}")
-    sys.exit(1 if failed or cut else 0)
+    reference_results = [entry for unit in all_units if unit in done for entry in done[unit].reference_results]
+    results = [result for unit in all_units if unit in done for result in done[unit].results]
+    comparisons = [comparison for unit in all_units if unit in done for comparison in done[unit].comparisons]
+    experiments = findings() if comparisons and len(done) == len(all_units) else []
+    # Last, because only imported packages have a version.
+    count = f"{len(done):,} of {len(all_units):,} graphs and options"
+    interruption = "" if len(done) == len(all_units) else f", interrupted after {count}"
+    options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
+    environment = circumstances(" ".join(["python -m conformance", *options]) + interruption)
+    markdown = report.save(output, results, reference_results, reasons, environment, comparisons, experiments)
+    failed = sum(len(_failures(unit_result)) for unit_result in done.values())
+    print(f"{len(results) + len(comparisons):,} cases, {failed:,} failed: {markdown}")
+    sys.exit(1 if failed or interruption else 0)
 
 
-def _failures(done: Done) -> list[str]:
-    return [f"{one.name}: {'; '.join(one.failures)}" for one in (*done.results, *done.besides) if one.failures]
+def _failures(unit_result: UnitResult) -> list[str]:
+    return [
+        f"{result.name}: {'; '.join(result.failures)}"
+        for result in (*unit_result.results, *unit_result.comparisons)
+        if result.failures
+    ]
 
 
 if __name__ == "__main__":

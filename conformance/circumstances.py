@@ -1,4 +1,4 @@
-"""What a run ran on: the machine, the versions and the commit that a report names."""
+"""Circumstances of a run for its report: machine, versions, commit and command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = (
 
 
 def circumstances(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
-    """Say what ran on what, and by which command: no host names, no paths; `packages` are more to give versions of."""
+    """Return machine, versions, commit and command, without host names and paths; `packages` adds versions."""
     versions = {"python": platform.python_version(), "prplugin": prplugin.__version__}
     distributions = _distributions()
     for package in (*PACKAGES, *packages):
@@ -45,7 +45,7 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def _version(package: str, distributions: list[str]) -> str | None:
-    """Find a version: wheels for one CUDA go by names like cudf-cu13, and a copied folder by none."""
+    """Return a version: wheels for one CUDA have names like cudf-cu13, a copied folder has no metadata."""
     for distribution in distributions:
         try:
             return version(distribution)
@@ -55,9 +55,9 @@ def _version(package: str, distributions: list[str]) -> str | None:
 
 
 def _commit() -> str:
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+    def git(*arguments: str) -> str:
+        completed = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True)
+        return completed.stdout.strip()
 
     try:
         changed = git("status", "--porcelain", "--", ".", ":!conformance/results", ":!benchmarks/results")
@@ -67,7 +67,7 @@ def _commit() -> str:
 
 
 def _cpu() -> str:
-    """Name the model: Linux keeps it in a file of its own."""
+    """Return the model name of the CPU, which Linux lists in /proc/cpuinfo."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -77,12 +77,12 @@ def _cpu() -> str:
 
 
 def _device() -> str | None:
-    """Name the GPU that CuPy would use, if there is one."""
+    """Return the name of the GPU that CuPy uses, or None."""
     try:
-        import cupy  # takes a while, and is absent from most machines
+        import cupy  # slow to import, and optional
 
         return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
-    except Exception:  # no CuPy, no driver and no device each raise something else
+    except Exception:  # missing CuPy, driver and device raise different classes
         return None
 
 
@@ -90,7 +90,7 @@ def _drivers() -> dict[str, str]:
     """Return the versions of CUDA's runtime, of its compiler and of the driver, if there is a GPU."""
     if _device() is None:
         return {}
-    import cupy  # `_device` has it
+    import cupy  # installed, since `_device` found a GPU
 
     def dotted(number: int) -> str:
         return f"{number // 1000}.{number % 1000 // 10}"
@@ -102,8 +102,8 @@ def _drivers() -> dict[str, str]:
     }
     try:
         query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
-        done = subprocess.run(query, capture_output=True, text=True, check=True)
-        found["driver"] = done.stdout.strip()
+        completed = subprocess.run(query, capture_output=True, text=True, check=True)
+        found["driver"] = completed.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         pass
     return found

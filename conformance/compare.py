@@ -1,4 +1,4 @@
-"""One case to one result: rank with a method, and hold the ranks against everything that is known about them."""
+"""Comparison of one case: rank with a method, and check the ranks against the equation and all references."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = [
     "available",
     "compare",
     "library_for",
-    "owed",
     "prepare",
+    "required_tol",
 ]
 
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
-"""What a cast of the result may change, relatively."""
+"""Unit roundoff, the relative error of a cast, of each dtype of results."""
 
 DTYPES = tuple(UNIT)
 
 LIBRARIES = ("cudf", "pandas")
-"""Of the frames that a method on the GPU gets; one on the processor gets those of pandas."""
+"""Libraries of the frames for GPU methods; CPU methods always get pandas frames."""
 
 
 class Published(NamedTuple):
-    """Values from outside, in the order of the vertices, and how far from each a rank may be."""
+    """Published ranks in the order of the vertices, and the tolerance of each."""
 
     ranks: np.ndarray
     tolerance: np.ndarray
@@ -50,7 +50,7 @@ class Published(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A graph and options, what they mean, and what is known of the ranks.
+    """A graph and options, their equation, and its known solutions.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Case:
         Arguments of `prplugin.Graph`, and of its `rank`.
     equation : Equation
     solutions : dict
-        By reference; a sentence where it has none.
+        Solution by reference, or a sentence if the reference has none.
     published : Published, optional
     """
 
@@ -75,24 +75,23 @@ class Case:
 
 @dataclass(slots=True)
 class Result:
-    """How one method did on one case.
+    """Result of one method on one case.
 
     Attributes
     ----------
     library : str
-        Of the frame, its arguments and the result: "pandas" or "cudf".
+        Library of the frame, its arguments and the result: "pandas" or "cudf".
     outcome : str
-        "ranked"; "refused", where no float32 vector need be as exact as asked, or no sum in the order of arrival;
-        "unavailable", where the method says so; "no form", where the library has none for the frame.
+        "ranked"; "refused" if the tolerance is below `required_tol`; "unavailable" if the method is; "unsupported" if
+        the library cannot represent the frame.
     tol, bound, error, residual : float
-        What the error was to stay below, if it was; `error_bound`; the distance to the most exact reference;
-        ||G x - x||.
+        Requested error bound, if any; `error_bound`; distance to the most exact reference; ||G x - x||.
     errors : dict
-        By reference: the distance to it, and the reference's own error.
+        Distance to each reference, and the error of the reference.
     failures : list of str
-        A sentence each; none where all is well.
+        A sentence per failure.
     note : str
-        Why the method is unavailable, or there is no form.
+        Why the method is unavailable or the frame unsupported.
     """
 
     case: str
@@ -111,39 +110,39 @@ class Result:
 
     @property
     def name(self) -> str:
-        """What the case is called in a report."""
+        """Return the name of the case in reports."""
         return "-".join([self.method, *([] if self.library == "pandas" else [self.library]), self.dtype, self.case])
 
-    def expect(self, value: float, at_most: float, what: str) -> None:
-        """Note a failure unless the value is within the limit; NaN never is."""
+    def expect(self, value: float, at_most: float, quantity: str) -> None:
+        """Record a failure unless the value is at most the limit; NaN always fails."""
         if not value <= at_most:
-            self.failures.append(f"{what}: {value:.3e} > {at_most:.3e}")
+            self.failures.append(f"{quantity}: {value:.3e} > {at_most:.3e}")
 
 
 def available() -> dict[str, str | None]:
-    """Name every method, with the reason why it cannot run here or None."""
+    """Return for every method the reason why it cannot run here, or None."""
     machine = this_machine()
     return {name: method.unavailable_reason(None, machine) for name, method in methods().items()}
 
 
 def library_for(method: str, wanted: str = "cudf") -> str:
-    """Return the library of the frames that a method gets here: the one wanted where it can have it, else pandas."""
+    """Return the library of the frames for a method: the wanted one if it is available, else pandas."""
     if methods()[method].runs_on == "gpu" and wanted == "cudf" and rapids.missing("cudf") is None:
         return "cudf"
     return "pandas"
 
 
-# --- preparing ----------------------------------------------------------------------------------------------------
+# --- preparation --------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=2)
 def prepare(choice: Choice) -> Case:
-    """Make the graph and the vectors of a choice, and solve its equation by every reference."""
+    """Build the graph and the vectors of a choice, and solve its equation by every reference."""
     frame, columns = SHAPES[choice.shape]()
     graph = {**columns, "directed": choice.directed, "duplicates": choice.duplicates}
-    bare = equation(frame, **graph, alpha=choice.alpha)
-    vectors = _vectors(choice, bare.vertices)
-    meaning = with_vectors(bare, **vectors)
+    uniform = equation(frame, **graph, alpha=choice.alpha)
+    vectors = _vectors(choice, uniform.vertices)
+    problem = with_vectors(uniform, **vectors)
     names = columns.get("source", ["vertex"])
     rank = {
         "alpha": choice.alpha,
@@ -156,12 +155,12 @@ def prepare(choice: Choice) -> Case:
         "stop": choice.stop,
     }
     if choice.stop == "iterate":
-        rank |= {"tol": 0, "max_iter": STEPS, "stop": "delta"}  # also of an iteration that stands still before
-    return Case(str(choice), frame, graph, rank, meaning, solutions(meaning))
+        rank |= {"tol": 0, "max_iter": STEPS, "stop": "delta"}  # takes STEPS iterations even if they stagnate
+    return Case(str(choice), frame, graph, rank, problem, solutions(problem))
 
 
 def _vectors(choice: Choice, vertices: list[Hashable]) -> dict[str, dict[Hashable, float] | None]:
-    """Return values by vertex: one of them, all at random, or every other one with zeros among them."""
+    """Return values by vertex: of one vertex, of all at random, or of some, with zeros among them."""
     n = len(vertices)
     rng = np.random.default_rng(n)
     random = dict(zip(vertices, rng.lognormal(size=n).tolist(), strict=True))
@@ -169,14 +168,14 @@ def _vectors(choice: Choice, vertices: list[Hashable]) -> dict[str, dict[Hashabl
         None: None,
         "one": {vertices[n // 3]: 2},
         "random": random,
-        "dict": {vertex: (place + 1) % 3 for place, vertex in enumerate(vertices[::2])},
-        "vector": {vertex: 1 + place for place, vertex in enumerate(vertices[::3])},
+        "dict": {vertex: (index + 1) % 3 for index, vertex in enumerate(vertices[::2])},
+        "vector": {vertex: 1 + index for index, vertex in enumerate(vertices[::3])},
     }
     return {name: kinds[getattr(choice, name)] for name in ("personalization", "dangling", "nstart")}
 
 
 def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, names: list[str]) -> Any:
-    """Pass one vertex as a frame, all as a Series and some as a dict: prplugin takes each."""
+    """Return values of one vertex as a frame, of all as a Series, of some as a dict: prplugin takes each."""
     if vector is None or kind not in ("one", "random"):
         return vector
     if kind == "random":
@@ -185,11 +184,11 @@ def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, name
     return pd.DataFrame(rows, columns=names).assign(values=list(vector.values()))
 
 
-# --- comparing ----------------------------------------------------------------------------------------------------
+# --- comparison ---------------------------------------------------------------------------------------------------
 
 
 def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Result:
-    """Rank with a method and hold the ranks x against the mathematics.
+    """Rank with a method and check the ranks x against the equation.
 
     With the exact x*, ||x - x*|| <= b = `error_bound` (all norms are L1) implies
 
@@ -199,9 +198,9 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
     """
     result = Result(case.name, method, dtype, library)
     try:
-        edges, graph, rank = _posed(case, library)
-    except rapids.NoFormError as reason:
-        result.outcome, result.note = "no form", str(reason)
+        edges, graph, rank = _in_library(case, library)
+    except rapids.UnsupportedFrameError as reason:
+        result.outcome, result.note = "unsupported", str(reason)
         return result
     try:
         ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype)
@@ -210,8 +209,8 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
         result.outcome, result.note = "unavailable", str(reason)
         return result
     except prplugin.InvalidOptionError as error:
-        least = owed(case.equation, method, dtype, weighted="weight" in case.graph)
-        if str(error).startswith("tol=") and case.rank["stop"] == "error" and 0 < case.rank["tol"] < least:
+        required = required_tol(case.equation, method, dtype, weighted="weight" in case.graph)
+        if str(error).startswith("tol=") and case.rank["stop"] == "error" and 0 < case.rank["tol"] < required:
             result.outcome = "refused"
         else:
             result.failures.append(f"refused: {error}")
@@ -220,36 +219,35 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
         result.failures.append(f"raised {type(error).__name__}: {error}")
         return result
     result.iterations, result.bound = ranking.iterations, ranking.error_bound
-    result.failures += _faults_of_types(case, edges, frame, ranking.ranks, dtype)
+    result.failures += _type_faults(case, edges, frame, ranking.ranks, dtype)
     ranks = rapids.on_host(ranking.ranks)
     x = np.asarray(ranks, np.longdouble) / (case.equation.n if case.rank["scale"] == "n" else 1)
     if not result.failures:
-        result.failures += _faults_of_frame(case, rapids.on_host(frame), ranks)
+        result.failures += _frame_faults(case, rapids.on_host(frame), ranks)
     if not (np.isfinite(x).all() and (x >= 0).all()):
         result.failures.append("a rank is negative or not finite")
     if not ranking.converged and case.rank["tol"] > 0:
         result.failures.append("neither converged nor raised")
-    _hold_against_references(result, case, x)
-    _hold_against_stop(result, case, x)
+    _check_references(result, case, x)
+    _check_stopping_rule(result, case, x)
     return result
 
 
-def _posed(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return frame and arguments in the form of a library; what is a dict or a list stays one."""
+def _in_library(case: Case, library: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return frame and arguments as objects of a library; dicts and lists stay as they are."""
     if library == "pandas":
         return case.frame, case.graph, case.rank
     graph, rank = ({key: rapids.as_cudf(value) for key, value in given.items()} for given in (case.graph, case.rank))
     return rapids.as_cudf(case.frame), graph, rank
 
 
-def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
-    """Return the tolerance from which a method has to prove, rather than refuse.
+def required_tol(equation: Equation, method: str, dtype: str, *, weighted: bool) -> float:
+    """Return the smallest tolerance that a method has to prove; it may refuse a smaller one.
 
-    No float32 vector need be within a unit roundoff. And a method whose additions come in any order
-    (`nondeterministic`) owes no more than plain loops prove: with d the largest in-degree, a rank comes out of at most
-    k = d + 10 roundings (where edges have weights, also of those in the sum over its source's out-edges), noise = k *
-    2**-53, and
-    `Certificate.provable` is 5 * noise / (1 - alpha).
+    A float32 vector may be off by a unit roundoff. A method that adds in any order (`nondeterministic`) has to prove
+    what plain loops prove: with d the largest in-degree, a rank has at most k = d + 10 roundings (with weights, also
+    those of the sum over the out-edges of its source), noise = k * 2**-53, and `Certificate.provable` is
+    5 * noise / (1 - alpha).
     """
     if not getattr(methods()[method], "nondeterministic", False):
         return UNIT[dtype]
@@ -258,20 +256,20 @@ def owed(equation: Equation, method: str, dtype: str, *, weighted: bool) -> floa
     return UNIT[dtype] + 5 * rounding_depth * 2.0**-53 / (1 - equation.alpha)
 
 
-def _hold_against_references(result: Result, case: Case, x: Extended) -> None:
+def _check_references(result: Result, case: Case, x: Extended) -> None:
     """Check the error bound."""
     assert result.bound is not None
     measured = residual(case.equation, x)
-    adding = float(case.equation.n * EPS * (1 + np.abs(x).sum()))
+    summation_error = float(case.equation.n * EPS * (1 + np.abs(x).sum()))
     result.residual = measured.norm
     result.expect(measured.norm, (1 + case.equation.alpha) * result.bound + measured.rounding, "residual")
-    result.expect(abs(float(x.sum() - 1)), result.bound + adding, "|sum - 1|")
+    result.expect(abs(float(x.sum() - 1)), result.bound + summation_error, "|sum - 1|")
     for name, solution in case.solutions.items():
         if isinstance(solution, str):
             continue
         error = _distance(x, solution.ranks)
         result.errors[name] = (error, solution.error)
-        result.expect(error, result.bound + solution.error + adding, f"distance to {name}")
+        result.expect(error, result.bound + solution.error + summation_error, f"distance to {name}")
     if result.errors:
         result.error = min(result.errors.values(), key=lambda pair: pair[1])[0]
     if case.published is not None:
@@ -279,19 +277,19 @@ def _hold_against_references(result: Result, case: Case, x: Extended) -> None:
         result.expect(float(excess.max()), 0.0, "distance to a published value, less its tolerance")
 
 
-def _hold_against_stop(result: Result, case: Case, x: Extended) -> None:
+def _check_stopping_rule(result: Result, case: Case, x: Extended) -> None:
     """Check the stopping rule: a step's L1 change of at most t leaves a residual of at most alpha * t."""
     assert result.bound is not None
     tol, stop, n = case.rank["tol"], case.rank["stop"], case.equation.n
-    cast = 2 * UNIT[result.dtype]  # of the result, and of its scaling
+    cast = 2 * UNIT[result.dtype]  # of the result and of its scaling
     if tol == 0:
         steps = case.rank["max_iter"]
         expected = iterate(case.equation, steps)
         result.expect(_distance(x, expected.ranks), expected.error + cast, f"distance to iterate {steps}")
-        result.expect(abs(result.iterations - steps), 0, "iterations too many or too few")
+        result.expect(abs(result.iterations - steps), 0, "difference from max_iter")
     elif stop == "error":
         result.tol = tol
-        result.expect(result.bound, tol, "error_bound above tol")
+        result.expect(result.bound, tol, "error_bound")
     else:
         change = tol if stop == "delta" else n * tol
         rounding = case.equation.rounding_depth * 2.0**-52 + (1 + case.equation.alpha) * cast
@@ -302,8 +300,8 @@ def _distance(x: Extended, y: Iterable[float]) -> float:
     return float(np.abs(x - np.asarray(y, np.longdouble)).sum())
 
 
-def _faults_of_types(case: Case, edges: Any, frame: Any, ranks: Any, dtype: str) -> list[str]:
-    """Check the columns and what each is made of, while they lie where the method left them."""
+def _type_faults(case: Case, edges: Any, frame: Any, ranks: Any, dtype: str) -> list[str]:
+    """Check the names, dtypes and memory space of the columns, before they are copied to the host."""
     names = case.graph.get("source", ["vertex"])
     if list(frame.columns) != [*names, "pagerank"]:
         return [f"columns {list(frame.columns)}"]
@@ -320,7 +318,7 @@ def _faults_of_types(case: Case, edges: Any, frame: Any, ranks: Any, dtype: str)
     return faults
 
 
-def _faults_of_frame(case: Case, frame: pd.DataFrame, ranks: np.ndarray) -> list[str]:
+def _frame_faults(case: Case, frame: pd.DataFrame, ranks: np.ndarray) -> list[str]:
     """Check the values of the columns and their order, on the host."""
     faults = []
     names = list(frame.columns)[:-1]
@@ -332,5 +330,5 @@ def _faults_of_frame(case: Case, frame: pd.DataFrame, ranks: np.ndarray) -> list
     if vertices != [case.equation.vertices[row] for row in rows.tolist()]:
         faults.append("vertices are not in the order of the result")
     if not np.array_equal(frame["pagerank"].to_numpy(), ranks[rows]):
-        faults.append("the frame's ranks are not the ranking's")
+        faults.append("ranks of the frame differ from those of the ranking")
     return faults

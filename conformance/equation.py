@@ -1,7 +1,7 @@
-"""What a frame and options mean, read by plain Python loops and extended precision: no code of prplugin's takes part.
+"""The PageRank equation of a frame and options, read by plain Python in extended precision, without code of prplugin.
 
-x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v. P_uv is the weight from u to v over all the weight that leaves u, and
-D(x) the rank of vertices that no weight leaves.
+x = alpha * (P^T x + D(x) * w) + (1 - alpha) * v. P_uv is the weight from u to v divided by the out-weight of u, and
+D(x) the dangling mass.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Equation:
     Attributes
     ----------
     vertices : list
-        Plain Python ids in the order that a result must have; tuples where a vertex has several columns.
+        Plain Python ids in the order of results; tuples if a vertex has several columns.
     source, target : arrays of m positions
-        Parallel edges stay apart.
+        Parallel edges are separate entries.
     normalized_weight : array of m
-        P, an entry an edge.
+        Entry of P per edge.
     dangling : array of n bool
-        Which vertices no weight leaves.
+        True for vertices of out-weight 0.
     alpha : float
     v, w, start : arrays of n, of sum 1
     """
@@ -52,12 +52,12 @@ class Equation:
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Return the number of vertices."""
         return len(self.vertices)
 
     @property
     def rounding_depth(self) -> int:
-        """Roundings on the way from x to a term of ||G x - x||, at most, when every sum is a plain loop.
+        """Return the maximum number of roundings from x to ||G x - x||, if every sum is a plain loop.
 
         A weight is rounded, scaled and summed over the out-edges of its source; divided, multiplied by x and summed
         over the in-edges of its target; or a rank summed over dangling vertices and multiplied by w, itself divided by
@@ -69,10 +69,10 @@ class Equation:
 
     def step(self, x: Extended) -> Extended:
         """Return G x by scattering: each edge adds to its target, in the order of the rows of the frame."""
-        pushed = np.zeros(self.n, np.longdouble)
-        np.add.at(pushed, self.target, x[self.source] * self.normalized_weight)
+        sums = np.zeros(self.n, np.longdouble)
+        np.add.at(sums, self.target, x[self.source] * self.normalized_weight)
         alpha = np.longdouble(self.alpha)
-        return alpha * (pushed + x[self.dangling].sum() * self.w) + (1 - alpha) * self.v
+        return alpha * (sums + x[self.dangling].sum() * self.w) + (1 - alpha) * self.v
 
 
 def equation(
@@ -86,45 +86,45 @@ def equation(
     duplicates: str = "sum",
     alpha: float = 0.85,
 ) -> Equation:
-    """Read the equation off the rows of a frame, all vectors uniform. The arguments are `prplugin.pagerank`'s."""
+    """Return the equation of a frame with uniform vectors. The arguments are those of `prplugin.pagerank`."""
     tails, heads = _ids(frame, source), _ids(frame, destination)
     ordered = list(dict.fromkeys([vertex for row in zip(tails, heads, strict=True) for vertex in row]))
     ordered = list(dict.fromkeys([*ordered, *([] if vertices is None else pd.Series(vertices).tolist())]))
     if all(isinstance(vertex, int) for vertex in ordered):
         ordered.sort()
-    position = {vertex: place for place, vertex in enumerate(ordered)}
+    position = {vertex: index for index, vertex in enumerate(ordered)}
     weights = [1] * len(frame) if weight is None else frame[weight].tolist()
     rows = [(position[a], position[b], value) for a, b, value in zip(tails, heads, weights, strict=True)]
     if duplicates != "sum":
-        rows = _one_a_pair(rows, duplicates, directed)
+        rows = _drop_duplicates(rows, duplicates, directed)
     if not directed:
         rows += [(b, a, value) for a, b, value in rows if a != b]
-    starts = np.array([a for a, _, _ in rows], np.int64)
-    normalized_weight, flowing = normalized_weights(starts, [value for _, _, value in rows], len(ordered))
+    sources = np.array([a for a, _, _ in rows], np.int64)
+    normalized_weight, has_out_weight = normalized_weights(sources, [value for _, _, value in rows], len(ordered))
     uniform = np.full(len(ordered), 1 / np.longdouble(len(ordered)))
     targets = np.array([b for _, b, _ in rows], np.int64)
-    return Equation(ordered, starts, targets, normalized_weight, ~flowing, alpha, uniform, uniform, uniform)
+    return Equation(ordered, sources, targets, normalized_weight, ~has_out_weight, alpha, uniform, uniform, uniform)
 
 
 def normalized_weights(
     source: NDArray[np.int64], weights: Iterable[float] | NDArray[Any], n: int
 ) -> tuple[Extended, NDArray[np.bool_]]:
-    """Divide each weight by what leaves its source; also say which vertices some weight leaves.
+    """Return w / W per edge, and which vertices have a positive out-weight.
 
-    A source's weights are divided by the greatest of them first, so that no sum is past the range or denormal.
+    The weights of a source are first divided by their maximum, so that no sum overflows or is subnormal.
     """
     weight: Extended
     if isinstance(weights, np.ndarray):
         weight = weights.astype(np.longdouble)
-    else:  # one by one: Python's integers past 64 bits are in no array
+    else:  # one by one: NumPy has no integers of more than 64 bits
         weight = np.array([np.longdouble(value) for value in weights], np.longdouble)
-    greatest = np.zeros(n, np.longdouble)
-    np.maximum.at(greatest, source, weight)
-    flowing = greatest > 0
-    scaled = weight / np.where(flowing, greatest, 1)[source]
+    largest = np.zeros(n, np.longdouble)
+    np.maximum.at(largest, source, weight)
+    has_out_weight = largest > 0
+    scaled = weight / np.where(has_out_weight, largest, 1)[source]
     out_weight = np.zeros(n, np.longdouble)
     np.add.at(out_weight, source, scaled)
-    return scaled / np.where(flowing, out_weight, 1)[source], flowing
+    return scaled / np.where(has_out_weight, out_weight, 1)[source], has_out_weight
 
 
 def with_vectors(
@@ -133,10 +133,10 @@ def with_vectors(
     dangling: Mapping[Any, float] | None,
     nstart: Mapping[Any, float] | None,
 ) -> Equation:
-    """Replace the uniform vectors by values given by vertex, divided by their sum; w is v unless given."""
-    position = {vertex: place for place, vertex in enumerate(equation.vertices)}
+    """Return the equation with vectors of values by vertex, divided by their sum; w is v unless given."""
+    position = {vertex: index for index, vertex in enumerate(equation.vertices)}
 
-    def spread(given: Mapping[Any, float] | None, default: Extended) -> Extended:
+    def dense_vector(given: Mapping[Any, float] | None, default: Extended) -> Extended:
         if given is None:
             return default
         vector = np.zeros(len(position), np.longdouble)
@@ -144,8 +144,8 @@ def with_vectors(
             vector[position[vertex]] = value
         return vector / vector.sum()
 
-    v = spread(personalization, equation.v)
-    return replace(equation, v=v, w=spread(dangling, v), start=spread(nstart, equation.start))
+    v = dense_vector(personalization, equation.v)
+    return replace(equation, v=v, w=dense_vector(dangling, v), start=dense_vector(nstart, equation.start))
 
 
 def _ids(frame: pd.DataFrame, columns: str | list[str]) -> list[Hashable]:
@@ -154,10 +154,10 @@ def _ids(frame: pd.DataFrame, columns: str | list[str]) -> list[Hashable]:
     return list(zip(*(frame[column].tolist() for column in columns), strict=True))
 
 
-def _one_a_pair(rows: list[tuple[int, int, float]], which: str, directed: bool) -> list[tuple[int, int, float]]:
+def _drop_duplicates(rows: list[tuple[int, int, float]], keep: str, directed: bool) -> list[tuple[int, int, float]]:
     kept: dict[tuple[int, int], tuple[int, int, float]] = {}
     for a, b, value in rows:
         pair = (a, b) if directed else (min(a, b), max(a, b))
-        if which == "last" or pair not in kept:
+        if keep == "last" or pair not in kept:
             kept[pair] = (a, b, value)
     return list(kept.values())

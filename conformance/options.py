@@ -1,4 +1,4 @@
-"""The options of a case, and a choice of cases in which every two values of any two factors meet."""
+"""Options of a case, and a pairwise cover: every two values of any two factors occur together in a case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.shapes import SHAPES
 __all__ = ["FACTORS", "STEPS", "Choice", "choices", "pairwise", "periodic"]
 
 STEPS = 7
-"""``stop="iterate"`` here stands for ``tol=0, max_iter=STEPS``: the STEPS-th iterate of the power method."""
+"""Iterations of ``stop="iterate"``, which stands for ``tol=0, max_iter=STEPS`` here."""
 
 FACTORS: Mapping[str, Sequence[Any]] = {
     "shape": tuple(SHAPES),
@@ -34,7 +34,7 @@ FACTORS: Mapping[str, Sequence[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One graph and one value of each option: everything about a case but the method and the type of its result."""
+    """One graph and one value of each option: a case without its method and dtype."""
 
     shape: str
     alpha: float = 0.85
@@ -49,7 +49,7 @@ class Choice:
     top: int | None = None
 
     def __str__(self) -> str:
-        """Spell out the shape, and what differs from the defaults: ``skewed-alpha=0.99+undirected``."""
+        """Return the shape and the options that are not defaults: ``skewed-alpha=0.99+undirected``."""
         changed = {name: value for name, value in asdict(self).items() if value != FACTORS[name][0]}
         changed.pop("shape", None)
         undirected = ["undirected"] if changed.pop("directed", True) is False else []
@@ -58,48 +58,50 @@ class Choice:
 
 
 def choices() -> list[Choice]:
-    """Return graphs and options so that every two values of any two factors meet, after the defaults on each graph."""
+    """Return the defaults on each graph, then choices in which every two values of any two factors occur."""
     defaults = [Choice(shape) for shape in SHAPES]
     covered = [Choice(**row) for row in pairwise(FACTORS)]
     return list(dict.fromkeys([*defaults, *periodic(), *covered]))
 
 
 def periodic() -> list[Choice]:
-    """Return the cases in which rounding can keep plain power steps turning in a circle.
+    """Return choices in which rounding can keep plain iterations from converging.
 
-    On a cycle of k vertices that nothing leaves, G has k eigenvalues of size alpha. One rounding u a step adds up to
-    u / (1 - alpha) in those, and a change of that size proves no more than u / (1 - alpha)**2: 1e-10 at alpha = 0.999.
+    On a cycle of k vertices that no edge leaves, G has k eigenvalues of modulus alpha. A rounding u per iteration adds
+    up to u / (1 - alpha) there, and such a change proves no more than u / (1 - alpha)**2, 1e-10 at alpha = 0.999.
     """
-    shapes = ("there-and-back", "in-star", "cycle", "two-components")
+    shapes = ("two-cycle", "in-star", "cycle", "two-components")
     return [Choice(shape, alpha=0.999, nstart=start, tol=1e-10) for shape in shapes for start in (None, "random")]
 
 
 def pairwise(factors: Mapping[str, Sequence[Any]], seed: int = 0) -> list[dict[str, Any]]:
-    """Choose rows so that every two values of any two factors meet in one, and few rows do.
+    """Return few rows in which every two values of any two factors occur together.
 
-    Greedy (Cohen and others 1997, "The AETG system"): start a row with a pair that has not met, then give each other
-    factor, in random order, the value that meets the most values in the row for the first time.
+    Greedy (Cohen et al. 1997, "The AETG system"): start a row with an uncovered pair, then give each other factor, in
+    random order, the value that covers the most new pairs.
 
     Returns
     -------
     list of dict
-        A value of each factor. The same for the same arguments.
+        One value per factor. Equal arguments give equal rows.
     """
     rng = np.random.default_rng(seed)
     names = list(factors)
-    waiting = dict.fromkeys(
+    uncovered = dict.fromkeys(
         frozenset([(a, i), (b, j)])
         for a, b in combinations(names, 2)
         for i, j in product(range(len(factors[a])), range(len(factors[b])))
     )
     rows = []
-    while waiting:
-        row = dict(next(iter(waiting)))
+    while uncovered:
+        row = dict(next(iter(uncovered)))
         for name in rng.permutation([name for name in names if name not in row]).tolist():
             values = rng.permutation(len(factors[name])).tolist()
-            news = [sum(frozenset([(name, value), other]) in waiting for other in row.items()) for value in values]
-            row[name] = values[int(np.argmax(news))]
-        for met in combinations(row.items(), 2):
-            waiting.pop(frozenset(met), None)
+            new_pairs = [
+                sum(frozenset([(name, value), other]) in uncovered for other in row.items()) for value in values
+            ]
+            row[name] = values[int(np.argmax(new_pairs))]
+        for pair in combinations(row.items(), 2):
+            uncovered.pop(frozenset(pair), None)
         rows.append({name: factors[name][row[name]] for name in names})
     return rows

@@ -1,4 +1,4 @@
-"""Values that other projects publish for their own tests: one JSON file a case, where their folder is at hand."""
+"""Values that other projects publish for their own tests: one JSON file per case, if their folder is available."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from conformance.references import solutions
 
 __all__ = ["ABSENT", "files", "graphs", "read"]
 
-ABSENT = "published values are not here: set PRPLUGIN_DATA to their folder"
+ABSENT = "published values are missing: set PRPLUGIN_DATA to their folder"
 
 TOL = 1e-6
-"""Of the ranks that are compared with converged values: a hundredth of what these are published to, or less."""
+"""Tolerance of ranks that are compared with converged values: at most a hundredth of the published tolerance."""
 
 
 def files() -> list[Path]:
-    """Find the cases: in $PRPLUGIN_DATA/expected, else in shared/data/expected beside the repository; else none."""
-    return _found("expected/*.json")
+    """Return the files of cases in the folder `expected` of $PRPLUGIN_DATA or of the default folder; maybe none."""
+    return _find("expected/*.json")
 
 
 def graphs() -> list[Path]:
-    """Find real graphs, in graphs beside the cases: Parquet files with the columns src, dst and perhaps weight."""
-    return _found("graphs/*.parquet")
+    """Return real graphs in the folder `graphs`: Parquet files with the columns src, dst and optionally weight."""
+    return _find("graphs/*.parquet")
 
 
-def _found(pattern: str) -> list[Path]:
-    places = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    for place in places:
-        if place and (found := sorted(Path(place).glob(pattern))):
+def _find(pattern: str) -> list[Path]:
+    folders = [os.environ.get("PRPLUGIN_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    for folder in folders:
+        if folder and (found := sorted(Path(folder).glob(pattern))):
             return found
     return []
 
 
 def read(file: Path) -> Case:
-    """Make a case of a file. Nodes become positions: one file has both 3 and "3" among its ids."""
+    """Return the case of a file, with positions as ids, because one file has nodes 3 and "3"."""
     content = json.loads(file.read_text(encoding="utf-8"))
     nodes = content["nodes"]
-    position = {(type(node), node): place for place, node in enumerate(nodes)}
+    position = {(type(node), node): index for index, node in enumerate(nodes)}
     endpoints = [[position[type(node), node] for node in edge] for edge in content["edges"]]
     frame = pd.DataFrame(endpoints, columns=["src", "dst"])
     graph: dict[str, Any] = {"directed": content["directed"], "vertices": list(range(len(nodes)))}
@@ -53,8 +53,8 @@ def read(file: Path) -> Case:
         graph["weight"] = "weight"
     personalization = _vector(content["personalization"], nodes)
     dangling = _vector(content["dangling"], nodes)
-    meaning = equation(frame, **graph, alpha=content["alpha"])
-    meaning = with_vectors(meaning, personalization, dangling, None)
+    problem = equation(frame, **graph, alpha=content["alpha"])
+    problem = with_vectors(problem, personalization, dangling, None)
     rank = {
         "alpha": content["alpha"],
         "personalization": personalization,
@@ -69,16 +69,16 @@ def read(file: Path) -> Case:
     expected = np.array(content["expected"])
     relative = content["tolerance_kind"] == "rel"
     tolerance = content["published_tolerance"] * (expected if relative else np.ones_like(expected))
-    return Case(file.stem, frame, graph, rank, meaning, solutions(meaning), Published(expected, tolerance))
+    return Case(file.stem, frame, graph, rank, problem, solutions(problem), Published(expected, tolerance))
 
 
 def _vector(given: Any, nodes: list[Any]) -> dict[int, float] | None:
-    """Read a vector: values by the spelling of a node, or a word for one; as positions."""
+    """Return a vector by position; a file has values by the text of a node, "uniform", or "v" for the default."""
     if given is None or given == "v":
         return None
     if given == "uniform":
         return dict.fromkeys(range(len(nodes)), 1.0)
-    spelled = {str(node): place for place, node in enumerate(nodes)}
-    if len(spelled) < len(nodes):
-        raise ValueError("two nodes are spelled the same: a vector by node would be ambiguous")
-    return {spelled[node]: value for node, value in given.items()}
+    position_of_text = {str(node): index for index, node in enumerate(nodes)}
+    if len(position_of_text) < len(nodes):
+        raise ValueError("two nodes have the same text: a vector by node is ambiguous")
+    return {position_of_text[node]: value for node, value in given.items()}

@@ -1,4 +1,4 @@
-"""cuDF and cuGraph, where they and a GPU are: imported late, which takes seconds, and quietly, for they warn a lot."""
+"""Access to cuDF and cuGraph: lazy imports, because they take seconds, and without warnings, which are many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pandas as pd
 from prplugin.gpu import runtime
 
 __all__ = [
-    "NoFormError",
+    "UnsupportedFrameError",
     "as_cudf",
     "by_position",
     "graph",
@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 
-class NoFormError(Exception):
-    """Why cuDF cannot hold a frame."""
+class UnsupportedFrameError(Exception):
+    """Raised if cuDF cannot represent a frame."""
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Let the libraries warn of their own affairs unheard."""
+    """Suppress the warnings of the libraries."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -43,31 +43,31 @@ def quietly() -> Iterator[None]:
 
 @cache
 def missing(name: str) -> str | None:
-    """Say why "cudf" or "cugraph" cannot be used here, or None; it is imported only where there is a GPU."""
+    """Return why "cudf" or "cugraph" cannot be used here, or None; import it only if there is a GPU."""
     if find_spec(name) is None:
         return f"{name} is not installed"
     if reason := runtime.unavailable_reason():
         return f"{name} cannot run: {reason}"
     try:
         module(name)
-    except Exception as error:  # those of its libraries are of many classes
+    except Exception as error:  # errors of its libraries have many classes
         return f"{name} does not import: {type(error).__name__}: {error}"
     return None
 
 
 def module(name: str) -> Any:
-    """Import "cudf" or "cugraph"."""
+    """Import and return "cudf" or "cugraph"."""
     with quietly():
         return importlib.import_module(name)
 
 
 def as_cudf(value: Any) -> Any:
-    """Return a frame, Series or Index of pandas as one of cuDF, and anything else as it is.
+    """Return a pandas frame, Series or Index as a cuDF one, and anything else unchanged.
 
     Raises
     ------
-    NoFormError
-        If cuDF has no type for a column.
+    UnsupportedFrameError
+        If cuDF has no dtype for a column.
     """
     if not isinstance(value, (pd.DataFrame, pd.Series, pd.Index)):
         return value
@@ -75,11 +75,11 @@ def as_cudf(value: Any) -> Any:
         with quietly():
             return module("cudf").from_pandas(value, nan_as_null=False)
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise NoFormError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+        raise UnsupportedFrameError(f"{type(error).__name__}: {error}".splitlines()[0]) from error
 
 
 def on_host(value: Any) -> Any:
-    """Return a frame or Series of cuDF as one of pandas, an array of CuPy as one of NumPy, and these as they are."""
+    """Return a cuDF frame or Series as a pandas one, a CuPy array as a NumPy one, and others unchanged."""
     if hasattr(value, "to_pandas"):
         with quietly():
             return value.to_pandas()
@@ -99,45 +99,45 @@ def graph(
     multi: bool = False,
     vertices: Any = None,
 ) -> Any:
-    """Make a graph of a frame of pandas or cuDF, stored as PageRank wants it.
+    """Return a cuGraph graph of a pandas or cuDF frame, stored transposed as PageRank requires.
 
     Parameters
     ----------
     multi : bool
         Keep parallel edges, as cuGraph's `MultiGraph` does.
     vertices : Series, array or list, optional
-        All vertices, where some are isolated.
+        All vertices, if some are isolated.
     """
     with quietly():
-        made = getattr(module("cugraph"), "MultiGraph" if multi else "Graph")(directed=directed)
+        built = getattr(module("cugraph"), "MultiGraph" if multi else "Graph")(directed=directed)
         frame = as_cudf(edges)
         if vertices is not None:
             vertices = as_cudf(pd.Series(vertices))
-        made.from_cudf_edgelist(
+        built.from_cudf_edgelist(
             frame, source=source, destination=destination, weight=weight, store_transposed=True, vertices=vertices
         )
-    return made
+    return built
 
 
 def pagerank(graph: Any, **options: Any) -> tuple[pd.DataFrame, bool]:
-    """Rank by `cugraph.pagerank`; also give its word on whether it converged."""
+    """Return the ranks of `cugraph.pagerank`, and whether it reports convergence."""
     with quietly():
         ranks, converged = module("cugraph").pagerank(graph, fail_on_nonconvergence=False, **options)
         return ranks.to_pandas(), bool(converged)
 
 
 def by_position(ranks: pd.DataFrame, vertices: pd.Index) -> np.ndarray | str:
-    """Put ranks in the order of the vertices, or say which vertices are too many or too few."""
+    """Return ranks in the order of the vertices, or a sentence if their vertices differ."""
     positions = vertices.get_indexer(index_of(ranks.drop(columns="pagerank")))
     if (positions < 0).any() or (np.bincount(positions, minlength=len(vertices)) != 1).any():
-        return f"ranks {len(ranks):,} vertices of other names than the graph's {len(vertices):,}"
-    spread = np.zeros(len(vertices))
-    spread[positions] = ranks["pagerank"].to_numpy(np.float64)
-    return spread
+        return f"ranks {len(ranks):,} vertices that are not the graph's {len(vertices):,}"
+    ordered = np.zeros(len(vertices))
+    ordered[positions] = ranks["pagerank"].to_numpy(np.float64)
+    return ordered
 
 
 def index_of(ids: pd.DataFrame) -> pd.Index:
-    """Return ids as an index: integers of any width, others as Python has them, whatever column they come in."""
+    """Return ids as an index: integers keep their dtype, others become Python objects."""
     columns = [ids[name] if ids[name].dtype.kind in "iu" else ids[name].astype(object) for name in ids]
     if len(columns) > 1:
         return pd.MultiIndex.from_arrays(columns)

@@ -1,7 +1,7 @@
 """Solutions of the equation found without prplugin. To add a reference, add a function to `REFERENCES`.
 
-Each takes an `Equation` and returns ranks in the order of its vertices, or says in a sentence why it cannot. How far a
-reference is itself from the exact x* is not taken on trust: `measured` finds out.
+Each takes an `Equation` and returns ranks in the order of its vertices, or a sentence that says why it cannot. The
+distance of a reference from the exact x* is bounded by `measured`.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from conformance.equation import EPS, Equation, Extended
 __all__ = ["REFERENCES", "SLOW_ALPHA", "Residual", "Solution", "iterate", "measured", "residual", "solutions"]
 
 DENSE_UP_TO = 1_500
-"""Vertices of a dense system: 18 MB, and a few tenths of a second."""
+"""Maximum number of vertices of a dense system: 18 MB and a few tenths of a second."""
 
 SLOW_ALPHA = 0.999
-"""From here on cuGraph is not asked: each of its iterations waits for the GPU."""
+"""Alpha from which cuGraph is no reference: it takes many iterations, and each waits for the GPU."""
 
 CHANGES = (1e-11, 1e-12, 1e-13, 1e-14, 1e-15)
-"""L1 changes at which NetworkX stops, one after the other. Rounding of its plain sums may exceed the last of them."""
+"""L1 changes at which NetworkX stops in turn. Rounding of its plain sums may exceed the last of them."""
 
 
 class Solution(NamedTuple):
-    """Ranks from a reference, and a bound of their own L1 distance to x*."""
+    """Ranks of a reference, and a bound of their L1 distance to x*."""
 
     ranks: Extended
     error: float
 
 
 class Residual(NamedTuple):
-    """||G x - x||, and what rounding may have taken from it."""
+    """||G x - x||, and a bound of its rounding error."""
 
     norm: float
     rounding: float
@@ -60,19 +60,21 @@ def dense(equation: Equation) -> np.ndarray | str:
 
 
 def networkx(equation: Equation) -> np.ndarray | str:
-    """Iterate with NetworkX until the L1 change of a step is the least of `CHANGES` that its rounding permits.
+    """Iterate with NetworkX until the L1 change of a step is the smallest of `CHANGES` that its rounding permits.
 
     `networkx.pagerank` stops at an L1 change below N * tol, which at its default is an error of up to
-    N * 1e-6 * alpha / (1 - alpha): so tol = change / N here. Each step multiplies the change, at most 2 at first, by
-    alpha, so log(change / last) / log(alpha) more steps suffice except for rounding. A DiGraph keeps one edge per pair:
-    parallel ones are summed. NetworkX multiplies by 1/W, which overflows for subnormal weights: it gets the normalized
-    weights w/W instead.
+    N * 1e-6 * alpha / (1 - alpha), so tol = change / N here. Each step multiplies the change, at most 2 at first, by
+    alpha, so log(change / last) / log(alpha) more steps suffice except for rounding. A DiGraph has one edge per pair,
+    so parallel edges are summed. NetworkX multiplies by 1/W, which overflows for subnormal weights, so it gets the
+    normalized weights w/W.
     """
     import networkx as nx
 
     graph = nx.DiGraph()
     graph.add_nodes_from(range(equation.n))
-    graph.add_weighted_edges_from((a, b, normalized_weight) for (a, b), normalized_weight in _between(equation).items())
+    graph.add_weighted_edges_from(
+        (a, b, normalized_weight) for (a, b), normalized_weight in _weights_by_pair(equation).items()
+    )
     ranks, last = dict(enumerate(equation.start.tolist())), 2.0
     for change in CHANGES:
         try:
@@ -94,44 +96,46 @@ def networkx(equation: Equation) -> np.ndarray | str:
 
 
 def cugraph(equation: Equation) -> np.ndarray | str:
-    """Iterate with cuGraph in float64 until a step moves the ranks by 1e-14, or for as many steps as exact ones need.
+    """Iterate with cuGraph in float64 until the change is below 1e-14, or as often as exact arithmetic needs.
 
-    Like NetworkX it gets the shares, one edge a pair. It has no `dangling=`: dangling rank goes to v. What it makes of
-    steps that rounding keeps from standing still is for `measured` to say.
+    Like NetworkX it gets normalized weights, one edge per pair. It has no `dangling=`: the dangling mass goes to v. If
+    rounding keeps the change above 1e-14, `measured` bounds the error.
     """
     if reason := rapids.missing("cugraph"):
         return reason
     if not equation.source.size:
-        return "makes no graph without edges"
+        return "builds no graph without edges"
     if equation.alpha >= SLOW_ALPHA:
-        return "takes tens of thousands of iterations where alpha is next to 1"
+        return "takes tens of thousands of iterations if alpha is close to 1"
     if equation.dangling.any() and not np.array_equal(equation.w, equation.v):
         return "ignores dangling="
-    between = _between(equation)
+    weights_by_pair = _weights_by_pair(equation)
     vertices = np.arange(equation.n, dtype=np.int32)
-    edges = pd.DataFrame(list(between), columns=["src", "dst"], dtype=np.int32).assign(weight=list(between.values()))
-    landing = pd.DataFrame({"vertex": vertices, "values": equation.v.astype(np.float64)})
+    edges = pd.DataFrame(list(weights_by_pair), columns=["src", "dst"], dtype=np.int32).assign(
+        weight=list(weights_by_pair.values())
+    )
+    personalization = pd.DataFrame({"vertex": vertices, "values": equation.v.astype(np.float64)})
     try:
         ranks, _ = rapids.pagerank(
             rapids.graph(edges, weight="weight", vertices=vertices),
             alpha=equation.alpha,
-            personalization=rapids.as_cudf(landing),
+            personalization=rapids.as_cudf(personalization),
             tol=1e-14,
             max_iter=10 + int(np.log(1e-14 / 2) / np.log(max(equation.alpha, 0.1))),
         )
-    except Exception as error:  # cuGraph's errors have no common class but this
+    except Exception as error:  # cuGraph's errors have no other common class
         return f"raised {type(error).__name__}"
     return rapids.by_position(ranks, pd.Index(vertices))
 
 
-def _between(equation: Equation) -> dict[tuple[int, int], float]:
-    """Add up the shares of parallel edges: one a pair."""
-    between: defaultdict[tuple[int, int], float] = defaultdict(float)
+def _weights_by_pair(equation: Equation) -> dict[tuple[int, int], float]:
+    """Return the sum of the normalized weights of each pair."""
+    weights_by_pair: defaultdict[tuple[int, int], float] = defaultdict(float)
     for edge in zip(
         equation.source.tolist(), equation.target.tolist(), equation.normalized_weight.astype(float), strict=True
     ):
-        between[edge[:2]] += edge[2]
-    return between
+        weights_by_pair[edge[:2]] += edge[2]
+    return weights_by_pair
 
 
 REFERENCES: dict[str, Callable[[Equation], np.ndarray | str]] = {
@@ -139,11 +143,11 @@ REFERENCES: dict[str, Callable[[Equation], np.ndarray | str]] = {
     "networkx": networkx,
     "cugraph": cugraph,
 }
-"""Every reference by its name."""
+"""References by name."""
 
 
 def solutions(equation: Equation) -> dict[str, Solution | str]:
-    """Ask every reference for a solution and measure it, or keep the reason why there is none."""
+    """Return the solution of every reference with its error bound, or the reason why it has none."""
     answers = {name: reference(equation) for name, reference in REFERENCES.items()}
     return {
         name: answer if isinstance(answer, str) else measured(equation, np.asarray(answer, np.longdouble))
@@ -152,30 +156,30 @@ def solutions(equation: Equation) -> dict[str, Solution | str]:
 
 
 def measured(equation: Equation, ranks: Extended) -> Solution:
-    """Bound the distance of ranks to x* by their own residual.
+    """Return ranks with a bound of their distance to x*, which follows from their residual.
 
     G is affine and contracts by alpha in L1, so ||x - x*|| <= ||x - G x|| + ||G x - G x*|| <= ||x - G x|| + alpha
-    ||x - x*||, hence ||x - x*|| <= ||G x - x|| / (1 - alpha), whatever found x.
+    ||x - x*||, hence ||x - x*|| <= ||G x - x|| / (1 - alpha), for any x.
     """
     found = residual(equation, ranks)
     return Solution(ranks, (found.norm + found.rounding) / (1 - equation.alpha))
 
 
 def residual(equation: Equation, ranks: Extended) -> Residual:
-    """Measure ||G x - x|| by a scatter in extended precision, where the methods gather in float64.
+    """Compute ||G x - x|| by a scatter in extended precision; the methods gather in float64.
 
-    All terms of G x are non-negative for x >= 0, so k roundings on the way to one put it off by a relative k * EPS at
-    most (EPS is two unit roundoffs, which covers the higher order). References may dip below 0 by an ulp: hence |x|.
+    All terms of G x are non-negative for x >= 0, so k roundings of a term are a relative error of at most k * EPS (EPS
+    is two unit roundoffs, which covers higher orders). Ranks of references may be negative by an ulp, hence |x|.
     """
     norm = np.abs(equation.step(ranks) - ranks).sum()
     return Residual(float(norm), float(equation.rounding_depth * EPS * (2 * np.abs(ranks).sum() + 1)))
 
 
 def iterate(equation: Equation, steps: int) -> Solution:
-    """Return the `steps`-th iterate of the power method, and a bound of what separates it from one in float64.
+    """Return the `steps`-th iterate of the power method, and a bound of its distance to one in float64.
 
-    A step in float64 whose sums are plain loops is off by a relative k * 2**-52 (see `residual`); the steps after it
-    shrink that by alpha each, and 1 + alpha + alpha**2 + ... <= 1 / (1 - alpha), as well as <= `steps`.
+    A step in float64 with plain loops has a relative error of k * 2**-52 (see `residual`); each later step shrinks it
+    by alpha, and 1 + alpha + alpha**2 + ... <= 1 / (1 - alpha), as well as <= `steps`.
     """
     x = equation.start
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""The results as Markdown, JSON and a picture, with all that is needed to run them again."""
+"""Report of the results in Markdown, JSON and SVG, with everything that is needed to reproduce them."""
 
 from __future__ import annotations
 
@@ -21,73 +21,75 @@ from conformance.shapes import SHAPES
 from conformance.tables import short, table
 
 if TYPE_CHECKING:
-    from conformance.against_cugraph import Beside
+    from conformance.against_cugraph import Comparison
     from conformance.probes import Finding
 
-__all__ = ["Answer", "answers", "save"]
+__all__ = ["ReferenceResult", "reference_results", "save"]
 
-Answer: TypeAlias = tuple[str, float | str]
-"""A reference, and its own error or the reason why it has no solution."""
+ReferenceResult: TypeAlias = tuple[str, float | str]
+"""A reference, and its error or the reason why it has no solution."""
 
 ROOT = Path(__file__).parents[1]
 
 CASE = """\
-A case is a graph, options, a method and a type of the result; every two values of any two options and graphs meet in
-one. The error is the L1 distance to the most exact reference; error / tol is over the cases that ask for a proved error
-of at most tol. *Refused*: a tolerance finer than float32 can hold, or than sums in the order of arrival can prove:
-it has to be refused. *Unfit*: the method says that the graph is not for it. *No form*: the frame library has none for
-the frame. Methods on the GPU get cuDF frames where cuDF is.
-With `--quick`, a case is put to a quarter of the methods and types, the next case of its graph to the next quarter, so
-that every graph meets all of them. Where alpha is 0.999, `warp` and `persistent` stand for the others on the GPU, which
+A case is a graph, options, a method and a dtype of the result; every two values of any two options and graphs occur
+together in a case. The error is the L1 distance to the most exact reference; error / tol is over the cases that request
+an error of at most tol. *Refused*: the tolerance is smaller than float32 or nondeterministic sums can prove, so the
+method has to refuse it. *Unavailable*: the method cannot rank the graph. *Unsupported*: the frame library cannot
+represent the frame. GPU methods get cuDF frames if cuDF is installed.
+With `--quick`, a case runs with a quarter of the methods and dtypes, and the next case of its graph with the next
+quarter, so that every graph gets all of them. At alpha = 0.999, `warp` and `persistent` are the only GPU methods: all
 share the loop and the end of each step."""
 
 REFERENCE = """\
-A reference's own error is proved by its residual, computed by a scatter in extended precision, which also checks every
-ranking. That of published values is the tolerance that their publisher states, for each rank."""
+The error of a reference is bounded by its residual, which is computed by a scatter in extended precision. The residual
+of every ranking is checked in the same way. The error of published values is the tolerance stated for each rank."""
 
 
-def answers(case: Case) -> list[Answer]:
-    """Say for each reference how exact its solution of a case is, or why it has none."""
-    found: list[Answer] = [
+def reference_results(case: Case) -> list[ReferenceResult]:
+    """Return the error of each reference on a case, or the reason why it has no solution."""
+    references: list[ReferenceResult] = [
         (name, solution if isinstance(solution, str) else solution.error) for name, solution in case.solutions.items()
     ]
-    return found if case.published is None else [*found, ("published", float(case.published.tolerance.max()))]
+    return references if case.published is None else [*references, ("published", float(case.published.tolerance.max()))]
 
 
 def save(
     folder: Path,
     results: list[Result],
-    found: list[Answer],
+    references: list[ReferenceResult],
     methods: dict[str, str | None],
-    about: dict[str, Any],
-    besides: Sequence[Beside] = (),
-    findings: Sequence[Finding] = (),
+    environment: dict[str, Any],
+    comparisons: Sequence[Comparison] = (),
+    experiments: Sequence[Finding] = (),
 ) -> Path:
-    """Write KIND.md, KIND.json and KIND.svg, KIND being "cpu" or the name of the GPU; return the first."""
+    """Write KIND.md, KIND.json and KIND.svg, where KIND is "cpu" or the GPU, and return the path of the first."""
     folder.mkdir(parents=True, exist_ok=True)
-    device = about["machine"]["device"]
+    device = environment["machine"]["device"]
     kind = "cpu" if device is None else re.sub(r"[^a-z0-9]+", "-", device.lower().removeprefix("nvidia "))
-    (folder / f"{kind}.json").write_text(_json(results, methods, about, besides, findings), encoding="utf-8")
+    content = _json(results, methods, environment, comparisons, experiments)
+    (folder / f"{kind}.json").write_text(content, encoding="utf-8")
     if any(result.error is not None for result in results):
-        _picture(results).savefig(folder / f"{kind}.svg", metadata={"Date": None})
+        _plot(results).savefig(folder / f"{kind}.svg", metadata={"Date": None})
     markdown = folder / f"{kind}.md"
-    text = _markdown(results, found, methods, about, f"{kind}.svg", section(besides, tuple(SHAPES), findings))
+    cugraph_section = section(comparisons, tuple(SHAPES), experiments)
+    text = _markdown(results, references, methods, environment, f"{kind}.svg", cugraph_section)
     markdown.write_text(text, encoding="utf-8")
     return markdown
 
 
-# --- the three files ----------------------------------------------------------------------------------------------
+# --- files --------------------------------------------------------------------------------------------------------
 
 
 def _markdown(
     results: list[Result],
-    found: list[Answer],
+    references: list[ReferenceResult],
     methods: dict[str, str | None],
-    about: dict[str, Any],
-    picture: str,
-    beside_cugraph: list[str],
+    environment: dict[str, Any],
+    plot: str,
+    cugraph_section: list[str],
 ) -> str:
-    machine = about["machine"]
+    machine = environment["machine"]
     parts = [machine["processor"], f"{machine['cores']} cores", *filter(None, [machine["device"]])]
     failed = [result for result in results if result.failures]
     lines = [
@@ -95,10 +97,10 @@ def _markdown(
         "",
         f"{len(results):,} cases, {len(failed):,} {'failure' if len(failed) == 1 else 'failures'}.",
         "",
-        f"- Command: `{about['command']}`",
-        f"- Commit: {about['commit']}",
+        f"- Command: `{environment['command']}`",
+        f"- Commit: {environment['commit']}",
         f"- Machine: {', '.join(parts)}",
-        f"- Versions: {', '.join(f'{name} {number}' for name, number in about['versions'].items())}",
+        f"- Versions: {', '.join(f'{name} {number}' for name, number in environment['versions'].items())}",
         "",
         CASE,
         "",
@@ -111,7 +113,7 @@ def _markdown(
                 "failures",
                 "refused",
                 "unavailable",
-                "no form",
+                "unsupported",
                 "largest error / bound",
                 "largest error / tol",
             ],
@@ -125,17 +127,17 @@ def _markdown(
         "",
         REFERENCE,
         "",
-        *table(["reference", "cases", "largest own error", "not solved"], _references(found)),
+        *table(["reference", "cases", "largest error", "not solved"], _references(references)),
         "",
         "## Error against bound",
         "",
-        f"![True error against proved bound]({picture})",
+        f"![True error against error bound]({plot})",
         "",
         "## Failures",
         "",
         *([f"- `{result.name}`: {'; '.join(result.failures)}" for result in failed] or ["None."]),
         "",
-        *beside_cugraph,
+        *cugraph_section,
     ]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
@@ -143,11 +145,11 @@ def _markdown(
 def _json(
     results: list[Result],
     methods: dict[str, str | None],
-    about: dict[str, Any],
-    besides: Sequence[Beside],
-    findings: Sequence[Finding],
+    environment: dict[str, Any],
+    comparisons: Sequence[Comparison],
+    experiments: Sequence[Finding],
 ) -> str:
-    """Write one case a line, numbers to four digits."""
+    """Return JSON with one case per line and numbers of four digits."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -161,16 +163,16 @@ def _json(
     def lines(items: Sequence[dict[str, Any]]) -> str:
         return "[\n" + ",\n".join(json.dumps(plain(item)) for item in items) + "\n]"
 
-    head = json.dumps({**about, "methods": methods}, indent=1)
+    head = json.dumps({**environment, "methods": methods}, indent=1)
     parts = {"cases": lines([asdict(result) for result in results])}
-    if besides:
-        parts["cugraph"] = lines([asdict(found) for found in besides])
-        parts["probes"] = lines([finding._asdict() for finding in findings])
+    if comparisons:
+        parts["cugraph"] = lines([asdict(comparison) for comparison in comparisons])
+        parts["probes"] = lines([finding._asdict() for finding in experiments])
     return head[:-2] + "".join(f',\n "{name}": {part}' for name, part in parts.items()) + "}\n"
 
 
-def _picture(results: list[Result]) -> Figure:
-    """Draw the error over the bound, both logarithmic, a panel a method; errors of 0 lie on the lower edge."""
+def _plot(results: list[Result]) -> Figure:
+    """Plot the error over the bound on logarithmic axes, one panel per method; errors of 0 are drawn at 1e-19."""
     names = list(dict.fromkeys(result.method for result in results))
     columns = min(3, len(names))
     figure = Figure(figsize=(4.5 * columns, 4.2 * -(-len(names) // columns)), layout="constrained")
@@ -178,10 +180,10 @@ def _picture(results: list[Result]) -> Figure:
     for panel in panels[len(names) :]:
         panel.set_visible(False)
     for panel, name in zip(panels, names, strict=False):
-        for dtype, colour in (("float64", "tab:blue"), ("float32", "tab:orange")):
+        for dtype, color in (("float64", "tab:blue"), ("float32", "tab:orange")):
             ranked = [r for r in results if (r.method, r.dtype) == (name, dtype) and r.error is not None]
             bounds, errors = [r.bound for r in ranked], [max(r.error or 0.0, 1e-19) for r in ranked]
-            panel.scatter(bounds, errors, s=9, alpha=0.5, color=colour, label=dtype, linewidths=0)
+            panel.scatter(bounds, errors, s=9, alpha=0.5, color=color, label=dtype, linewidths=0)
         panel.plot([1e-16, 4], [1e-16, 4], color="black", linewidth=0.8, label="error = bound")
         panel.set(xscale="log", yscale="log", title=name, xlabel="error_bound", ylabel="true error (L1)")
     panels[0].legend(loc="lower right", fontsize="small")
@@ -210,28 +212,28 @@ def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str
         str(sum(bool(result.failures) for result in results)),
         str(outcomes["refused"]),
         str(outcomes["unavailable"]),
-        str(outcomes["no form"]),
+        str(outcomes["unsupported"]),
         short(max(to_bound, default=None)),
         short(max(to_tol, default=None)),
     ]
 
 
 def _notes(results: list[Result]) -> list[str]:
-    """Say of each method that was unavailable why, with one case of several; and which frames have no form."""
-    unavailable = [one for one in results if one.outcome == "unavailable"]
+    """Return lines on unavailable methods, with the first case of each, and on unsupported frames."""
+    unavailable = [result for result in results if result.outcome == "unavailable"]
     lines = []
-    for method, count in Counter(one.method for one in unavailable).items():
-        first = next(one for one in unavailable if one.method == method)
+    for method, count in Counter(result.method for result in unavailable).items():
+        first = next(result for result in unavailable if result.method == method)
         lines.append(f"- `{method}` was unavailable for {count} of its cases, first `{first.case}`: {first.note}")
-    formless = [one for one in results if one.outcome == "no form"]
-    return [*lines, *dict.fromkeys(f"- `{one.case}` has no form in {one.library}: {one.note}" for one in formless)]
+    unsupported = [result for result in results if result.outcome == "unsupported"]
+    return [*lines, *dict.fromkeys(f"- `{r.case}` is not supported by {r.library}: {r.note}" for r in unsupported)]
 
 
-def _references(found: list[Answer]) -> list[list[str]]:
+def _references(references: list[ReferenceResult]) -> list[list[str]]:
     rows = []
-    for name in dict.fromkeys(name for name, _ in found):
-        errors = [answer for other, answer in found if other == name and isinstance(answer, float)]
-        reasons = Counter(answer for other, answer in found if other == name and isinstance(answer, str))
+    for name in dict.fromkeys(name for name, _ in references):
+        errors = [outcome for other, outcome in references if other == name and isinstance(outcome, float)]
+        reasons = Counter(outcome for other, outcome in references if other == name and isinstance(outcome, str))
         unsolved = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
         rows.append([name, str(len(errors)), short(max(errors, default=None)), unsolved])
     return rows

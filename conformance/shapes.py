@@ -1,4 +1,4 @@
-"""Graphs that a PageRank can go wrong on: each function makes a frame and the arguments that name its columns."""
+"""Graphs that expose errors of PageRank implementations: each function returns a frame and arguments of `Graph`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Shape(NamedTuple):
 
 
 SHAPES: dict[str, Callable[[], Shape]] = {}
-"""Every shape by its name."""
+"""Functions that return shapes, by name."""
 
 
-def shape(make: Callable[[], Shape]) -> Callable[[], Shape]:
-    """Enter a function under its name; its frame is made once, for nothing may alter it."""
-    kept = cache(make)
-    SHAPES[make.__name__.replace("_", "-")] = kept
+def shape(function: Callable[[], Shape]) -> Callable[[], Shape]:
+    """Register a function in `SHAPES`; its frame is built once, since nothing may alter it."""
+    kept = cache(function)
+    SHAPES[function.__name__.replace("_", "-")] = kept
     return kept
 
 
@@ -53,55 +53,55 @@ def _random(n: int, m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.rando
 
 @shape
 def single_edge() -> Shape:
-    """0 -> 1: the least graph with a dangling vertex."""
+    """Return 0 -> 1, the smallest graph with a dangling vertex."""
     return _edges([0], [1])
 
 
 @shape
 def one_self_loop() -> Shape:
-    """One vertex, whose rank is 1 whatever the options."""
+    """Return one vertex, whose rank is 1 with all options."""
     return _edges([7], [7])
 
 
 @shape
 def isolated() -> Shape:
-    """No edges at all: x = alpha * w + (1 - alpha) * v."""
+    """Return vertices without edges: x = alpha * w + (1 - alpha) * v."""
     return _edges(np.empty(0, np.int64), np.empty(0, np.int64), vertices=[4, 2, 9, 3])
 
 
 @shape
 def path() -> Shape:
-    """0 -> 1 -> ... -> 40, dangling at the end."""
+    """Return 0 -> 1 -> ... -> 40, whose last vertex is dangling."""
     return _edges(np.arange(40), np.arange(1, 41))
 
 
 @shape
 def cycle() -> Shape:
-    """Periodic: without teleport the power method would turn for ever."""
+    """Return a cycle, on which the power method without teleport does not converge."""
     return _edges(np.arange(30), np.roll(np.arange(30), -1))
 
 
 @shape
-def there_and_back() -> Shape:
-    """0 <-> 1: of period 2, so that -alpha is an eigenvalue, and errors change sides without end."""
+def two_cycle() -> Shape:
+    """Return 0 <-> 1, of period 2: -alpha is an eigenvalue, and the sign of errors alternates."""
     return _edges([0, 1], [1, 0])
 
 
 @shape
 def in_star() -> Shape:
-    """Everyone points at a dangling hub."""
+    """Return a star whose leaves link to a dangling hub."""
     return _edges(np.arange(1, 200), np.zeros(199, np.int64))
 
 
 @shape
 def out_star() -> Shape:
-    """A hub points at everyone, and everyone dangles."""
+    """Return a star whose hub links to dangling leaves."""
     return _edges(np.zeros(199, np.int64), np.arange(1, 200))
 
 
 @shape
 def complete() -> Shape:
-    """K_12 without self-loops, each edge both ways."""
+    """Return K_12 without self-loops, each edge both ways."""
     source, destination = np.divmod(np.arange(144), 12)
     kept = source != destination
     return _edges(source[kept], destination[kept])
@@ -109,56 +109,56 @@ def complete() -> Shape:
 
 @shape
 def self_loops() -> Shape:
-    """A path whose vertices also point at themselves, some twice; the last only at itself."""
+    """Return a path with self-loops, some of them twice; the last vertex has no other out-edge."""
     source = np.concatenate([np.arange(20), np.arange(21), np.arange(0, 21, 3)])
     return _edges(source, np.concatenate([np.arange(1, 21), np.arange(21), np.arange(0, 21, 3)]))
 
 
 @shape
 def parallel_edges() -> Shape:
-    """Pairs repeated up to five times, in both directions, with weights that differ."""
+    """Return pairs repeated up to five times, in both directions, with different weights."""
     source, destination, rng = _random(8, 150, seed=1)
     return _edges(source, destination, rng.uniform(0.1, 5, 150).round(3))
 
 
 @shape
 def two_components() -> Shape:
-    """A triangle and a path that know nothing of each other: the eigenvalue alpha is double."""
+    """Return a cycle and a path that are not connected."""
     return _edges([0, 1, 2, 10, 11, 12], [1, 2, 0, 11, 12, 13])
 
 
 @shape
 def none_dangling() -> Shape:
-    """Random, and every vertex has a way on."""
+    """Return random edges and a cycle, so that no vertex is dangling."""
     source, destination, _ = _random(300, 900, seed=2)
     return _edges(np.concatenate([np.arange(300), source]), np.concatenate([np.roll(np.arange(300), 1), destination]))
 
 
 @shape
 def all_dangling() -> Shape:
-    """Edges of weight 0 alone, so that no vertex has an out-weight."""
+    """Return edges of weight 0, so that every vertex is dangling."""
     source, destination, _ = _random(50, 120, seed=3)
     return _edges(source, destination, np.zeros(120))
 
 
 @shape
-def hub_at_the_end_of_a_chain() -> Shape:
-    """A chain of 400 into a hub with an in-degree of 5,000: one row sum is long, all others short."""
-    chain, spokes = np.arange(400), np.arange(1_000, 6_000)
-    source = np.concatenate([chain, spokes, np.repeat(400, 2)])
-    return _edges(source, np.concatenate([chain + 1, np.full(5_000, 400), [0, 1_000]]))
+def hub_at_end_of_path() -> Shape:
+    """Return a path of 400 into a hub of in-degree 5,001: one row is long, all others are short."""
+    path_vertices, spokes = np.arange(400), np.arange(1_000, 6_000)
+    source = np.concatenate([path_vertices, spokes, np.repeat(400, 2)])
+    return _edges(source, np.concatenate([path_vertices + 1, np.full(5_000, 400), [0, 1_000]]))
 
 
 @shape
 def bipartite() -> Shape:
-    """Forty users point at ninety items, and items at nobody."""
+    """Return edges from 40 users to items, which are dangling."""
     source, destination, _ = _random(40, 400, seed=4)
     return _edges(source, 100 + destination * 2 + np.arange(400) % 2)
 
 
 @shape
 def grid() -> Shape:
-    """30 x 30, right and down: sparse, regular, far across."""
+    """Return a 30 x 30 grid with edges right and down: sparse, regular, of large diameter."""
     cells = np.arange(900).reshape(30, 30)
     source = np.concatenate([cells[:, :-1].ravel(), cells[:-1].ravel()])
     return _edges(source, np.concatenate([cells[:, 1:].ravel(), cells[1:].ravel()]))
@@ -166,14 +166,14 @@ def grid() -> Shape:
 
 @shape
 def uniform_random() -> Shape:
-    """5,000 edges among 1,200 vertices."""
+    """Return 5,000 random edges among 1,200 vertices."""
     source, destination, _ = _random(1_200, 5_000, seed=5)
     return _edges(source, destination)
 
 
 @shape
 def skewed() -> Shape:
-    """R-MAT with the Graph500 probabilities, 2**12 vertices and 30,000 edges: a few hubs, many that dangle."""
+    """Return an R-MAT graph of 2**12 ids and 30,000 edges: a few hubs, many dangling vertices."""
     rng = np.random.default_rng(6)
     quadrant = rng.choice(4, p=[0.57, 0.19, 0.19, 0.05], size=(12, 30_000))
     bits = 1 << np.arange(12)[:, None]
@@ -182,7 +182,7 @@ def skewed() -> Shape:
 
 @shape
 def large() -> Shape:
-    """Skewed, weighted, ids all over 64 bits: past the size from which prplugin compiles its graph building."""
+    """Return skewed weighted edges of 64-bit ids, as many as prplugin's compiled graph building requires."""
     rng = np.random.default_rng(21)
     names = rng.integers(-(2**62), 2**62, 20_000)
     source, destination = (names[(20_000 * rng.random(COMPILED_FROM) ** 3).astype(np.int64)] for _ in range(2))
@@ -194,14 +194,14 @@ def large() -> Shape:
 
 @shape
 def random_weights() -> Shape:
-    """Log-normal weights."""
+    """Return random edges with log-normal weights."""
     source, destination, rng = _random(400, 2_500, seed=7)
     return _edges(source, destination, rng.lognormal(sigma=2, size=2_500))
 
 
 @shape
 def zero_weights() -> Shape:
-    """A third of the edges weigh 0, negative zero among them, and some vertices have no other: they dangle."""
+    """Return edges of which a third have weight 0 or -0; vertices without other edges are dangling."""
     source, destination, rng = _random(200, 800, seed=8)
     weight = np.where(rng.random(800) < 1 / 3, 0.0, rng.random(800))
     weight[source < 20] = 0.0
@@ -210,29 +210,29 @@ def zero_weights() -> Shape:
 
 
 @shape
-def denormal_weights() -> Shape:
-    """5e-324 to 1e-310: 1/W overflows, w/W does not."""
+def subnormal_weights() -> Shape:
+    """Return weights of 5e-324 to 1e-310: 1/W overflows, w/W does not."""
     source, destination, rng = _random(100, 500, seed=9)
     return _edges(source, destination, np.maximum(10.0 ** rng.uniform(-324, -310, 500), 5e-324))
 
 
 @shape
 def huge_weights() -> Shape:
-    """About 1e300: products of two of them overflow, their sums do not."""
+    """Return weights of about 1e300: products of two overflow, sums do not."""
     source, destination, rng = _random(100, 500, seed=10)
     return _edges(source, destination, rng.uniform(0.1, 9, 500) * 1e300)
 
 
 @shape
 def mixed_magnitudes() -> Shape:
-    """1e-300 to 1e300 on one vertex."""
+    """Return weights of 1e-300 to 1e300 on the out-edges of a vertex."""
     source, destination, rng = _random(60, 600, seed=11)
     return _edges(source, destination, 10.0 ** rng.uniform(-300, 300, 600))
 
 
 @shape
 def integer_weights_past_2_53() -> Shape:
-    """Odd int64 weights that no float64 holds."""
+    """Return odd int64 weights, which float64 cannot represent."""
     source, destination, rng = _random(80, 300, seed=12)
     return _edges(source, destination, rng.integers(2**53, 2**62, 300) | 1)
 
@@ -241,20 +241,20 @@ def integer_weights_past_2_53() -> Shape:
 
 
 def _named(names: Any, seed: int, m: int = 300) -> Shape:
-    """Return the vertices of a random graph these names."""
+    """Return a random graph of these ids."""
     source, destination, _ = _random(len(names), m, seed)
     return _edges(names[source], names[destination])
 
 
 @shape
 def negative_ids() -> Shape:
-    """-45 to 44."""
+    """Return ids of -45 to 44."""
     return _named(np.arange(-45, 45), seed=13)
 
 
 @shape
 def sparse_64_bit_ids() -> Shape:
-    """All over int64, with its least, its greatest, -1 and 0."""
+    """Return ids over the whole range of int64, its limits, -1 and 0 included."""
     rng = np.random.default_rng(14)
     limits = np.iinfo(np.int64)
     some = rng.integers(limits.min, limits.max, 100, endpoint=True)
@@ -264,21 +264,21 @@ def sparse_64_bit_ids() -> Shape:
 
 @shape
 def uint64_ids() -> Shape:
-    """On both sides of 2**63, up to 2**64 - 1."""
+    """Return uint64 ids below and above 2**63, up to 2**64 - 1."""
     names = np.array([0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 2, 2**64 - 1], np.uint64)
     return _named(names, seed=16, m=25)
 
 
 @shape
 def string_ids() -> Shape:
-    """Empty, accented, non-Latin, long, and such as differ in case or blanks alone."""
+    """Return ids that are empty, accented, non-Latin or long, or differ in case or blanks only."""
     names = ["", " ", "a", "A", "a ", "é", "e\u0301", "頂点", "x" * 500, *(f"page-{i}" for i in range(60))]
     return _named(np.array(names, object), seed=17)
 
 
 @shape
 def several_columns() -> Shape:
-    """A vertex is a site and a number; neither alone tells vertices apart."""
+    """Return vertices of two columns, a site and a number; neither column identifies a vertex."""
     source, destination, rng = _random(60, 300, seed=18)
     sites = np.array(["north", "south", "east", "west"], object)
     frame = pd.DataFrame(
@@ -296,7 +296,7 @@ def several_columns() -> Shape:
 
 @shape
 def categorical_ids() -> Shape:
-    """One set of categories at both ends, out of order and with unused ones."""
+    """Return categorical ids with unordered and unused categories, the same in both columns."""
     names = np.array([f"c{i}" for i in range(50)], object)
     source, destination, _ = _random(50, 200, seed=19)
     dtype = pd.CategoricalDtype([*names[::-1], "unused"])
@@ -305,7 +305,7 @@ def categorical_ids() -> Shape:
 
 @shape
 def datetime_ids() -> Shape:
-    """Days before and after 1970, and more of them that no edge names."""
+    """Return days before and after 1970, and more days as isolated vertices."""
     days = pd.date_range("1969-11-30", periods=70).to_numpy()
     source, destination, _ = _random(60, 250, seed=20)
     return _edges(days[source], days[destination], vertices=pd.Series(days[40:]))

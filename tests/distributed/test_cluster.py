@@ -1,4 +1,4 @@
-"""The program of `prplugin.distributed` on ranks that are threads, against one frame in one memory."""
+"""The SPMD program of `prplugin.distributed`, run on workers that are threads and compared with one pandas frame."""
 
 from __future__ import annotations
 
@@ -24,49 +24,51 @@ SIZES = st.integers(1, 5)
 PARTS = "prplugin.frames._pandas_parts"
 
 
-def spread(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
+def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, destination=None, weight=None, vertices=None,
            directed=True, duplicates="sum", threads=1, **options):  # fmt: skip
-    """Rank a frame cut at some rows on so many ranks, of which each holds the partitions of its own."""
+    """Rank a frame, partitioned at `cuts`, on `size` workers; `holders` maps each partition to its worker."""
     columns = resolve(list(edges.columns), source, destination, weight)
     bounds = [0, *(len(edges) * cut // size for cut in range(1, size)), len(edges)] if cuts is None else cuts
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
-    holders = [nth % size for nth in range(len(frames))] if holders is None else holders
+    holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more = adapter.portions(None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size)
+    more_vertices = adapter.portions(
+        None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size
+    )
     by_vertex = {
-        what: adapter.portions_of_values(adapter.given_values(options.pop(what), columns.vertex_names, what), size)
-        for what in ("personalization", "dangling", "nstart")
-        if what in options
+        name: adapter.portions_of_values(adapter.given_values(options.pop(name), columns.vertex_names, name), size)
+        for name in ("personalization", "dangling", "nstart")
+        if name in options
     }
     chosen = Options(**options)
 
     def program(communicator):
-        mine = [nth for nth, holder in enumerate(holders) if holder == communicator.rank]
+        indices = [index for index, holder in enumerate(holders) if holder == communicator.rank]
         shard = build(
-            communicator, PARTS, [frames[nth] for nth in mine], mine, edges, columns, more[communicator.rank],
-            directed=directed, duplicates=duplicates,
+            communicator, PARTS, [frames[index] for index in indices], indices, edges, columns,
+            more_vertices[communicator.rank], directed=directed, duplicates=duplicates,
         )  # fmt: skip
-        given_here = {what: portions[communicator.rank] for what, portions in by_vertex.items()}
-        return rank_shard(communicator, shard, columns.vertex_names, chosen, given_here, threads)
+        values_of_rank = {name: portions[communicator.rank] for name, portions in by_vertex.items()}
+        return rank_shard(communicator, shard, columns.vertex_names, chosen, values_of_rank, threads)
 
     outcomes = run_workers(size, program)
     return pd.concat([frame for frame, _ in outcomes]), outcomes[0][1]
 
 
-def same(found, expected, atol=1e-9):
+def assert_same_ranks(found, expected, atol=1e-9):
     pd.testing.assert_frame_equal(found.drop(columns="pagerank"), expected.drop(columns="pagerank"))
     assert found["pagerank"].dtype == expected["pagerank"].dtype
     np.testing.assert_allclose(found["pagerank"], expected["pagerank"], rtol=0, atol=atol)
 
 
-def tables(ids, weighted, dtype=None):
+def edge_frames(ids, weighted, dtype=None):
     columns = {"src": ids, "dst": ids} | ({"w": st.sampled_from([0.0, 0.5, 1.0, 1e-300, 3.0])} if weighted else {})
     names = list(columns)
     return st.lists(st.tuples(*columns.values()), max_size=25).map(
         lambda rows: pd.DataFrame(
             {
-                name: pd.Series([row[at] for row in rows], dtype=None if name == "w" else dtype)
-                for at, name in enumerate(names)
+                name: pd.Series([row[position] for row in rows], dtype=None if name == "w" else dtype)
+                for position, name in enumerate(names)
             }
         )
     )
@@ -88,35 +90,38 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(24), deadline=None)
 @given(data=st.data(), size=SIZES)
-def test_any_ids_cut_anywhere(kind, data, size):
+def test_partitioned_ranks_agree_with_pandas(kind, data, size):
     ids, dtype = KINDS[kind]
     weighted = data.draw(st.booleans())
-    edges = data.draw(tables(ids, weighted, dtype))
+    edges = data.draw(edge_frames(ids, weighted, dtype))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(edges)), max_size=6)))
     cuts = [0, *cuts, len(edges)]
     holders = data.draw(st.lists(st.integers(0, size - 1), min_size=len(cuts) - 1, max_size=len(cuts) - 1))
-    how = {
+    options = {
         "weight": "w" if weighted else None,
         "directed": data.draw(st.booleans()),
         "duplicates": data.draw(st.sampled_from(["sum", "first", "last"])),
         "tol": 1e-9,
     }
-    expected = edges.pagerank(**how)
-    found, report = spread(edges, size, cuts, holders, **how)
-    same(found, expected, 2e-9)
+    expected = edges.pagerank(**options)
+    found, report = rank_distributed(edges, size, cuts, holders, **options)
+    assert_same_ranks(found, expected, 2e-9)
     assert report.outcome.error_bound <= 1e-9
     assert found.index.tolist() == list(range(len(expected)))
-    # The same bits again, whoever holds what.
+    # The bits do not depend on which worker holds which partition.
     others = holders[1:] + holders[:1]
-    again, _ = spread(edges, size, cuts, others, **how)
+    again, _ = rank_distributed(edges, size, cuts, others, **options)
     assert again["pagerank"].to_numpy().tobytes() == found["pagerank"].to_numpy().tobytes()
 
 
-def test_the_same_bits_where_ids_lie_on_several_workers():
-    """The owner of a vertex once depended on how many workers held rows with its id."""
+def test_bits_do_not_depend_on_workers_that_hold_an_id():
+    """Check that the owner of a vertex does not depend on how many workers hold rows with its id."""
     edges = pd.DataFrame({"src": ["a", "a", "a", "b"], "dst": ["", "ab", "b", "é"]}, dtype=object)
-    cuts, how = [0, 0, 0, 1, 4], {"directed": False, "tol": 1e-9}
-    bits = {spread(edges, 2, cuts, h, **how)[0]["pagerank"].to_numpy().tobytes() for h in ([0, 0, 1, 0], [0, 1, 0, 0])}
+    cuts, options = [0, 0, 0, 1, 4], {"directed": False, "tol": 1e-9}
+    bits = {
+        rank_distributed(edges, 2, cuts, h, **options)[0]["pagerank"].to_numpy().tobytes()
+        for h in ([0, 0, 1, 0], [0, 1, 0, 0])
+    }
     assert len(bits) == 1
 
 
@@ -127,27 +132,27 @@ def test_vertices_of_several_columns(data, size):
         data.draw(st.lists(st.tuples(*[st.integers(0, 2), st.sampled_from("ab")] * 2), min_size=1, max_size=20)),
         columns=["a", "b", "c", "d"],
     )
-    more = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
-    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more or None, "tol": 1e-10}
-    same(spread(edges, size, **endpoints)[0], prplugin.pagerank(edges, **endpoints))
+    more_vertices = data.draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abc")), max_size=5))
+    endpoints = {"source": ["a", "b"], "destination": ["c", "d"], "vertices": more_vertices or None, "tol": 1e-10}
+    assert_same_ranks(rank_distributed(edges, size, **endpoints)[0], prplugin.pagerank(edges, **endpoints))
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), size=SIZES, strings=st.booleans())
-def test_values_by_vertex_and_more_vertices(data, size, strings):
+def test_values_by_vertex_and_extra_vertices(data, size, strings):
     ids = st.integers(0, 8).map(str) if strings else st.integers(0, 8)
-    edges = data.draw(tables(ids, weighted=False, dtype=object if strings else "int64"))
-    more = data.draw(st.lists(ids, min_size=1, max_size=6))
-    how = {"vertices": more, "tol": 1e-9}
-    known = prplugin.pagerank(edges, vertices=more)["vertex"].tolist()
+    edges = data.draw(edge_frames(ids, weighted=False, dtype=object if strings else "int64"))
+    more_vertices = data.draw(st.lists(ids, min_size=1, max_size=6))
+    options = {"vertices": more_vertices, "tol": 1e-9}
+    known = prplugin.pagerank(edges, vertices=more_vertices)["vertex"].tolist()
     values = st.dictionaries(st.sampled_from(known), st.floats(0.1, 5), min_size=1)
-    for what in ("personalization", "dangling", "nstart"):
+    for name in ("personalization", "dangling", "nstart"):
         if data.draw(st.booleans()):
-            how[what] = data.draw(values)
-    same(spread(edges, size, **how)[0], prplugin.pagerank(edges, **how), 2e-9)
+            options[name] = data.draw(values)
+    assert_same_ranks(rank_distributed(edges, size, **options)[0], prplugin.pagerank(edges, **options), 2e-9)
 
 
-def chain_of(n):
+def path_graph(n):
     return pd.DataFrame({"src": np.arange(n - 1), "dst": np.arange(1, n)})
 
 
@@ -176,9 +181,9 @@ def test_options(size, options):
     edges = pd.DataFrame({"src": rng.integers(0, 300, 2000) ** 2 // 300, "dst": rng.integers(0, 400, 2000)})
     edges["w"] = rng.random(2000)
     expected = edges.pagerank(**options)
-    found, report = spread(edges, size, **options)
+    found, report = rank_distributed(edges, size, **options)
     plain = options.get("tol") == 0
-    same(found, expected, 1e-13 if plain else 2e-6)
+    assert_same_ranks(found, expected, 1e-13 if plain else 2e-6)
     if options.get("stop", "error") == "error" and not plain:
         assert report.outcome.converged
         assert report.outcome.error_bound <= options.get("tol", 1e-6)
@@ -186,26 +191,26 @@ def test_options(size, options):
 
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
-def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(size, stop, tol, iterations):
-    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]})  # of which the first step changes 1/4, exactly
-    assert spread(edges, size, alpha=0.5, tol=tol, stop=stop)[1].outcome.iterations == iterations
+def test_change_equal_to_tol_meets_delta_but_not_networkx(size, stop, tol, iterations):
+    edges = pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]})  # the first step changes uniform ranks by exactly 1/4
+    assert rank_distributed(edges, size, alpha=0.5, tol=tol, stop=stop)[1].outcome.iterations == iterations
 
 
-def test_leaps_use_all_ranks():
-    # Two far ends of a long cycle, on two ranks: only both together see how slowly it goes.
+def test_extrapolation_uses_all_workers():
+    # A long cycle over two workers: the convergence rate has to be computed from the moves of both.
     n = 400
     edges = pd.DataFrame({"src": np.arange(n), "dst": (np.arange(n) + 1) % n})
     edges = pd.concat([edges, pd.DataFrame({"src": [0] * 3, "dst": [5, 50, 100]})])
-    _, report = spread(edges, 2, alpha=0.999, tol=1e-8)
+    _, report = rank_distributed(edges, 2, alpha=0.999, tol=1e-8)
     assert report.outcome.converged
 
 
 @pytest.mark.parametrize("method", ["numpy", "numba"])
-def test_any_number_of_threads_gives_the_same_bits(method):
+def test_bits_do_not_depend_on_thread_count(method):
     rng = np.random.default_rng(2)
     edges = pd.DataFrame({"src": rng.integers(0, 3000, 20000), "dst": rng.integers(0, 3000, 20000)})
-    one, _ = spread(edges, 2, method=method, threads=1)
-    other, _ = spread(edges, 2, method=method, threads=3)
+    one, _ = rank_distributed(edges, 2, method=method, threads=1)
+    other, _ = rank_distributed(edges, 2, method=method, threads=3)
     assert one["pagerank"].to_numpy().tobytes() == other["pagerank"].to_numpy().tobytes()
 
 
@@ -214,63 +219,63 @@ def test_any_number_of_threads_gives_the_same_bits(method):
 def test_top(size, top):
     edges = pd.DataFrame({"src": list("abcdefgh") * 2, "dst": list("bbccddaa") + list("cacacaca")})
     expected = edges.pagerank(top=top, tol=1e-12)
-    found, report = spread(edges, size, top=top, tol=1e-12)
-    same(found, expected, 1e-11)
+    found, report = rank_distributed(edges, size, top=top, tol=1e-12)
+    assert_same_ranks(found, expected, 1e-11)
     assert report.rows == [len(expected)] + [0] * (size - 1)
 
 
-def test_nulls_of_all_parts_are_counted_by_their_rows_in_the_frame():
+def test_nulls_are_reported_by_row_of_whole_frame():
     edges = pd.DataFrame({"src": ["a", None, "b", "c", None, "d"], "dst": list("bcdefg")})
     with pytest.raises(InvalidEdgesError, match=r"column 'src' has 2 nulls, in rows 1, 4 \(counted from 0\)"):
-        spread(edges, 3, cuts=[0, 2, 4, 6], holders=[2, 0, 1])
+        rank_distributed(edges, 3, cuts=[0, 2, 4, 6], holders=[2, 0, 1])
 
 
-def test_weights_of_all_parts_are_checked():
+def test_weights_of_all_partitions_are_checked():
     edges = pd.DataFrame({"src": range(6), "dst": range(6), "w": [1, -1, 2, 3, -4, np.inf]})
     with pytest.raises(InvalidEdgesError, match=r"column 'w' has 2 values below 0: -1.0 in row 1, -4.0 in row 4"):
-        spread(edges, 3, weight="w")
+        rank_distributed(edges, 3, weight="w")
     edges["w"] = [1e308] * 6
     edges["src"] = 1
     with pytest.raises(InvalidEdgesError, match=r"the weights that leave 1 vertex \(1\) sum to more"):
-        spread(edges, 3, weight="w")
+        rank_distributed(edges, 3, weight="w")
 
 
-def test_repeated_pairs_are_counted_by_their_rows_in_the_frame():
+def test_repeated_pairs_are_reported_by_row_of_whole_frame():
     edges = pd.DataFrame({"src": [1, 2, 1, 3, 2], "dst": [2, 3, 2, 4, 1]})
     with pytest.raises(InvalidEdgesError, match=r"1 row of the edge frame repeats a pair .* has: 2 "):
-        spread(edges, 3, duplicates="error", cuts=[0, 1, 2, 3, 5])
+        rank_distributed(edges, 3, duplicates="error", cuts=[0, 1, 2, 3, 5])
     with pytest.raises(InvalidEdgesError, match=r"2 rows of the edge frame repeat a pair .* has: 2, 4 "):
-        spread(edges, 3, duplicates="error", directed=False)
+        rank_distributed(edges, 3, duplicates="error", directed=False)
 
 
-def test_kinds_that_differ_between_parts():
+def test_mixed_kinds_of_ids_raise():
     edges = pd.DataFrame({"src": [1, 2, "a", "b"], "dst": [1, 2, 3, 4]})
     with pytest.raises(InvalidEdgesError, match="kind"):
-        spread(edges, 2)
+        rank_distributed(edges, 2)
 
 
 def test_values_for_unknown_and_repeated_vertices():
-    edges = chain_of(6)
+    edges = path_graph(6)
     with pytest.raises(InvalidOptionError, match="names 2 vertices not in the graph: 77, 99"):
-        spread(edges, 3, personalization={1: 1, 77: 1, 2: 1, 99: 1})
+        rank_distributed(edges, 3, personalization={1: 1, 77: 1, 2: 1, 99: 1})
     twice = pd.Series([1.0, 2.0, 3.0], index=[1, 2, 1])
     with pytest.raises(InvalidOptionError, match="names 1 vertex more than once: 1"):
-        spread(edges, 3, dangling=twice)
+        rank_distributed(edges, 3, dangling=twice)
     with pytest.raises(InvalidOptionError, match="sums to 0"):
-        spread(edges.astype(str), 3, nstart={"1": 0})
+        rank_distributed(edges.astype(str), 3, nstart={"1": 0})
     with pytest.raises(InvalidOptionError, match="not in the graph: 'z'"):
-        spread(edges.astype(str), 2, nstart={"1": 1, "z": 0})
+        rank_distributed(edges.astype(str), 2, nstart={"1": 1, "z": 0})
 
 
-def test_an_exact_budget_is_not_converged():
-    _, report = spread(chain_of(50), 3, max_iter=2, tol=1e-12)
+def test_max_iter_counts_every_iteration():
+    _, report = rank_distributed(path_graph(50), 3, max_iter=2, tol=1e-12)
     assert not report.outcome.converged
     assert report.outcome.iterations == 2
 
 
-def test_no_edges_at_all():
-    nothing = pd.DataFrame({"src": np.empty(0, np.int64), "dst": np.empty(0, np.int64)})
-    found, _ = spread(nothing, 3)
+def test_graph_without_edges():
+    empty = pd.DataFrame({"src": np.empty(0, np.int64), "dst": np.empty(0, np.int64)})
+    found, _ = rank_distributed(empty, 3)
     assert len(found) == 0
-    found, _ = spread(nothing, 3, vertices=[4, 2])
+    found, _ = rank_distributed(empty, 3, vertices=[4, 2])
     assert found["vertex"].tolist() == [2, 4]

@@ -1,4 +1,4 @@
-"""Frames of Dask, with real workers in processes of their own and without."""
+"""Dask frames, with and without a cluster of worker processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
-# What Dask and its event loops leave open when a worker is killed is theirs.
+# Dask and its event loops leave resources open when a worker is killed.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 QUIET = {
@@ -45,56 +45,56 @@ def edges_of(seed=0, n=60, m=400):
     return edges.assign(w=rng.random(m))
 
 
-def same(found, expected, atol=2e-6):
+def assert_same_ranks(found, expected, atol=2e-6):
     found = found.compute()
     pd.testing.assert_frame_equal(found.drop(columns="pagerank"), expected.drop(columns="pagerank"))
     np.testing.assert_allclose(found["pagerank"], expected["pagerank"], rtol=0, atol=atol)
 
 
-def test_the_accessor_is_the_function():
+def test_accessor_is_pagerank_function():
     assert dd.DataFrame.pagerank is prplugin.pagerank
 
 
-def test_without_a_cluster_the_partitions_are_brought_here():
+def test_partitions_without_cluster_are_computed_in_process():
     edges = edges_of()
     ranks = dd.from_pandas(edges, npartitions=4, sort=False).pagerank(weight="w", personalization={3: 1}, top=7)
     assert isinstance(ranks, dd.DataFrame)
-    same(ranks, edges.pagerank(weight="w", personalization={3: 1}, top=7), 0)
+    assert_same_ranks(ranks, edges.pagerank(weight="w", personalization={3: 1}, top=7), 0)
 
 
-def test_vertices_without_a_cluster_have_the_type_of_the_ids():
+def test_vertices_without_cluster_keep_dtype_of_ids():
     with dask.config.set({"dataframe.convert-string": False}):
         edges = dd.from_pandas(pd.DataFrame({"src": ["a", "b"], "dst": ["b", "a"]}, dtype=object), npartitions=1)
     assert prplugin.Graph(edges).vertices.compute().dtype == object
 
 
-def test_many_seeds_without_a_cluster():
+def test_seeds_without_cluster():
     edges = edges_of()
     frame = dd.from_pandas(edges, npartitions=4, sort=False)
-    same(frame.pagerank(seeds=[1, 2], top=5), edges.pagerank(seeds=[1, 2], top=5))
+    assert_same_ranks(frame.pagerank(seeds=[1, 2], top=5), edges.pagerank(seeds=[1, 2], top=5))
     given = pd.DataFrame({"vertex": [1, 2], "values": [1.0, 3.0]})
     values = [dd.from_pandas(given, npartitions=1), {3: 1}]
-    same(frame.pagerank(seeds=values), edges.pagerank(seeds=[given, {3: 1}]))
+    assert_same_ranks(frame.pagerank(seeds=values), edges.pagerank(seeds=[given, {3: 1}]))
 
 
-def test_what_has_been_persisted_is_taken_as_it_is(client, monkeypatch):
+def test_persisted_frame_is_not_computed_again(client, monkeypatch):
     edges = edges_of().assign(more="x")[["more", "w", "dst", "src"]]
     frame = dd.from_pandas(edges, npartitions=5, sort=False)
     persisted = frame.persist()
 
     def refused(*arguments, **options):
-        raise AssertionError("it is computed")
+        raise AssertionError("the frame is computed")
 
     monkeypatch.setattr(distributed.Client, "compute", refused)
     ranks = persisted.pagerank(weight="w")
-    with pytest.raises(AssertionError, match="it is computed"):
+    with pytest.raises(AssertionError, match="the frame is computed"):
         frame.pagerank(weight="w")
     monkeypatch.undo()
-    same(ranks, edges.pagerank(weight="w"))
-    same(frame.pagerank(weight="w"), edges.pagerank(weight="w"))
+    assert_same_ranks(ranks, edges.pagerank(weight="w"))
+    assert_same_ranks(frame.pagerank(weight="w"), edges.pagerank(weight="w"))
 
 
-def test_partitions_in_partitions_out(client):
+def test_result_is_partitioned_dask_frame(client):
     edges = edges_of()
     ranks = dd.from_pandas(edges, npartitions=5, sort=False).pagerank()
     assert isinstance(ranks, dd.DataFrame)
@@ -102,7 +102,7 @@ def test_partitions_in_partitions_out(client):
     assert ranks.columns.tolist() == ["vertex", "pagerank"]
     assert ranks.known_divisions
     assert ranks.loc[5:6].compute()["vertex"].tolist() == edges.pagerank()["vertex"].tolist()[5:7]
-    same(ranks, edges.pagerank())
+    assert_same_ranks(ranks, edges.pagerank())
     assert ranks["pagerank"].sum().compute() == pytest.approx(1)
 
 
@@ -121,36 +121,36 @@ def test_partitions_in_partitions_out(client):
 )
 def test_options(client, options):
     edges = edges_of(1)
-    spread = dd.from_pandas(edges, npartitions=4, sort=False)
-    same(spread.pagerank(**options), edges.pagerank(**options), 1e-4 if "scale" in options else 2e-6)
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    assert_same_ranks(frame.pagerank(**options), edges.pagerank(**options), 1e-4 if "scale" in options else 2e-6)
 
 
-def test_other_ids_come_as_they_first_appear(client):
+def test_other_ids_are_ordered_by_first_appearance(client):
     edges = edges_of(2).astype({"src": str, "dst": str})
-    spread = dd.from_pandas(edges, npartitions=4, sort=False)
-    same(spread.pagerank(), spread.compute().pagerank())
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
+    assert_same_ranks(frame.pagerank(), frame.compute().pagerank())
     edges = pd.DataFrame({"a": [3, 1, 3, 2] * 5, "b": list("xyzx") * 5, "c": [1, 2, 2, 9] * 5, "d": list("yxxy") * 5})
-    spread = dd.from_pandas(edges, npartitions=3, sort=False)
-    same(spread.pagerank(["a", "b"], ["c", "d"]), spread.compute().pagerank(["a", "b"], ["c", "d"]))
+    frame = dd.from_pandas(edges, npartitions=3, sort=False)
+    assert_same_ranks(frame.pagerank(["a", "b"], ["c", "d"]), frame.compute().pagerank(["a", "b"], ["c", "d"]))
 
 
 def test_empty_partitions(client):
     edges = edges_of(3)
-    spread = dd.from_pandas(edges, npartitions=6, sort=False)
-    few = spread[spread["src"] < 2]
+    frame = dd.from_pandas(edges, npartitions=6, sort=False)
+    few = frame[frame["src"] < 2]
     assert min(len(part) for part in dask.compute(*few.to_delayed())) < 400
-    same(few.pagerank(), few.compute().pagerank())
-    none = spread[spread["src"] < 0].pagerank().compute()
+    assert_same_ranks(few.pagerank(), few.compute().pagerank())
+    none = frame[frame["src"] < 0].pagerank().compute()
     assert len(none) == 0
     assert none.columns.tolist() == ["vertex", "pagerank"]
 
 
-def test_prepared_once_ranked_often(client):
+def test_graph_is_reused_by_rankings(client):
     edges = edges_of(4)
     graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False), weight="w")
-    one = prplugin.Graph(edges, weight="w")
-    assert graph.number_of_vertices == one.number_of_vertices
-    assert graph.number_of_edges == one.number_of_edges
+    single = prplugin.Graph(edges, weight="w")
+    assert graph.number_of_vertices == single.number_of_vertices
+    assert graph.number_of_edges == single.number_of_edges
     ranking = graph.rank(alpha=0.9)
     assert ranking.converged
     assert ranking.error_bound <= 1e-6
@@ -158,7 +158,7 @@ def test_prepared_once_ranked_often(client):
     assert ranking.stages["iterations"] > 0
     assert all(sent > 0 for sent in ranking.bytes_sent)
     assert "on 3 workers" in str(ranking)
-    same(ranking.frame, one.rank(alpha=0.9).frame)
+    assert_same_ranks(ranking.frame, single.rank(alpha=0.9).frame)
     again = graph.rank(alpha=0.9)
     assert (
         again.frame.compute()["pagerank"].to_numpy().tobytes()
@@ -171,7 +171,7 @@ def test_prepared_once_ranked_often(client):
             graph.rank(seeds=many)
 
 
-def test_a_distributed_ranking_is_shown_explained_and_drawn(client):
+def test_repr_explain_and_plot_of_distributed_ranking(client):
     edges = edges_of(4)
     graph = prplugin.Graph(dd.from_pandas(edges, npartitions=4, sort=False))
     assert "3 workers of a Dask cluster" in repr(graph)
@@ -190,73 +190,73 @@ def test_a_distributed_ranking_is_shown_explained_and_drawn(client):
     assert [label.get_text() for label in bars.get_yticklabels()] == highest.astype(str).tolist()
 
 
-def test_values_as_a_frame_of_dask(client):
+def test_values_in_dask_frame(client):
     edges = edges_of(5)
-    spread = dd.from_pandas(edges, npartitions=2, sort=False)
+    frame = dd.from_pandas(edges, npartitions=2, sort=False)
     values = pd.DataFrame({"vertex": [1, 2, 3], "values": [1.0, 2.0, 3.0]})
     expected = edges.pagerank(personalization=values)
-    same(spread.pagerank(personalization=dd.from_pandas(values, npartitions=2)), expected)
-    before = spread.pagerank().rename(columns={"pagerank": "values"})
-    same(spread.pagerank(nstart=before), edges.pagerank())
+    assert_same_ranks(frame.pagerank(personalization=dd.from_pandas(values, npartitions=2)), expected)
+    before = frame.pagerank().rename(columns={"pagerank": "values"})
+    assert_same_ranks(frame.pagerank(nstart=before), edges.pagerank())
 
 
-def test_progress_is_told_here(client):
+def test_progress_is_reported_to_client(client):
     states = []
     dd.from_pandas(edges_of(6), npartitions=2, sort=False).pagerank(progress=states.append)
     assert {state.stage for state in states} == {"vertices", "edges", "iterations"}
     assert states[-1].error_bound <= 1e-6
 
 
-def test_errors_name_rows_of_the_whole_frame(client):
+def test_errors_name_rows_of_whole_frame(client):
     edges = edges_of(7)
     edges.loc[[50, 350], "w"] = -1
-    spread = dd.from_pandas(edges, npartitions=4, sort=False)
+    frame = dd.from_pandas(edges, npartitions=4, sort=False)
     with pytest.raises(prplugin.InvalidEdgesError, match=r"2 values below 0: -1.0 in row 50, -1.0 in row 350"):
-        spread.pagerank(weight="w")
+        frame.pagerank(weight="w")
     with pytest.raises(prplugin.ColumnNotFoundError, match="nowhere"):
-        spread.pagerank(weight="nowhere")
+        frame.pagerank(weight="nowhere")
     with pytest.raises(prplugin.InvalidOptionError, match="not in the graph: 12345"):
-        spread.pagerank(personalization={12345: 1})
+        frame.pagerank(personalization={12345: 1})
     with pytest.raises(prplugin.NotConvergedError) as raised:
-        spread.pagerank(max_iter=1, tol=1e-9)
+        frame.pagerank(max_iter=1, tol=1e-9)
     assert isinstance(raised.value.ranking.frame, dd.DataFrame)
-    same(spread.pagerank(), edges.pagerank())
+    assert_same_ranks(frame.pagerank(), edges.pagerank())
 
 
-def test_methods_that_cannot_run_on_a_cluster(client):
-    spread = dd.from_pandas(edges_of(8), npartitions=2, sort=False)
+def test_methods_unavailable_on_cluster_raise(client):
+    frame = dd.from_pandas(edges_of(8), npartitions=2, sort=False)
     for method in ("persistent", "measured"):
         with pytest.raises(prplugin.MethodUnavailableError, match="frames of Dask"):
-            spread.pagerank(method=method)
+            frame.pagerank(method=method)
     with pytest.raises(prplugin.InvalidOptionError):
-        spread.pagerank(method="nonsense")
+        frame.pagerank(method="nonsense")
     with pytest.raises(prplugin.InvalidOptionError):
-        spread.pagerank(method="numpy", threads=3)
+        frame.pagerank(method="numpy", threads=3)
 
 
-def test_an_error_in_the_making_of_the_frame_is_its_own(client):
+def test_error_of_frame_computation_is_not_replaced(client):
     def broken(part):
         raise RuntimeError("this partition cannot be read")
 
-    spread = dd.from_pandas(edges_of(9), npartitions=2, sort=False)
-    broken_frame = spread.map_partitions(broken, meta=spread._meta)
+    frame = dd.from_pandas(edges_of(9), npartitions=2, sort=False)
+    broken_frame = frame.map_partitions(broken, meta=frame._meta)
     with pytest.raises(RuntimeError, match="cannot be read"):
         broken_frame.pagerank()
 
 
-def test_a_graph_can_be_ranked_after_an_error_of_a_ranking(client):
+def test_graph_can_be_ranked_after_failed_ranking(client):
     edges = edges_of(14)
     graph = prplugin.Graph(dd.from_pandas(edges, npartitions=3, sort=False))
     with pytest.raises(prplugin.InvalidOptionError, match="not in the graph: 12345"):
         graph.rank(personalization={12345: 1})
-    same(graph.rank().frame, edges.pagerank())
+    assert_same_ranks(graph.rank().frame, edges.pagerank())
 
 
 def unfinished_tasks(dask_worker):
     return [key for key, task in dask_worker.state.tasks.items() if task.state in ("long-running", "cancelled")]
 
 
-def test_workers_stop_when_the_client_leaves(client, monkeypatch):
+def test_workers_stop_when_client_disconnects(client, monkeypatch):
     frame = dd.from_pandas(edges_of(15), npartitions=3, sort=False)
     errors = []
 
@@ -274,112 +274,114 @@ def test_workers_stop_when_the_client_leaves(client, monkeypatch):
             time.sleep(0.1)
     thread.join()
     assert errors
-    began = time.monotonic()
+    start = time.monotonic()
     while any(client.run(unfinished_tasks).values()):
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - start < 20
         time.sleep(0.1)
 
 
-def test_two_at_a_time(client):
+def test_concurrent_rankings(client):
     frames = [edges_of(seed) for seed in (10, 11)]
     results = [None, None]
 
-    def rank(at):
-        results[at] = dd.from_pandas(frames[at], npartitions=3, sort=False).pagerank()
+    def rank(index):
+        results[index] = dd.from_pandas(frames[index], npartitions=3, sort=False).pagerank()
 
-    threads = [threading.Thread(target=rank, args=(at,)) for at in range(2)]
+    threads = [threading.Thread(target=rank, args=(index,)) for index in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     for edges, ranks in zip(frames, results, strict=True):
-        same(ranks, edges.pagerank())
+        assert_same_ranks(ranks, edges.pagerank())
 
 
 @pytest.fixture(
-    params=["here", *[pytest.param(way, marks=pytest.mark.slow) for way in ("on a cluster", "persisted on a cluster")]]
+    params=["no cluster", *[pytest.param(kind, marks=pytest.mark.slow) for kind in ("cluster", "persisted on cluster")]]
 )
-def hold(request, monkeypatch):
-    """Make frames of partitions that may differ from what Dask is told of them."""
-    if request.param == "here":
+def make_frame(request, monkeypatch):
+    """Return a function that makes a Dask frame of partitions that may differ from its metadata."""
+    if request.param == "no cluster":
         monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
     else:
         request.getfixturevalue("client")
 
-    def held(*parts):
+    def from_parts(*parts):
         frame = dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0].iloc[:0], verify_meta=False)
         return frame.persist() if request.param.startswith("persisted") else frame
 
-    return held
+    return from_parts
 
 
 PART = pd.DataFrame({"src": [1, 2, 2], "dst": [2, 3, 1], "w": [1.0, 2.0, 0.5]})
 
 
-def test_columns_of_partitions_are_taken_by_name(hold):
+def test_columns_of_partitions_are_read_by_name(make_frame):
     combined = pd.concat([PART, PART + 1], ignore_index=True)
-    for names in (["src", "dst", "w"], ["src", "dst"]):  # some are in use, or all
+    for names in (["src", "dst", "w"], ["src", "dst"]):  # some columns are used, or all
         first, second = PART[names], (PART + 1)[names[::-1]]
-        same(hold(first, second).pagerank(), combined.pagerank())
-    same(hold(PART, (PART + 1)[["w", "dst", "src"]]).pagerank(weight="w"), combined.pagerank(weight="w"))
-    same(hold(PART, (PART + 1)[["dst", "src"]]).pagerank(), combined.pagerank())
+        assert_same_ranks(make_frame(first, second).pagerank(), combined.pagerank())
+    assert_same_ranks(
+        make_frame(PART, (PART + 1)[["w", "dst", "src"]]).pagerank(weight="w"), combined.pagerank(weight="w")
+    )
+    assert_same_ranks(make_frame(PART, (PART + 1)[["dst", "src"]]).pagerank(), combined.pagerank())
 
 
-def test_partitions_that_lack_a_column_are_named(hold):
+def test_partitions_that_lack_a_column_are_named(make_frame):
     with pytest.raises(
         prplugin.ColumnNotFoundError, match=r"no column 'src' in partition 1. Its columns are 'dst', 'w'"
     ):
-        hold(PART, PART[["dst", "w"]]).pagerank()
+        make_frame(PART, PART[["dst", "w"]]).pagerank()
     with pytest.raises(prplugin.ColumnNotFoundError, match="no column 'w' in partition 2"):
-        hold(PART, PART, PART[["dst", "src"]]).pagerank(weight="w")
+        make_frame(PART, PART, PART[["dst", "src"]]).pagerank(weight="w")
     with pytest.raises(prplugin.InvalidEdgesError, match="column 'src' is in partition 1 2 times"):
-        hold(PART, pd.concat([PART, PART[["src"]]], axis=1)).pagerank()
+        make_frame(PART, pd.concat([PART, PART[["src"]]], axis=1)).pagerank()
 
 
-def test_partitions_of_one_kind_are_read_in_the_type_that_holds_all(hold):
+def test_partitions_of_one_kind_are_read_in_common_dtype(make_frame):
     ids = PART[["src", "dst"]]
-    same(hold(ids.astype("int8"), ids + 1000).pagerank(), pd.concat([ids, ids + 1000]).pagerank())
+    assert_same_ranks(make_frame(ids.astype("int8"), ids + 1000).pagerank(), pd.concat([ids, ids + 1000]).pagerank())
     large = ids.astype("uint64") + 2**63
-    same(hold(ids, large).pagerank(), pd.concat([ids.astype("uint64"), large]).pagerank())
+    assert_same_ranks(make_frame(ids, large).pagerank(), pd.concat([ids.astype("uint64"), large]).pagerank())
     with pytest.raises(prplugin.InvalidEdgesError, match="no one integer type holds"):
-        hold(ids - 5, large).pagerank()
-    same(hold(PART.iloc[:0].astype(str), ids).pagerank(), ids.pagerank())
+        make_frame(ids - 5, large).pagerank()
+    assert_same_ranks(make_frame(PART.iloc[:0].astype(str), ids).pagerank(), ids.pagerank())
     wide = PART.assign(w=[0.1, 0.2, 0.3])
     expected = pd.concat([PART, wide]).pagerank(weight="w", tol=1e-12)
-    same(hold(PART.astype({"w": "float32"}), wide).pagerank(weight="w", tol=1e-12), expected, 2e-12)
+    assert_same_ranks(make_frame(PART.astype({"w": "float32"}), wide).pagerank(weight="w", tol=1e-12), expected, 2e-12)
     days = ids.apply(lambda column: pd.to_datetime(column, unit="D", utc=True))
-    there = days.apply(lambda column: column.dt.tz_convert("Europe/Berlin"))
-    same(hold(days, there).pagerank(), pd.concat([days, days]).pagerank())
+    in_berlin = days.apply(lambda column: column.dt.tz_convert("Europe/Berlin"))
+    assert_same_ranks(make_frame(days, in_berlin).pagerank(), pd.concat([days, days]).pagerank())
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [(str, "string"), (bool, "boolean"), ("M8[ns]", "datetime")])
-def test_partitions_of_two_kinds_are_refused_by_name(hold, dtype, kind):
+def test_partitions_of_two_kinds_raise(make_frame, dtype, kind):
     other = PART.astype({"src": dtype, "dst": dtype})
     message = rf"column 'src' of partition 0 \(int64\) .* integer, but .* of partition 2 \(.*\) of kind {kind}"
     with pytest.raises(prplugin.InvalidEdgesError, match=message):
-        hold(PART, PART, other).pagerank()
+        make_frame(PART, PART, other).pagerank()
     with pytest.raises(prplugin.InvalidEdgesError, match=r"in partition 1: column 'w' holds .* not real numbers"):
-        hold(PART, PART.astype({"w": "M8[ns]"})).pagerank(weight="w")
+        make_frame(PART, PART.astype({"w": "M8[ns]"})).pagerank(weight="w")
 
 
-def test_rows_of_all_partitions_are_counted(hold):
+def test_invalid_rows_of_all_partitions_are_reported(make_frame):
     bad = PART.assign(w=[-1.0, 1.0, -2.0])
     with pytest.raises(
         prplugin.InvalidEdgesError, match=r"3 values below 0: -1.0 in row 3, -2.0 in row 5, -1.0 in row 6"
     ) as raised:
-        hold(PART, bad, bad.iloc[:1]).pagerank(weight="w")
+        make_frame(PART, bad, bad.iloc[:1]).pagerank(weight="w")
     assert "partition" not in str(raised.value)
 
 
-def test_workers_are_found_while_the_client_updates_what_it_knows(client, monkeypatch):
+def test_workers_are_found_during_scheduler_info_update(client, monkeypatch):
     update = client._update_scheduler_info
-    # Dask's periodic update, which leaves the workers out, comes between the client's query and its result.
+    # Dask's periodic update, which omits the workers, runs between the client's query and its result.
     monkeypatch.setattr(client, "_update_scheduler_info", lambda n_workers=0: update())
     edges = edges_of(13)
-    same(dd.from_pandas(edges, npartitions=3, sort=False).pagerank(), edges.pagerank())
+    assert_same_ranks(dd.from_pandas(edges, npartitions=3, sort=False).pagerank(), edges.pagerank())
 
 
-def test_a_lost_scheduler(client, monkeypatch):
+def test_lost_scheduler_raises(client, monkeypatch):
     async def identity(n_workers):
         raise OSError("connection closed")
 
@@ -393,7 +395,7 @@ def out_of_memory(*arguments, **options):
     raise MemoryError("no room for the ranks")
 
 
-def test_a_worker_without_memory(client):
+def test_worker_out_of_memory_raises(client):
     def put(name, value):
         from prplugin.distributed import ranks
 
@@ -402,30 +404,30 @@ def test_a_worker_without_memory(client):
         return before
 
     edges = edges_of(12)
-    spread = dd.from_pandas(edges, npartitions=3, sort=False)
+    frame = dd.from_pandas(edges, npartitions=3, sort=False)
     worker = sorted(client.scheduler_info()["workers"])[1]
     before = client.run(put, "_write", out_of_memory, workers=[worker])[worker]
     try:
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(MemoryError, match="no room"):
-            spread.pagerank()
-        assert time.monotonic() - began < 20
+            frame.pagerank()
+        assert time.monotonic() - start < 20
     finally:
         client.run(put, "_write", before, workers=[worker])
-    same(spread.pagerank(), edges.pagerank())
+    assert_same_ranks(frame.pagerank(), edges.pagerank())
 
 
-def test_a_worker_killed_in_the_middle(client):
+def test_killed_worker_raises(client):
     edges = edges_of(13)
-    spread = dd.from_pandas(edges, npartitions=6, sort=False).persist()
-    kept = spread.pagerank()
-    same(kept, edges.pagerank())
+    frame = dd.from_pandas(edges, npartitions=6, sort=False).persist()
+    kept = frame.pagerank()
+    assert_same_ranks(kept, edges.pagerank())
     victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[0]
-    began = time.monotonic()
+    start = time.monotonic()
     with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
-        spread.pagerank(tol=0, max_iter=10_000_000)
-    assert time.monotonic() - began < 30
-    same(spread.pagerank(), edges.pagerank())
-    # Part of the earlier result was lost with the worker: an error, and no wait for what cannot be made again.
+        frame.pagerank(tol=0, max_iter=10_000_000)
+    assert time.monotonic() - start < 30
+    assert_same_ranks(frame.pagerank(), edges.pagerank())
+    # Part of the earlier result was lost with the worker and cannot be recomputed: raise instead of waiting.
     with pytest.raises(prplugin.WorkerLostError):
         kept.compute()

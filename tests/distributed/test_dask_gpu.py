@@ -1,4 +1,4 @@
-"""Frames of dask_cudf on all GPUs of this machine, against one cuDF frame on one of them."""
+"""dask_cudf frames on all GPUs of this machine, compared with one cuDF frame on one GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prplugin.gpu.runtime import unavailable_reason
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(unavailable_reason() is not None, reason=str(unavailable_reason())),
-    pytest.mark.filterwarnings("ignore"),  # those of RAPIDS and Dask
+    pytest.mark.filterwarnings("ignore"),  # RAPIDS and Dask raise warnings of their own
 ]
 
 CUDA = unavailable_reason() is None
@@ -42,11 +42,11 @@ def edges_of(seed=0, n=3000, m=40_000, dtype="int64", stretch=1):
     return cudf.DataFrame(columns).astype(dtype).assign(w=rng.random(m))
 
 
-def spread_of(edges, npartitions=5):
+def dask_frame(edges, npartitions=5):
     return dask_cudf.from_cudf(edges, npartitions=npartitions, sort=False)
 
 
-def same(found, expected, atol=2e-6):
+def assert_same_ranks(found, expected, atol=2e-6):
     found = found.compute()
     assert isinstance(found, cudf.DataFrame)
     found, expected = found.to_pandas(), expected.to_pandas()
@@ -56,12 +56,12 @@ def same(found, expected, atol=2e-6):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint32"])
-def test_partitions_in_partitions_out(client, dtype):
+def test_result_is_partitioned_dask_frame(client, dtype):
     edges = edges_of(dtype=dtype)
-    ranks = spread_of(edges).pagerank()
+    ranks = dask_frame(edges).pagerank()
     assert type(ranks).__module__.startswith("dask_cudf")
     assert ranks.npartitions == len(client.scheduler_info()["workers"])
-    same(ranks, edges.pagerank())
+    assert_same_ranks(ranks, edges.pagerank())
 
 
 @pytest.mark.parametrize(
@@ -83,24 +83,26 @@ def test_partitions_in_partitions_out(client, dtype):
 )
 def test_options(client, options):
     edges = edges_of(1)
-    one = {name: value for name, value in options.items() if name not in ("method", "tile", "piece")}
-    same(spread_of(edges).pagerank(**options), edges.pagerank(**one), 1e-2 if "scale" in options else 2e-6)
+    single = {name: value for name, value in options.items() if name not in ("method", "tile", "piece")}
+    assert_same_ranks(
+        dask_frame(edges).pagerank(**options), edges.pagerank(**single), 1e-2 if "scale" in options else 2e-6
+    )
 
 
 def test_sparse_ids_and_few_partitions(client):
     edges = edges_of(2, stretch=10**13)
-    same(spread_of(edges, 1).pagerank(), edges.pagerank())
+    assert_same_ranks(dask_frame(edges, 1).pagerank(), edges.pagerank())
 
 
-def test_a_larger_graph(client):
+def test_larger_graph(client):
     edges = edges_of(3, n=300_000, m=4_000_000)
-    graph = prplugin.Graph(spread_of(edges, 7))
-    one = prplugin.Graph(edges)
-    assert (graph.number_of_vertices, graph.number_of_edges) == (one.number_of_vertices, one.number_of_edges)
+    graph = prplugin.Graph(dask_frame(edges, 7))
+    single = prplugin.Graph(edges)
+    assert (graph.number_of_vertices, graph.number_of_edges) == (single.number_of_vertices, single.number_of_edges)
     ranking = graph.rank(tol=1e-9)
     assert ranking.error_bound <= 1e-9
     assert ranking.stages["iterations"] > 0
-    same(ranking.frame, one.rank(tol=1e-9).frame, 2e-9)
+    assert_same_ranks(ranking.frame, single.rank(tol=1e-9).frame, 2e-9)
     again = graph.rank(tol=1e-9)
     assert (
         again.frame.compute()["pagerank"].to_numpy().tobytes()
@@ -109,48 +111,48 @@ def test_a_larger_graph(client):
 
 
 @pytest.mark.parametrize("kind", ["strings", "dates", "categories", "several"])
-def test_other_ids_come_as_they_first_appear(client, kind):
+def test_other_ids_are_ordered_by_first_appearance(client, kind):
     edges = edges_of(4, n=200, m=2000)[["src", "dst"]]
     if kind == "several":
         edges = edges.assign(a=edges["dst"] % 3, b=edges["src"] % 5)
         endpoints = (["src", "a"], ["dst", "b"])
-        same(spread_of(edges).pagerank(*endpoints), prplugin.pagerank(edges, *endpoints))
+        assert_same_ranks(dask_frame(edges).pagerank(*endpoints), prplugin.pagerank(edges, *endpoints))
         return
     types = {"strings": "str", "dates": "datetime64[s]", "categories": cudf.CategoricalDtype(list(range(200)))}
-    spread = spread_of(edges.astype(types[kind]))
-    # As from one frame of the partitions: on their way Dask may change what stands for a missing string.
-    same(spread.pagerank(), spread.compute().pagerank())
+    frame = dask_frame(edges.astype(types[kind]))
+    # Compare with the computed frame: Dask may change how a missing string is represented.
+    assert_same_ranks(frame.pagerank(), frame.compute().pagerank())
 
 
 def test_empty_partitions(client):
     edges = edges_of(5, n=50, m=500)
-    spread = spread_of(edges, 6)
-    few = spread[spread["src"] < 2]
-    same(few.pagerank(), few.compute().pagerank())
-    assert len(spread[spread["src"] < 0].pagerank().compute()) == 0
+    frame = dask_frame(edges, 6)
+    few = frame[frame["src"] < 2]
+    assert_same_ranks(few.pagerank(), few.compute().pagerank())
+    assert len(frame[frame["src"] < 0].pagerank().compute()) == 0
 
 
-def test_errors_name_rows_of_the_whole_frame(client):
+def test_errors_name_rows_of_whole_frame(client):
     edges = edges_of(6, m=4000)
     edges.loc[[50, 3500], "w"] = -1.0
     with pytest.raises(prplugin.InvalidEdgesError, match=r"2 values below 0: -1.0 in row 50, -1.0 in row 3500"):
-        spread_of(edges).pagerank(weight="w")
+        dask_frame(edges).pagerank(weight="w")
     with pytest.raises(prplugin.InvalidOptionError, match="not in the graph: 123456"):
-        spread_of(edges).pagerank(personalization={123456: 1})
+        dask_frame(edges).pagerank(personalization={123456: 1})
     with pytest.raises(prplugin.MethodUnavailableError, match="frames of Dask"):
-        spread_of(edges).pagerank(method="numba")
-    same(spread_of(edges).pagerank(), edges.pagerank())
+        dask_frame(edges).pagerank(method="numba")
+    assert_same_ranks(dask_frame(edges).pagerank(), edges.pagerank())
 
 
-def test_without_a_cluster(monkeypatch):
+def test_without_cluster(monkeypatch):
     monkeypatch.setattr("prplugin.frames.dask.client", lambda: None)
     edges = edges_of(7)
-    ranks = spread_of(edges).pagerank()
+    ranks = dask_frame(edges).pagerank()
     assert type(ranks).__module__.startswith("dask_cudf")
-    same(ranks, edges.pagerank(), 0)
+    assert_same_ranks(ranks, edges.pagerank(), 0)
 
 
-def test_workers_that_share_a_gpu_are_an_error():
+def test_workers_that_share_gpu_raise():
     from distributed import Client, LocalCluster
 
     edges = edges_of(8)
@@ -158,21 +160,21 @@ def test_workers_that_share_a_gpu_are_an_error():
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster, set_as_default=True),
     ):
-        began = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(prplugin.MethodUnavailableError, match="same GPU"):
-            spread_of(edges).pagerank()
-        assert time.monotonic() - began < 60
+            dask_frame(edges).pagerank()
+        assert time.monotonic() - start < 60
 
 
-def test_a_worker_killed_in_the_middle(client):
+def test_killed_worker_raises(client):
     edges = edges_of(9, n=300_000, m=3_000_000)
-    spread = spread_of(edges, 4)
+    frame = dask_frame(edges, 4)
     expected = edges.pagerank()
-    same(spread.pagerank(), expected)
+    assert_same_ranks(frame.pagerank(), expected)
     victim = sorted(client.scheduler_info(n_workers=-1)["workers"])[-1]
-    began = time.monotonic()
+    start = time.monotonic()
     with worker_killed(client, victim, 3), pytest.raises(prplugin.WorkerLostError, match=victim):
-        spread.pagerank(tol=0, max_iter=100_000_000)
-    assert time.monotonic() - began < 60
+        frame.pagerank(tol=0, max_iter=100_000_000)
+    assert time.monotonic() - start < 60
     client.wait_for_workers(1, timeout=60)
-    same(spread.pagerank(), expected)
+    assert_same_ranks(frame.pagerank(), expected)

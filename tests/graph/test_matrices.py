@@ -25,7 +25,7 @@ def frame(**columns):
 
 
 def matrix(layout, kind="array", dtype=np.float64):
-    """The same as a sparse matrix, nothing of it summed or sorted."""
+    """Return the same edges as a sparse matrix, with duplicate entries and unsorted indices kept."""
     weights = np.array(WEIGHTS, dtype)
     if layout == "csr":
         return getattr(sparse, f"csr_{kind}")((weights, INDICES, OFFSETS), shape=(5, 5))
@@ -37,7 +37,7 @@ def matrix(layout, kind="array", dtype=np.float64):
 
 
 def entries(graph):
-    """The edges of a graph, with their weights, in one order."""
+    """Return the edges of a graph with their weights, sorted."""
     offsets, targets, weights = graph.csr()
     weights = np.ones(targets.size) if weights is None else weights
     sources = np.repeat(np.arange(graph.number_of_vertices), np.diff(offsets))
@@ -46,7 +46,7 @@ def entries(graph):
 
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
-def test_a_matrix_is_the_graph_of_its_entries(layout, kind):
+def test_matrix_entries_are_edges(layout, kind):
     given = matrix(layout, kind)
     before = given.copy()
     graph = prplugin.Graph.from_csr(given)
@@ -64,14 +64,14 @@ def test_a_matrix_is_the_graph_of_its_entries(layout, kind):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_ranks_them_alike(method):
+def test_every_method_ranks_matrices(method):
     random = np.random.default_rng(2)
     given = sparse.random_array((300, 300), density=0.02, rng=random, format="csr")
     coo = given.tocoo()
     edges = pd.DataFrame({"src": coo.row, "dst": coo.col, "w": coo.data})
     expected = prplugin.Graph(edges, weight="w", vertices=np.arange(300)).rank(tol=1e-11)
-    for held in (given, given.tocsc(), coo):
-        graph = prplugin.Graph.from_csr(held)
+    for variant in (given, given.tocsc(), coo):
+        graph = prplugin.Graph.from_csr(variant)
         ranking = graph.rank(method=method, tol=1e-11)
         assert np.abs(ranking.ranks - expected.ranks).sum() <= ranking.error_bound + expected.error_bound
         assert same_ranks(method, graph.rank(method=method, tol=1e-11).ranks, ranking.ranks)
@@ -91,7 +91,7 @@ def test_offsets_and_indices_of_any_integer_type(integer):
     assert entries(graph) == entries(prplugin.Graph(frame(), vertices=range(5)))
 
 
-def test_weights_that_are_all_1_are_none():
+def test_unit_weights_are_dropped():
     assert prplugin.Graph.from_csr(matrix("csr")).csr().weights is not None
     assert prplugin.Graph.from_csr(OFFSETS, INDICES, np.ones(8)).csr().weights is None
     assert prplugin.Graph.from_csr(OFFSETS, INDICES).csr().weights is None
@@ -100,11 +100,11 @@ def test_weights_that_are_all_1_are_none():
 def test_values_by_vertex():
     graph = prplugin.Graph.from_csr(OFFSETS, INDICES)
     expected = graph.rank(alpha=0.5, personalization={1: 1, 3: 3}, dangling={4: 2}, nstart={0: 1}, max_iter=7, tol=0)
-    for hold in (dict, pd.Series, as_array, as_frame):
+    for convert in (dict, pd.Series, as_array, as_frame):
         vectors = {
-            "personalization": hold({1: 1, 3: 3}),
-            "dangling": hold({4: 2}),
-            "nstart": hold({0: 1}),
+            "personalization": convert({1: 1, 3: 3}),
+            "dangling": convert({4: 2}),
+            "nstart": convert({0: 1}),
         }
         assert graph.rank(alpha=0.5, max_iter=7, tol=0, **vectors).ranks.tolist() == expected.ranks.tolist()
     assert graph.rank(top=2).frame["vertex"].tolist() == [0, 1]
@@ -136,7 +136,7 @@ def test_graphs_without_edges_or_vertices():
     assert prplugin.Graph.from_csr(np.array([0], np.int32), np.array([], np.int32), np.array([])).number_of_edges == 0
 
 
-def test_the_graph_outlives_the_arrays():
+def test_graph_does_not_alias_arrays():
     for given in (matrix("csr"), matrix("csc"), matrix("coo")):
         graph = prplugin.Graph.from_csr(given)
         before = entries(prplugin.Graph.from_csr(given))
@@ -146,12 +146,12 @@ def test_the_graph_outlives_the_arrays():
         assert entries(graph) == before
 
 
-REFUSED = {
+INVALID_INPUT = {
     "no offsets": (([], []), "offsets has 0 entries: it needs at least one entry."),
     "offsets from 1": (([1, 2], [0]), "offsets goes from 1 to 2: it must begin with 0 and end with the length of indices, 1."),
-    "offsets to more": (([0, 2], [0]), "offsets goes from 0 to 2"),
-    "offsets that fall": (([0, 2, 1, 3], [0, 1, 2]), "offsets falls 1 time, after entry 1 (counted from 0)"),
-    "offsets that are negative": (([0, -1, 2], [0, 1]), "offsets falls 1 time, after entry 0"),
+    "offsets past indices": (([0, 2], [0]), "offsets goes from 0 to 2"),
+    "decreasing offsets": (([0, 2, 1, 3], [0, 1, 2]), "offsets falls 1 time, after entry 1 (counted from 0)"),
+    "negative offsets": (([0, -1, 2], [0, 1]), "offsets falls 1 time, after entry 0"),
     "offsets of floats": (([0.0, 1.0], [0]), "offsets must be an array of integers of one dimension, not of float64 of 1."),
     "offsets of two dimensions": (([[0, 1]], [0]), "offsets must be an array of integers of one dimension, not of int64 of 2."),
     "indices past the end": (([0, 2, 4], [0, 2, 1, -1]), "indices has 2 values that are no vertex of 0 to 1: 2 in entry 1, -1 in entry 3"),
@@ -166,27 +166,27 @@ REFUSED = {
     "complex weights": (([0, 1], [0], [1j]), "weights holds complex128, not real numbers"),
     "weights of strings": (([0, 1], [0], ["a"]), "weights holds str"),
     "weights that overflow": (([0, 2], [0, 0], [1e308, 1e308]), "weights: the weights that leave 1 vertex (0) sum to more than float64 holds. Divide weights by"),
-    "a list alone": (([0, 1],), "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, not builtins.list alone."),
-    "a dense array": ((np.eye(2),), "not numpy.ndarray alone"),
-    "a frame": ((frame(),), "DataFrame alone"),
-    "weights beside a matrix": ((sparse.eye_array(2, format="csr"), None, [1, 1]), "leave out weights="),
-    "a matrix that is not square": ((sparse.csr_array((2, 3)),), "the matrix has the shape (2, 3): an adjacency matrix has as many rows as columns"),
-    "a vector": ((sparse.coo_array(np.ones(3)),), "the matrix has the shape (3,)"),
-    "another format": ((sparse.eye_array(2, format="lil"),), "the matrix is in the format 'lil', of which from_csr reads csr, csc and coo: convert it"),
-    "a matrix of complex numbers": ((sparse.csr_array(np.eye(2) * 1j),), "data holds complex128, not real numbers"),
-    "a matrix with negative entries": ((sparse.csc_array(-np.eye(2)),), "data has 2 values below 0: -1.0 in entry 0, -1.0 in entry 1"),
+    "one list": (([0, 1],), "from_csr takes offsets, indices and perhaps weights, or one sparse matrix of SciPy or CuPy, not builtins.list alone."),
+    "dense array": ((np.eye(2),), "not numpy.ndarray alone"),
+    "frame": ((frame(),), "DataFrame alone"),
+    "matrix and weights": ((sparse.eye_array(2, format="csr"), None, [1, 1]), "leave out weights="),
+    "non-square matrix": ((sparse.csr_array((2, 3)),), "the matrix has the shape (2, 3): an adjacency matrix has as many rows as columns"),
+    "one-dimensional matrix": ((sparse.coo_array(np.ones(3)),), "the matrix has the shape (3,)"),
+    "unsupported format": ((sparse.eye_array(2, format="lil"),), "the matrix is in the format 'lil', of which from_csr reads csr, csc and coo: convert it"),
+    "complex matrix": ((sparse.csr_array(np.eye(2) * 1j),), "data holds complex128, not real numbers"),
+    "matrix with negative entries": ((sparse.csc_array(-np.eye(2)),), "data has 2 values below 0: -1.0 in entry 0, -1.0 in entry 1"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_bad_input(name):
-    given, message = REFUSED[name]
+@pytest.mark.parametrize("name", INVALID_INPUT)
+def test_invalid_input_raises(name):
+    given, message = INVALID_INPUT[name]
     with pytest.raises(prplugin.InvalidEdgesError, match=re.escape(message)):
         prplugin.Graph.from_csr(*given)
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
-def test_matrices_that_scipy_itself_has_not_checked(layout):
+def test_invalid_indices_of_scipy_matrix_raise(layout):
     given = matrix(layout)
     name = "row" if layout == "coo" else "indices"
     getattr(given, name)[2] = -1 if layout == "coo" else 7
@@ -196,7 +196,7 @@ def test_matrices_that_scipy_itself_has_not_checked(layout):
         prplugin.Graph.from_csr(given)
 
 
-def test_large_matrices_are_grouped_as_small_ones(monkeypatch):
+def test_compiled_grouping_agrees_with_numpy(monkeypatch):
     random = np.random.default_rng(4)
     given = sparse.random_array((500, 500), density=0.05, rng=random, format="csr")
     seen = []
@@ -207,7 +207,7 @@ def test_large_matrices_are_grouped_as_small_ones(monkeypatch):
     assert seen[0] == seen[1]
 
 
-def test_graphs_of_cugraph_alone_are_taken_for_such():
+def test_from_cugraph_rejects_other_types():
     with pytest.raises(prplugin.InvalidEdgesError, match=r"from_cugraph takes a cugraph.Graph or .*, not builtins.int"):
         prplugin.Graph.from_cugraph(7)
 
@@ -217,17 +217,17 @@ def test_graphs_of_cugraph_alone_are_taken_for_such():
 GPU = [pytest.mark.gpu, pytest.mark.skipif(unavailable_reason() is not None, reason=str(unavailable_reason()))]
 
 
-def on_gpu(layout):
+def cupy_matrix(layout):
     cupyx = pytest.importorskip("cupyx.scipy.sparse")
     return getattr(cupyx, f"{layout}_matrix")(matrix(layout, "matrix"))
 
 
-class TestOnTheGPU:
+class TestDeviceArrays:
     pytestmark = GPU
 
     @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
-    def test_matrices_of_cupy(self, layout):
-        given = on_gpu(layout)
+    def test_cupy_matrices(self, layout):
+        given = cupy_matrix(layout)
         graph = prplugin.Graph.from_csr(given)
         expected = prplugin.Graph.from_csr(matrix(layout)).rank(tol=1e-12)
         ranking = graph.rank(tol=1e-12)
@@ -239,22 +239,28 @@ class TestOnTheGPU:
         numpy_ranks = graph.rank(method="numpy", tol=1e-12).ranks.get()
         np.testing.assert_allclose(numpy_ranks, expected.ranks, rtol=0, atol=2e-12)
 
-    def test_arrays_of_cupy(self):
+    def test_cupy_arrays(self):
         import cupy
 
         offsets, indices, weights = (cupy.asarray(array) for array in (OFFSETS, INDICES, WEIGHTS))
         graph = prplugin.Graph.from_csr(offsets, indices, weights)
         expected = prplugin.Graph.from_csr(OFFSETS, INDICES, WEIGHTS)
-        for ours, theirs in zip((*graph.csr(), *graph.csc()), (*expected.csr(), *expected.csc()), strict=True):
-            assert ours.get().tolist() == theirs.tolist()
+        for found, reference in zip((*graph.csr(), *graph.csc()), (*expected.csr(), *expected.csc()), strict=True):
+            assert found.get().tolist() == reference.tolist()
         v = cupy.asarray([0, 1.0, 0, 3.0, 0])
         for given in (v, v.get(), {1: 1, 3: 3}):
             ranks = graph.rank(personalization=given, tol=1e-12).ranks
             np.testing.assert_allclose(ranks.get(), expected.rank(personalization=v.get(), tol=1e-12).ranks, atol=2e-12)
         with pytest.raises(prplugin.InvalidEdgesError, match="are partly on the GPU"):
             prplugin.Graph.from_csr(offsets, INDICES)
-        for name in ("offsets that fall", "indices past the end", "negative weights", "NaN weights", "complex weights"):
-            given, message = REFUSED[name]
+        for name in (
+            "decreasing offsets",
+            "indices past the end",
+            "negative weights",
+            "NaN weights",
+            "complex weights",
+        ):
+            given, message = INVALID_INPUT[name]
             with pytest.raises(prplugin.InvalidEdgesError, match=re.escape(message)):
                 prplugin.Graph.from_csr(*(cupy.asarray(array) for array in given))
 
@@ -275,7 +281,7 @@ class TestCuGraph:
     @pytest.mark.parametrize("directed", [True, False])
     @pytest.mark.parametrize("multi", [True, False])
     @pytest.mark.parametrize("weight", [None, "w"])
-    def test_its_graph_is_ranked_as_cugraph_ranks_it(self, ids, directed, multi, weight):
+    def test_ranks_agree_with_cugraph(self, ids, directed, multi, weight):
         from conformance import rapids
 
         if reason := rapids.missing("cugraph"):
@@ -289,18 +295,18 @@ class TestCuGraph:
         if ids == "several columns":
             edges = edges.assign(s2=edges["src"] % 7, d2=edges["dst"] % 7)
             source, destination = ["src", "s2"], ["dst", "d2"]
-        theirs = rapids.graph(edges, source, destination, weight=weight, directed=directed, multi=multi)
+        cugraph_graph = rapids.graph(edges, source, destination, weight=weight, directed=directed, multi=multi)
         with rapids.quietly():
-            graph = prplugin.Graph.from_cugraph(theirs)
-        ours = graph.rank(tol=1e-9).frame.to_pandas()
-        ranks, converged = rapids.pagerank(theirs, tol=1e-7, max_iter=500)
+            graph = prplugin.Graph.from_cugraph(cugraph_graph)
+        found = graph.rank(tol=1e-9).frame.to_pandas()
+        ranks, converged = rapids.pagerank(cugraph_graph, tol=1e-7, max_iter=500)
         assert converged
-        names = [name for name in ours.columns if name != "pagerank"]
+        names = [name for name in found.columns if name != "pagerank"]
         assert names == (["vertex"] if ids != "several columns" else source)
         ranks = ranks.rename(columns=dict(zip(sorted(set(ranks.columns) - {"pagerank"}), names, strict=True)))
-        merged = ours.merge(ranks, on=names, suffixes=("", "_theirs"))
-        assert len(merged) == len(ours) == len(ranks)
-        assert abs(merged["pagerank"] - merged["pagerank_theirs"]).sum() < 1e-5
+        merged = found.merge(ranks, on=names, suffixes=("", "_cugraph"))
+        assert len(merged) == len(found) == len(ranks)
+        assert abs(merged["pagerank"] - merged["pagerank_cugraph"]).sum() < 1e-5
 
     @pytest.mark.parametrize("transposed", [True, False])
     @pytest.mark.parametrize("ranked_before", [True, False])
@@ -314,23 +320,23 @@ class TestCuGraph:
         edges = pd.DataFrame({"src": endpoints[0], "dst": endpoints[1]} | ({} if weights is None else {"w": weights}))
         weight = None if weights is None else "w"
         with rapids.quietly():
-            theirs = rapids.module("cugraph").Graph(directed=True)
-            theirs.from_cudf_edgelist(
+            cugraph_graph = rapids.module("cugraph").Graph(directed=True)
+            cugraph_graph.from_cudf_edgelist(
                 rapids.as_cudf(edges), source="src", destination="dst", weight=weight, store_transposed=transposed
             )
             if ranked_before:
-                rapids.pagerank(theirs)
-            ours = prplugin.Graph.from_cugraph(theirs).rank(tol=1e-9).frame.to_pandas()
+                rapids.pagerank(cugraph_graph)
+            found = prplugin.Graph.from_cugraph(cugraph_graph).rank(tol=1e-9).frame.to_pandas()
         expected = edges.pagerank(weight=weight, tol=1e-9)
-        assert ours["vertex"].tolist() == expected["vertex"].tolist()
-        assert ours["pagerank"].to_numpy() == pytest.approx(expected["pagerank"].to_numpy(), abs=1e-8)
+        assert found["vertex"].tolist() == expected["vertex"].tolist()
+        assert found["pagerank"].to_numpy() == pytest.approx(expected["pagerank"].to_numpy(), abs=1e-8)
 
     def test_isolated_vertices(self):
         from conformance import rapids
 
         if reason := rapids.missing("cugraph"):
             pytest.skip(reason)
-        theirs = rapids.graph(pd.DataFrame({"src": [0, 1], "dst": [1, 0]}), vertices=np.arange(5))
+        cugraph_graph = rapids.graph(pd.DataFrame({"src": [0, 1], "dst": [1, 0]}), vertices=np.arange(5))
         with rapids.quietly():
-            ranks = prplugin.Graph.from_cugraph(theirs).rank().frame.to_pandas()
+            ranks = prplugin.Graph.from_cugraph(cugraph_graph).rank().frame.to_pandas()
         assert ranks["vertex"].tolist() == [0, 1, 2, 3, 4]

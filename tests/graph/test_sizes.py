@@ -1,4 +1,4 @@
-"""Graphs past 2**31 edges or vertices, on paper: no size is computed in 32 bits."""
+"""Sizes past 2**31 edges or vertices, computed without building such a graph: integer types and provable tolerances."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from prplugin.solver.certificate import Certificate
 from prplugin.types.edges import index_dtype
 
 
-def test_positions_widen_past_two_billion_vertices():
+def test_index_dtype_widens_at_2_31_vertices():
     assert index_dtype(2**31 - 1) == np.int32
     assert index_dtype(2**31) == np.int64
 
 
-def test_offsets_pass_two_billion_edges():
+def test_offsets_exceed_2_31_edges():
     offsets = offsets_of(np.full(5, 2**30, np.int32))
     assert offsets.tolist() == [i * 2**30 for i in range(6)]
 
 
-def test_keys_are_packed_only_where_key_and_position_fit():
+def test_keys_are_packed_only_if_key_and_position_fit():
     assert packs(2**31 - 1, 2**31)
     assert not packs(2**32, 2**31)
     assert not packs((2**31) ** 2, 2**31)
 
 
-def test_sorting_without_packing_gives_the_same_order(monkeypatch):
+def test_sort_without_packing_returns_same_order(monkeypatch):
     keys = np.random.default_rng(0).integers(0, 50, 1000)
     packed = stable_order(keys)
     monkeypatch.setattr("prplugin.cpu.sorting.packs", lambda largest, count: False)
@@ -41,7 +41,7 @@ def test_sorting_without_packing_gives_the_same_order(monkeypatch):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("directed", [True, False])
-def test_64_bit_positions_give_the_same_ranks(monkeypatch, method, weight, directed):
+def test_64_bit_positions_give_same_ranks(monkeypatch, method, weight, directed):
     random = np.random.default_rng(4)
     edges = pd.DataFrame(
         {"src": random.integers(0, 99, 999), "dst": random.integers(0, 99, 999), "w": random.random(999)}
@@ -53,8 +53,8 @@ def test_64_bit_positions_give_the_same_ranks(monkeypatch, method, weight, direc
     assert same_ranks(method, narrow.rank(method=method).ranks, wide.rank(method=method).ranks)
 
 
-def test_the_bound_stays_small_on_paper():
-    # The graph of the web: 100 billion edges, a page with a billion links, every chain as long as it can be.
+def test_provable_tol_of_web_graph_is_small():
+    # A web graph of 100 billion edges, with a page of a billion in-links and the largest rounding depth of each sum.
     n, m, hub = 2**33, 10**11, 10**9
     steps = StepRounding(
         row=group_sum_depth(hub),
@@ -67,8 +67,8 @@ def test_the_bound_stays_small_on_paper():
 
 
 @pytest.mark.parametrize("n", [10_000_000])
-def test_the_promised_tolerances_can_be_proved_on_ten_million_vertices(n):
-    # A star: every edge ends in one vertex. Weighted, so that shares carry roundings as well.
+def test_documented_tolerances_are_provable_on_ten_million_vertices(n):
+    # A weighted star: every edge ends in one vertex, and normalized weights add their roundings.
     for row in (rounding_depth(n), group_sum_depth(n)):
         steps = StepRounding(
             row=row,

@@ -1,3 +1,5 @@
+"""Graph.update: error bounds, adjacency and errors after edges are added and removed."""
+
 from __future__ import annotations
 
 import io
@@ -26,14 +28,14 @@ def frame(rows) -> pd.DataFrame:
 
 
 def assert_exact(graph, rows, *, alpha=0.85, tol=1e-6, directed=True, **options):
-    """The bound of the next ranking holds, by exact rationals, for a graph of these rows."""
+    """Check the error bound of the next ranking against the exact solution of a graph of these rows."""
     ranking = graph.rank(alpha=alpha, tol=tol, **options)
     ids = graph.vertices.tolist()
-    place = {vertex: at for at, vertex in enumerate(ids)}
+    position = {vertex: index for index, vertex in enumerate(ids)}
     both = [*rows, *([] if directed else [(v, u, w) for u, v, w in rows if u != v])]
     if not ids:
         return ranking
-    exact = solve(len(ids), [(place[u], place[v], Fraction(float(w))) for u, v, w in both], alpha)
+    exact = solve(len(ids), [(position[u], position[v], Fraction(float(w))) for u, v, w in both], alpha)
     assert distance(ranking.ranks, exact) <= Fraction(ranking.error_bound)
     assert ranking.error_bound <= tol
     assert ranking.ranks.min() >= 0
@@ -41,8 +43,8 @@ def assert_exact(graph, rows, *, alpha=0.85, tol=1e-6, directed=True, **options)
     return ranking
 
 
-def apart(graph, frame_, **how) -> float:
-    expected = prplugin.pagerank(frame_, vertices=graph.vertices, tol=1e-9, **how)
+def distance_from_new_graph(graph, edges, **options) -> float:
+    expected = prplugin.pagerank(edges, vertices=graph.vertices, tol=1e-9, **options)
     found = graph.rank(tol=1e-8)
     assert expected["vertex"].tolist() == found.frame["vertex"].tolist()
     return float(np.abs(expected["pagerank"].to_numpy() - found.ranks).sum())
@@ -57,23 +59,23 @@ CHANGES = st.lists(
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(EDGE, max_size=14), CHANGES, st.booleans(), st.booleans(), st.sampled_from([0.5, 0.85, 0.95]))
-def test_the_bound_holds_after_each_of_any_changes(rows, changes, weighted, directed, alpha):
+def test_error_bound_and_adjacency_hold_after_updates(rows, changes, weighted, directed, alpha):
     weight = "w" if weighted else None
     rows = rows if weighted else [(u, v, 1.0) for u, v, _ in rows]
     graph = prplugin.Graph(frame(rows), weight=weight, directed=directed)
     graph.rank(alpha=alpha)
-    for added, removed in changes:
+    for added, removed_positions in changes:
         more = added if weighted else [(u, v, 1.0) for u, v, _ in added]
-        gone = [rows[at] for at in removed if at < len(rows)]
-        graph.update(add=frame(more), remove=frame(gone))
-        rows = [row for at, row in enumerate(rows) if at not in removed] + more
+        removed = [rows[index] for index in removed_positions if index < len(rows)]
+        graph.update(add=frame(more), remove=frame(removed))
+        rows = [row for index, row in enumerate(rows) if index not in removed_positions] + more
         ids = graph.vertices.tolist()
         assert ids == sorted(set(ids))
         assert_exact(graph, rows, alpha=alpha, directed=directed)
         csr, csc = graph.csr(), graph.csc()
-        place = {vertex: at for at, vertex in enumerate(ids)}
+        position = {vertex: index for index, vertex in enumerate(ids)}
         both = [*rows, *([] if directed else [(v, u, w) for u, v, w in rows if u != v])]
-        expected = Counter((place[u], place[v], w) for u, v, w in both)
+        expected = Counter((position[u], position[v], w) for u, v, w in both)
         for compressed, turned in ((csr, False), (csc, True)):
             major = np.repeat(np.arange(len(ids)), np.diff(compressed.offsets)).tolist()
             minor = compressed.indices.tolist()
@@ -87,7 +89,7 @@ def test_the_bound_holds_after_each_of_any_changes(rows, changes, weighted, dire
     st.lists(EDGE, max_size=14), st.lists(st.tuples(st.lists(EDGE, max_size=4), st.integers(0, 5)), max_size=5),
     st.sampled_from(["first", "last"]), st.booleans(),
 )  # fmt: skip
-def test_duplicates_are_as_in_one_frame(rows, changes, duplicates, directed):
+def test_duplicates_are_resolved_as_in_one_frame(rows, changes, duplicates, directed):
     graph = prplugin.Graph(frame(rows), weight="w", duplicates=duplicates, directed=directed)
     kept: dict[tuple[int, int], tuple[int, int, float]] = {}
 
@@ -99,22 +101,22 @@ def test_duplicates_are_as_in_one_frame(rows, changes, duplicates, directed):
 
     keep(rows)
     for added, count in changes:
-        gone = [kept.pop(pair) for pair in list(kept)[:count]]
-        graph.update(add=frame(added), remove=frame(gone)[["src", "dst"]])
+        removed = [kept.pop(pair) for pair in list(kept)[:count]]
+        graph.update(add=frame(added), remove=frame(removed)[["src", "dst"]])
         keep(added)
         assert_exact(graph, list(kept.values()), directed=directed)
 
 
-def test_pushes_prove_small_changes_of_a_large_graph():
+def test_push_proves_small_changes_of_large_graph():
     rng, ids = np.random.default_rng(3), np.arange(5000)
     torus = [(ids + step) % 5000 for step in (1, -1, 70, -70)]
     edges = pd.DataFrame({"src": np.tile(ids, 4), "dst": np.concatenate(torus)})
     graph = prplugin.Graph(edges, vertices=range(5000))
     graph.rank(tol=1e-3)
     methods, pushed = Counter(), None
-    for round_ in range(30):
+    for round_number in range(30):
         added = pd.DataFrame({"src": rng.integers(0, 5000, 2), "dst": rng.integers(0, 5000, 2)})
-        removed = edges.iloc[[round_, round_ + 100]]
+        removed = edges.iloc[[round_number, round_number + 100]]
         edges = pd.concat([edges.drop(removed.index), added], ignore_index=True)
         graph.update(add=added, remove=removed)
         ranking = graph.rank(tol=1e-3)
@@ -132,13 +134,13 @@ def test_pushes_prove_small_changes_of_a_large_graph():
 @pytest.mark.parametrize(
     "options", [{"personalization": {3: 1.0, 7: 2.0}}, {"dangling": {3: 1.0}}, {"method": "numpy"}]
 )
-def test_options_of_the_last_ranking_are_followed(options):
+def test_rank_options_after_updates(options):
     rng = np.random.default_rng(4)
     edges = pd.DataFrame({"src": rng.integers(0, 300, 900), "dst": rng.integers(0, 300, 900)})
     graph = prplugin.Graph(edges, vertices=range(301))
     graph.rank(**options)
-    for round_ in range(5):
-        added = pd.DataFrame({"src": [round_, 400 + round_], "dst": [400 + round_, 7]})
+    for round_number in range(5):
+        added = pd.DataFrame({"src": [round_number, 400 + round_number], "dst": [400 + round_number, 7]})
         edges = pd.concat([edges, added], ignore_index=True)
         graph.update(add=added)
         found = graph.rank(**options)
@@ -157,7 +159,7 @@ def test_options_of_the_last_ranking_are_followed(options):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scale", [1, "n"])
-def test_casts_and_scales_count(dtype, scale):
+def test_dtype_and_scale_after_update(dtype, scale):
     graph = prplugin.Graph(frame([(1, 2, 1), (2, 3, 1), (3, 1, 1), (1, 3, 1)]))
     graph.rank()
     graph.update(add=frame([(3, 2, 1)]))
@@ -166,18 +168,18 @@ def test_casts_and_scales_count(dtype, scale):
     assert ranking.ranks.sum() == pytest.approx(3 if scale == "n" else 1, rel=1e-5)
 
 
-def test_hundreds_of_updates_do_not_drift_and_take_no_more_memory():
+def test_hundreds_of_updates_neither_drift_nor_grow():
     rng = np.random.default_rng(5)
     rows = [(int(u), int(v), 1.0) for u, v in rng.integers(0, 9, (20, 2))]
     graph = prplugin.Graph(frame(rows), weight="w", vertices=range(9))
     sizes = []
-    for round_ in range(300):
+    for round_number in range(300):
         added = [
             (int(u), int(v), float(w)) for (u, v), w in zip(rng.integers(0, 9, (2, 2)), rng.random(2), strict=True)
         ]
-        gone, rows = rows[:2], rows[2:] + added
-        graph.update(add=frame(added), remove=frame(gone))
-        if round_ % 50 == 0:
+        removed, rows = rows[:2], rows[2:] + added
+        graph.update(add=frame(added), remove=frame(removed))
+        if round_number % 50 == 0:
             assert_exact(graph, rows, tol=1e-12)
         else:
             assert graph.rank(tol=1e-12).error_bound <= 1e-12
@@ -185,16 +187,16 @@ def test_hundreds_of_updates_do_not_drift_and_take_no_more_memory():
     assert max(sizes) <= sizes[0] + 20
 
 
-def test_the_same_updates_give_the_same_bits():
+def test_updates_are_reproducible():
     def ranks():
         rng = np.random.default_rng(6)
         edges = pd.DataFrame({"src": rng.integers(0, 2000, 9000), "dst": rng.integers(0, 2000, 9000)})
         graph = prplugin.Graph(edges)
         graph.rank()
-        for round_ in range(5):
+        for round_number in range(5):
             graph.update(
                 add=pd.DataFrame({"src": rng.integers(0, 2000, 3), "dst": rng.integers(0, 2000, 3)}),
-                remove=edges.iloc[[round_]],
+                remove=edges.iloc[[round_number]],
             )
             found = graph.rank().ranks
         return found
@@ -217,20 +219,20 @@ def test_the_same_updates_give_the_same_bits():
 def test_ids_of_any_kind(convert):
     first = pd.DataFrame({"src": convert([5, 2, 9]), "dst": convert([2, 5, 5])})
     more = pd.DataFrame({"src": convert([7, 2]), "dst": convert([5, 8])})
-    gone = pd.DataFrame({"src": convert([9]), "dst": convert([5])})
+    removed = pd.DataFrame({"src": convert([9]), "dst": convert([5])})
     graph = prplugin.Graph(first)
     graph.rank(tol=1e-8)
-    graph.update(add=more, remove=gone)
+    graph.update(add=more, remove=removed)
     whole = pd.concat([first, more], ignore_index=True)
     assert (
-        apart(graph, whole.drop(index=2)) < 1e-8
+        distance_from_new_graph(graph, whole.drop(index=2)) < 1e-8
         if str(first.dtypes["src"]).lower().strip("u").startswith("int")
         else True
     )
     expected = prplugin.Graph(whole).vertices.tolist()
     assert graph.vertices.tolist() == expected
     with pytest.raises(prplugin.InvalidEdgesError, match="remove has 1 edge that the graph does not have"):
-        graph.update(remove=gone)
+        graph.update(remove=removed)
 
 
 def test_vertices_of_several_columns():
@@ -256,10 +258,12 @@ def test_frames_of_other_libraries():
     assert graph.vertices.to_list() == [1, 2, 3, 1 << 40]
 
 
-def test_graphs_that_were_not_made_from_frames():
+def test_update_of_graphs_not_built_from_frames():
     graph = prplugin.Graph.from_csr([0, 1, 2, 2], [1, 0], [0.5, 2.0])
-    added, gone = (frame(rows).rename(columns={"w": "weight"}) for rows in ([(2, 0, 1.5), (4, 2, 1.0)], [(1, 0, 2.0)]))
-    graph.update(add=added, remove=gone)
+    added, removed = (
+        frame(rows).rename(columns={"w": "weight"}) for rows in ([(2, 0, 1.5), (4, 2, 1.0)], [(1, 0, 2.0)])
+    )
+    graph.update(add=added, remove=removed)
     assert_exact(graph, [(0, 1, 0.5), (2, 0, 1.5), (4, 2, 1.0)])
     assert graph.rank().frame["vertex"].tolist() == [0, 1, 2, 4]
     import networkx as nx
@@ -269,7 +273,7 @@ def test_graphs_that_were_not_made_from_frames():
     assert graph.number_of_edges == 4
 
 
-def test_an_empty_graph_gets_its_first_edges():
+def test_update_of_empty_graph():
     graph = prplugin.Graph(pd.DataFrame({"src": [], "dst": []}))
     graph.update(add=pd.DataFrame({"src": ["a", "b"], "dst": ["b", "c"]}))
     assert graph.rank().frame["vertex"].tolist() == ["a", "b", "c"]
@@ -277,7 +281,7 @@ def test_an_empty_graph_gets_its_first_edges():
     assert graph.number_of_edges == 2
 
 
-def test_weights_tell_parallel_edges_apart():
+def test_removal_matches_weight_of_parallel_edges():
     rows = [(1, 2, 1.0), (1, 2, 3.0), (1, 3, 1.0), (2, 1, 1.0)]
     for directed in (True, False):
         graph = prplugin.Graph(frame(rows), weight="w", directed=directed)
@@ -287,7 +291,7 @@ def test_weights_tell_parallel_edges_apart():
             graph.update(remove=frame([(1, 2, 3.0)]))
 
 
-def test_edges_that_age_are_added_and_removed():
+def test_update_of_decaying_weights():
     rng = np.random.default_rng(8)
     edges = pd.DataFrame({"src": rng.integers(0, 30, 200), "dst": rng.integers(0, 30, 200), "w": rng.random(200)})
     edges["at"] = np.sort(rng.integers(0, 5000, 200))
@@ -295,9 +299,9 @@ def test_edges_that_age_are_added_and_removed():
     graph.rank(tol=1e-8)
     kept = edges.iloc[:100]
     for first in range(100, 200, 10):
-        added, gone = edges.iloc[first : first + 10], kept.iloc[[0, 3]]
-        graph.update(add=added, remove=gone)
-        kept = pd.concat([kept.drop(gone.index), added])
+        added, removed = edges.iloc[first : first + 10], kept.iloc[[0, 3]]
+        graph.update(add=added, remove=removed)
+        kept = pd.concat([kept.drop(removed.index), added])
         expected = prplugin.pagerank(kept, weight="w", time="at", half_life=7, vertices=graph.vertices, tol=1e-9)
         found = graph.rank(tol=1e-8)
         assert np.abs(found.ranks - expected["pagerank"]).sum() <= 1e-8 + 1e-9
@@ -308,7 +312,7 @@ def test_edges_that_age_are_added_and_removed():
         np.testing.assert_allclose(np.sort(graph.csc().weights), np.sort(graph.csr().weights), rtol=1e-15)
 
 
-def test_edges_too_old_for_what_is_kept_are_refused():
+def test_removal_that_leaves_only_outdated_edges_raises():
     edges = pd.DataFrame({"src": [1, 1, 2], "dst": [2, 3, 1], "at": [0, 5000, 0]})
     graph = prplugin.Graph(edges, time="at", half_life=1)
     before = graph.rank().ranks
@@ -319,7 +323,7 @@ def test_edges_too_old_for_what_is_kept_are_refused():
     assert graph.number_of_edges == 2
 
 
-# --- all or nothing -----------------------------------------------------------------------------------------------
+# --- atomicity ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_edges_too_old_for_what_is_kept_are_refused():
         ({"add": 3}, "edges must be a DataFrame"),
     ],
 )  # fmt: skip
-def test_a_refused_update_changes_nothing(change, message):
+def test_failed_update_changes_nothing(change, message):
     graph = prplugin.Graph(frame([(1, 2, 1), (2, 3, 1), (3, 1, 1)]), weight="w")
     graph.rank()
     with pytest.raises(prplugin.PageRankError, match=message):
@@ -345,7 +349,7 @@ def test_a_refused_update_changes_nothing(change, message):
     assert graph.vertices.tolist() == [1, 2, 3]
 
 
-def test_repeated_edges_are_refused_on_request():
+def test_duplicates_error_applies_to_updates():
     graph = prplugin.Graph(frame([(1, 2, 1), (2, 1, 1)]), duplicates="error")
     with pytest.raises(prplugin.InvalidEdgesError, match="add has 1 edge that the graph has already: 2 -> 1"):
         graph.update(add=frame([(2, 3, 1), (2, 1, 1)]))
@@ -355,14 +359,14 @@ def test_repeated_edges_are_refused_on_request():
     assert graph.number_of_edges == 2
 
 
-def interrupted(graph, line, **change) -> bool:
-    """Update the graph; raise KeyboardInterrupt at one of the lines executed. Return whether that was reached."""
+def interrupt_update(graph, line, **change) -> bool:
+    """Update a graph, raise KeyboardInterrupt at the given line executed, and return whether it was reached."""
     lines = 0
 
     def interrupt(code, event, argument):
         nonlocal lines
         within = code.f_code.co_filename.endswith(("changing.py", "update.py", "residual.py"))
-        # An exception of a trace function, other than a signal, can precede the release of a lock by `with`.
+        # Unlike a signal, a trace function can raise before `with` releases a lock.
         if not within or code.f_code.co_name == "updating":
             return None
         if event == "line":
@@ -381,37 +385,37 @@ def interrupted(graph, line, **change) -> bool:
     return False
 
 
-@pytest.mark.parametrize("at", range(3, 120, 9))
-def test_an_interrupt_leaves_all_or_nothing(at):
+@pytest.mark.parametrize("line", range(3, 120, 9))
+def test_interrupted_update_is_atomic(line):
     graph = prplugin.Graph(frame([(1, 2, 1), (2, 3, 1), (3, 1, 1)]), weight="w")
     graph.rank()
     graph.update(add=frame([(3, 2, 1)]))
     graph.rank()
     before, after = [(1, 2, 1), (2, 3, 1), (3, 1, 1), (3, 2, 1)], [(2, 3, 1), (3, 1, 1), (3, 2, 1), (2, 9, 1)]
-    interrupted(graph, at, add=frame([(2, 9, 1)]), remove=frame([(1, 2, 1)]))
+    interrupt_update(graph, line, add=frame([(2, 9, 1)]), remove=frame([(1, 2, 1)]))
     assert_exact(graph, before if len(graph.vertices) == 3 else after)
 
 
 OLD = pd.DataFrame({"src": [1, 1, 2, 3], "dst": [2, 3, 1, 1], "at": [0, 1, 0, 0]})
 NEW = pd.DataFrame({"src": [1], "dst": [2], "at": [600]})
-"""An edge so much younger than those of `OLD` that the exponent of its source is raised."""
+"""An edge so much newer than those of `OLD` that the exponent of its source is raised."""
 
 
 def weights_and_ranks(graph):
-    """Weights relative to the greatest, and ranks."""
+    """Return the weights relative to the largest, and the ranks."""
     ranks, weights = graph.rank(tol=1e-9, method="numpy").ranks, np.sort(graph.csr().weights)
     np.testing.assert_array_equal(np.sort(graph.csc().weights), weights)
     return np.append(weights / weights[-1], ranks)
 
 
-def test_an_interrupt_while_exponents_are_raised_leaves_all_or_nothing():
+def test_interrupted_rescaling_of_decaying_weights_is_atomic():
     complete = prplugin.Graph(OLD, time="at", half_life=1)
     complete.update(add=NEW)
     for line in range(1, 1000):
         graph = prplugin.Graph(OLD, time="at", half_life=1)
         graph.update(add=OLD.iloc[:0])
         before = weights_and_ranks(graph)
-        if not interrupted(graph, line, add=NEW):
+        if not interrupt_update(graph, line, add=NEW):
             break
         found = weights_and_ranks(graph)
         expected = before if graph.number_of_edges == 4 else weights_and_ranks(complete)
@@ -420,7 +424,7 @@ def test_an_interrupt_while_exponents_are_raised_leaves_all_or_nothing():
     assert line > 60
 
 
-def test_a_refused_update_leaves_exponents_as_they_are():
+def test_failed_update_keeps_exponents():
     graph = prplugin.Graph(OLD, time="at", half_life=1)
     graph.update(add=OLD.iloc[:0])
     before = weights_and_ranks(graph)
@@ -430,7 +434,7 @@ def test_a_refused_update_leaves_exponents_as_they_are():
 
 
 @pytest.mark.parametrize("directed", [True, False])
-def test_exponents_that_are_raised_change_no_other_edge(directed):
+def test_raised_exponents_change_no_other_edge(directed):
     edges = pd.concat([OLD, pd.DataFrame({"src": [4], "dst": [2], "at": [590]})])
     graph = prplugin.Graph(edges, time="at", half_life=1, directed=directed)
     graph.update(add=NEW, remove=OLD.iloc[[2]])
@@ -439,7 +443,7 @@ def test_exponents_that_are_raised_change_no_other_edge(directed):
     np.testing.assert_allclose(weights_and_ranks(graph), weights_and_ranks(expected), rtol=1e-8)
 
 
-def test_an_edge_is_replaced_where_positions_exceed_32_bits():
+def test_edge_is_replaced_where_pair_keys_exceed_32_bits():
     ids = range(0, 100_000, 2)
     edges = pd.DataFrame({"src": [90_000, 0], "dst": [90_002, 2]})
     graph = prplugin.Graph(edges, vertices=ids, duplicates="error")
@@ -448,14 +452,14 @@ def test_an_edge_is_replaced_where_positions_exceed_32_bits():
     assert graph.number_of_edges == 3
 
 
-def test_a_graph_that_is_being_ranked_is_not_updated():
+def test_update_during_ranking_raises():
     rng = np.random.default_rng(9)
     graph = prplugin.Graph(pd.DataFrame({"src": rng.integers(0, 99, 999), "dst": rng.integers(0, 99, 999)}))
-    inside, go_on = threading.Event(), threading.Event()
+    inside, resume = threading.Event(), threading.Event()
 
     def progress(state):
         inside.set()
-        assert go_on.wait(30)
+        assert resume.wait(30)
 
     thread = threading.Thread(target=graph.rank, kwargs={"progress": progress})
     thread.start()
@@ -464,12 +468,12 @@ def test_a_graph_that_is_being_ranked_is_not_updated():
         with pytest.raises(prplugin.PageRankError, match="this graph is being ranked"):
             graph.update(remove=pd.DataFrame({"src": [0], "dst": [0]}))
     finally:
-        go_on.set()
+        resume.set()
         thread.join()
     graph.update(add=pd.DataFrame({"src": [0], "dst": [1]}))
 
 
-def test_graphs_with_a_window_refuse_updates():
+def test_update_of_windowed_graph_raises():
     graph = prplugin.Graph(pd.DataFrame({"src": [1], "dst": [2], "at": [3]}), time="at", window=4)
     with pytest.raises(prplugin.MethodUnavailableError, match="window="):
         graph.update(add=pd.DataFrame({"src": [1], "dst": [2], "at": [9]}))

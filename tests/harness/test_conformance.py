@@ -16,7 +16,7 @@ import pytest
 from method_params import param
 
 from conformance import against_cugraph, probes, rapids, report
-from conformance.against_cugraph import LIMIT, WAYS, Beside, beside
+from conformance.against_cugraph import CALLS, LIMIT, Comparison, compare_with_cugraph
 from conformance.circumstances import circumstances
 from conformance.compare import DTYPES, LIBRARIES, Case, Result, available, compare, library_for, prepare
 from conformance.equation import equation
@@ -60,7 +60,7 @@ def selection() -> list[tuple[str, str, str, Choice]]:
 )
 def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
     result = compare(prepare(choice), method, dtype, library_for(method, wanted))
-    if result.outcome in ("unavailable", "no form"):
+    if result.outcome in ("unavailable", "unsupported"):
         pytest.skip(f"{method} cannot run on this graph: {result.outcome} {result.note}")
     assert not result.failures
 
@@ -136,7 +136,9 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     bad = Result("another", "a-method", "float32", bound=1e-6, error=0.0, failures=["residual: 2.0e-06 > 1.0e-06"])
     about = circumstances("python -m conformance")
     about["machine"]["device"] = None
-    markdown = report.save(tmp_path, [good, bad], report.answers(case), {"a-method": None, "another": "no GPU"}, about)
+    markdown = report.save(
+        tmp_path, [good, bad], report.reference_results(case), {"a-method": None, "another": "no GPU"}, about
+    )
     text = markdown.read_text(encoding="utf-8")
     assert "2 cases, 1 failure." in text
     assert "- `a-method-float32-another`: residual: 2.0e-06 > 1.0e-06" in text
@@ -170,9 +172,9 @@ ON_GPU = pytest.mark.skipif(rapids.missing("cugraph") is not None, reason=str(ra
 @ON_GPU
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("graph", ["single-edge", "isolated", "skewed", "several-columns", "string-ids", "bipartite"])
-@pytest.mark.parametrize("way", WAYS)
-def test_agrees_with_cugraph(graph: str, way: str) -> None:
-    found = beside(graph, way)
+@pytest.mark.parametrize("call", CALLS)
+def test_agrees_with_cugraph(graph: str, call: str) -> None:
+    found = compare_with_cugraph(graph, call)
     assert found.rankings
     assert not found.failures
 
@@ -194,11 +196,11 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
         "methods",
         lambda: {"numpy": SimpleNamespace(runs_on="gpu", unavailable_reason=lambda *_: None)},
     )
-    monkeypatch.setattr(against_cugraph, "_theirs", numpy_ranks)
+    monkeypatch.setattr(against_cugraph, "_rank_by_cugraph", numpy_ranks)
 
 
-def numpy_ranks(prepared: Any, way: against_cugraph.Way) -> np.ndarray:
-    _, _, ranking = next(against_cugraph._ours(prepared, way, list(against_cugraph.methods())))
+def numpy_ranks(prepared: Any, call: against_cugraph.Call) -> np.ndarray:
+    _, _, ranking = next(against_cugraph._rank_by_prplugin(prepared, call, list(against_cugraph.methods())))
     ranks = rapids.by_position(ranking.frame, prepared.vertices)
     assert not isinstance(ranks, str)
     return ranks
@@ -206,29 +208,31 @@ def numpy_ranks(prepared: Any, way: against_cugraph.Way) -> np.ndarray:
 
 @pytest.mark.usefixtures("without_gpu")
 @pytest.mark.parametrize("graph", ["single-edge", "isolated", "zero-weights", "several-columns", "datetime-ids"])
-@pytest.mark.parametrize("way", WAYS)
-def test_identical_ranks_agree(graph: str, way: str) -> None:
-    found = beside(graph, way)
+@pytest.mark.parametrize("call", CALLS)
+def test_identical_ranks_agree(graph: str, call: str) -> None:
+    found = compare_with_cugraph(graph, call)
     assert (found.verdict, found.rankings, found.failures) == ("agree", 2, [])
-    assert found.apart is not None
-    assert found.apart <= 1e-7
+    assert found.difference is not None
+    assert found.difference <= 1e-7
 
 
 @pytest.mark.usefixtures("without_gpu")
 @pytest.mark.parametrize(
-    ("way", "verdict"), [("MultiGraph", "cuGraph's float32 is off"), ("MultiGraph, float64", "FAILED")]
+    ("call", "verdict"), [("MultiGraph", "cuGraph's float32 is inexact"), ("MultiGraph, float64", "FAILED")]
 )
-def test_difference_is_attributed_to_the_inexact_ranks(monkeypatch: pytest.MonkeyPatch, way: str, verdict: str) -> None:
-    def wrong_ranks(prepared: Any, way: against_cugraph.Way) -> np.ndarray:
-        ranks = numpy_ranks(prepared, way)
+def test_difference_is_attributed_to_the_inexact_ranks(
+    monkeypatch: pytest.MonkeyPatch, call: str, verdict: str
+) -> None:
+    def wrong_ranks(prepared: Any, call: against_cugraph.Call) -> np.ndarray:
+        ranks = numpy_ranks(prepared, call)
         ranks[0] += 3 * LIMIT
         return ranks
 
-    monkeypatch.setattr(against_cugraph, "_theirs", wrong_ranks)
-    found = beside("skewed", way)
+    monkeypatch.setattr(against_cugraph, "_rank_by_cugraph", wrong_ranks)
+    found = compare_with_cugraph("skewed", call)
     assert found.verdict == verdict
-    assert found.theirs_vertex == pytest.approx(3 * LIMIT, rel=0.01)
-    assert found.theirs_proved >= found.theirs_l1 >= 3 * LIMIT * 0.99
+    assert found.cugraph_vertex == pytest.approx(3 * LIMIT, rel=0.01)
+    assert found.cugraph_bound >= found.cugraph_l1 >= 3 * LIMIT * 0.99
 
 
 @pytest.mark.usefixtures("without_gpu")
@@ -243,19 +247,21 @@ def test_wrong_ranks_of_prplugin_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(rapids, "by_position", wrong_after_the_first)
     # Each of the two rankings exceeds its error bound, the limit per vertex, and the limit of the distance.
-    assert len(beside("path", "MultiGraph").failures) == 6
+    assert len(compare_with_cugraph("path", "MultiGraph").failures) == 6
 
 
 def test_report_has_a_section_on_cugraph(tmp_path: Path) -> None:
     about = circumstances("python -m conformance")
-    good = Beside("path", "Graph", 41, 40, "float32", rankings=20, apart=1e-8, theirs_l1=1e-6, verdict="agree")
-    bad = Beside("web", "Graph", 9, 9, verdict="FAILED", failures=["node-float64: a rank is off"])
+    good = Comparison(
+        "path", "Graph", 41, 40, "float32", rankings=20, difference=1e-8, cugraph_l1=1e-6, verdict="agree"
+    )
+    bad = Comparison("web", "Graph", 9, 9, verdict="FAILED", failures=["node-float64: error of a rank"])
     findings = probes.findings()
-    result = Result("a-case", "a-method", "float64", "cudf", outcome="no form", note="no such type")
+    result = Result("a-case", "a-method", "float64", "cudf", outcome="unsupported", note="no such type")
     text = report.save(tmp_path, [result], [], {}, about, [good, bad], findings).read_text(encoding="utf-8")
     assert "20 rankings of 2 cases, 1 failure." in text
-    assert "- `web`, Graph: node-float64: a rank is off" in text
-    assert "- `a-case` has no form in cudf: no such type" in text
+    assert "- `web`, Graph: node-float64: error of a rank" in text
+    assert "- `a-case` is not supported by cudf: no such type" in text
     assert "InvalidEdgesError: column 'src' has 1 null" in text
     (written,) = tmp_path.glob("*.json")
     assert len(json.loads(written.read_text(encoding="utf-8"))["cugraph"]) == 2

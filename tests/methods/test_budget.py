@@ -1,4 +1,4 @@
-"""A budget of the GPU's memory: how it is given, counted and kept, and what "auto" does with it; without a GPU first."""
+"""The budget of device memory: parsing, accounting, errors, and the choice of "auto". The first parts need no GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from prplugin.methods.registry import candidates, choose, methods
 from prplugin.types.edges import Edges, GroupedEdges
 
 GPU_METHODS = {name for name, method in methods().items() if method.runs_on == "gpu"}
-STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
+DETERMINISTIC = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)}
 
 
 @pytest.mark.parametrize(
@@ -35,28 +35,28 @@ STEADY = {name for name in GPU_METHODS if not getattr(methods()[name], "nondeter
         ("2kb", 2_000), ("3TB", 3 * 10**12), ("64b", 64),
     ],
 )  # fmt: skip
-def test_a_budget_is_a_number_of_bytes(monkeypatch, given, size):
+def test_budget_is_parsed(monkeypatch, given, size):
     monkeypatch.setenv(runtime.BUDGET, given)
     assert runtime.budget() == size
 
 
 @pytest.mark.parametrize("given", ["much", "-1", "1e9", "12 bits", "GB", "1,000"])
-def test_anything_else_is_refused(monkeypatch, given):
+def test_invalid_budget_raises(monkeypatch, given):
     monkeypatch.setenv(runtime.BUDGET, given)
     with pytest.raises(prplugin.InvalidOptionError, match=r"PRPLUGIN_DEVICE_MEMORY must be a number of bytes, .*, not"):
         runtime.budget()
 
 
-class Memory:
-    """As much of CuPy as allocates."""
+class CupyStub:
+    """Stub of the CuPy functions that allocate."""
 
     def __init__(self):
-        self.now = self.allocate
+        self.allocator = self.allocate
         self.ndarray = type(None)
         runtime = SimpleNamespace(getDevice=lambda: 0, memGetInfo=lambda: (10_000, 20_000))
         self.cuda = SimpleNamespace(
             runtime=runtime,
-            get_allocator=lambda: self.now,
+            get_allocator=lambda: self.allocator,
             using_allocator=self.using,
             MemoryPointer=lambda memory, offset: memory,
             UnownedMemory=lambda ptr, size, owner, gpu: SimpleNamespace(ptr=ptr, size=size, owner=owner),
@@ -68,11 +68,11 @@ class Memory:
 
     @contextmanager
     def using(self, allocator):
-        before, self.now = self.now, allocator
+        before, self.allocator = self.allocator, allocator
         try:
             yield
         finally:
-            self.now = before
+            self.allocator = before
 
     def get_default_memory_pool(self):
         return SimpleNamespace(free_bytes=lambda: 500)
@@ -80,28 +80,28 @@ class Memory:
 
 @pytest.fixture
 def memory(monkeypatch):
-    memory = Memory()
+    memory = CupyStub()
     monkeypatch.setitem(sys.modules, "cupy", memory)
     monkeypatch.setattr(runtime, "_used", type(runtime._used)(int))
     return memory
 
 
-def test_without_a_budget_nothing_is_counted(memory, monkeypatch):
+def test_no_budget_counts_nothing(memory, monkeypatch):
     monkeypatch.delenv(runtime.BUDGET, raising=False)
     with runtime.device_allocation("device"):
-        assert memory.now == memory.allocate
+        assert memory.allocator == memory.allocate
     assert runtime.available_bytes() == 10_500
     assert runtime.fits(runtime.FEW_BYTES)
 
 
-def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
+def test_allocations_reduce_free_bytes(memory, monkeypatch):
     monkeypatch.setenv(runtime.BUDGET, "1000")
     with runtime.device_allocation("device"):
-        held = memory.now(600)
+        held = memory.allocator(600)
         assert (held.size, runtime.available_bytes()) == (600, 400)
         assert [runtime.fits(400), runtime.fits(401)] == [True, False]
-        with runtime.device_allocation("device"):  # the same budget, not one within the other
-            more = memory.now(400)
+        with runtime.device_allocation("device"):  # nested contexts share one budget
+            more = memory.allocator(400)
             assert runtime.available_bytes() == 0
         del held
         gc.collect()
@@ -113,57 +113,57 @@ def test_what_is_in_use_leaves_so_much_less(memory, monkeypatch):
     assert runtime.available_bytes() == 10_500
 
 
-def test_what_could_not_be_had_is_not_counted(memory, monkeypatch):
+def test_failed_allocation_is_not_counted(memory, monkeypatch):
     def fail(size):
         raise MemoryError("none")
 
     monkeypatch.setenv(runtime.BUDGET, "1000")
-    memory.now = fail
+    memory.allocator = fail
     with pytest.raises(prplugin.MethodUnavailableError, match="ran out: none"), runtime.device_allocation("device"):
-        memory.now(600)
+        memory.allocator(600)
     assert runtime.available_bytes() == 1000
 
 
-def test_what_is_past_the_budget_is_refused(memory, monkeypatch):
+def test_allocation_beyond_budget_raises(memory, monkeypatch):
     monkeypatch.setenv(runtime.BUDGET, "1000")
     message = r"the GPU's memory ran out: 500 bytes are wanted, and PRPLUGIN_DEVICE_MEMORY leaves 400 of 1,000"
     with runtime.device_allocation("device"):
-        held = memory.now(600)
+        held = memory.allocator(600)
     with pytest.raises(prplugin.MethodUnavailableError, match=message), runtime.device_allocation("device"):
-        memory.now(500)
+        memory.allocator(500)
     assert held.size == 600
 
 
-# --- what "auto" does ---------------------------------------------------------------------------------------------
+# --- choice of "auto" ---------------------------------------------------------------------------------------------
 
 
-def some_edges():
+def ungrouped_and_grouped_edges():
     endpoints = np.array([0, 1, 2, 2], np.int32), np.array([1, 2, 0, 0], np.int32)
     offsets = np.array([0, 2, 3, 4])
     yield Edges(*endpoints, None, 3)
     yield GroupedEdges((offsets, np.array([2, 2, 0, 1], np.int32), None), np.array([1.0, 1.0, 2.0]), lambda: endpoints)
 
 
-@pytest.mark.parametrize("edges", list(some_edges()), ids=lambda edges: type(edges).__name__)
-def test_edges_that_the_gpu_had_no_room_for_are_for_its_methods(edges):
+@pytest.mark.parametrize("edges", list(ungrouped_and_grouped_edges()), ids=lambda edges: type(edges).__name__)
+def test_spilled_edges_are_ranked_by_gpu_methods(edges):
     assert all(method.runs_on == "cpu" for method in candidates(Adjacency(edges)).values())
     spilled = edges.as_spilled()
-    assert set(candidates(Adjacency(spilled))) == STEADY
-    if isinstance(spilled, Edges):  # by row, as undirected edges and duplicates need them
+    assert set(candidates(Adjacency(spilled))) == DETERMINISTIC
+    if isinstance(spilled, Edges):  # ungrouped, as undirected edges and duplicates require
         for kept in (with_reverse_edges(spilled), drop_duplicates(spilled, "first", directed=True)):
-            assert set(candidates(Adjacency(kept))) == STEADY
+            assert set(candidates(Adjacency(kept))) == DETERMINISTIC
 
 
 @pytest.mark.parametrize("gpu", [False, True])
-def test_with_a_budget_frames_of_the_host_are_for_the_gpu(monkeypatch, gpu):
+def test_budget_offers_gpu_methods_to_host_frames(monkeypatch, gpu):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None if gpu else "there is none")
     monkeypatch.setenv(runtime.BUDGET, "1GB")
     graph = prplugin.Graph(pd.DataFrame({"src": [1, 2], "dst": [2, 1]}))
-    assert set(candidates(graph._graph.adjacency)) == (STEADY if gpu else {"numpy", "numba"})
+    assert set(candidates(graph._graph.adjacency)) == (DETERMINISTIC if gpu else {"numpy", "numba"})
 
 
 @pytest.mark.parametrize("spilled", [False, True])
-def test_edges_past_the_budget_are_streamed(memory, monkeypatch, spilled):
+def test_edges_beyond_budget_are_streamed(memory, monkeypatch, spilled):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)
     monkeypatch.setattr(memory.cuda.runtime, "memGetInfo", lambda: (80 * 10**9, 80 * 10**9))
@@ -192,11 +192,11 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.filterwarnings("default")  # cuDF warns of itself
+@pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
 @pytest.mark.parametrize("method", [param("streamed")])
-def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arguments, library):
+def test_ranks_agree_within_budget_of_a_tenth_of_edges(monkeypatch, method, arguments, library):
     monkeypatch.delenv(runtime.BUDGET, raising=False)
     monkeypatch.setattr(streamed, "LEAST_BYTES", 2**16)
     edges = rmat(13, 200)
@@ -209,14 +209,14 @@ def test_ranks_are_the_same_within_a_tenth_of_the_graph(monkeypatch, method, arg
     frame = rapids.as_cudf(edges) if library == "cudf" else edges
     expected = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     peak = [0]
-    left = runtime._reserve
+    bytes_left = runtime._reserve
 
-    def counted(limit, gpu, wanted=0):
-        before = left(limit, gpu, wanted)
+    def record_peak(limit, gpu, wanted=0):
+        before = bytes_left(limit, gpu, wanted)
         peak[0] = max(peak[0], runtime._used[gpu])
         return before
 
-    monkeypatch.setattr(runtime, "_reserve", counted)
+    monkeypatch.setattr(runtime, "_reserve", record_peak)
     monkeypatch.setenv(runtime.BUDGET, str(size // 10))
     found = prplugin.Graph(frame, **arguments).rank(tol=1e-9, **ranking)
     assert found.method == method

@@ -1,4 +1,4 @@
-"""Heads on the GPU, tails on the processor: what is shared, that it is right, and that it is at once."""
+"""`cpu-split`: heads of rows on the GPU, tails on the CPU; division of rows, ranks, transfers and concurrency."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from prplugin.methods.papers.cpu_split import SplitPull, head_lengths, search, s
 from prplugin.types.edges import Edges
 
 METHOD = "cpu-split"
-ON_THE_GPU = [param(METHOD)]
-"""For tests that need a GPU: marked and skipped as those of all methods are."""
+METHOD_PARAMS = [param(METHOD)]
+"""Parameters of tests that need a GPU, with the marks of the method."""
 
 SPLITS = [0, 1, 3, 32, 10**12, "all", "auto", [5], [0, 0], ["all", 2], [40, 3, 0, 1], [7] * 100]
 
-on_the_gpu = pytest.mark.parametrize("method", ON_THE_GPU)
+requires_gpu = pytest.mark.parametrize("method", METHOD_PARAMS)
 every_split = pytest.mark.parametrize("split", SPLITS, ids=lambda split: str(split)[:16])
 
 
 def skewed(n=2000, m=20_000, seed=0):
-    """Some vertices of high in-degree, many of low, some of none; some dangling."""
+    """Return edges with skewed in-degrees, vertices without in-edges and dangling vertices."""
     random = np.random.default_rng(seed)
     target = (n * random.random(m) ** 4).astype(np.int64)
     return pd.DataFrame({"src": random.integers(0, 3 * n // 4, m), "dst": target, "w": random.random(m)})
 
 
 def star(leaves, back=3):
-    """A hub with so many in-edges, and a few out-edges."""
+    """Return a star: each leaf has an edge to the hub, and the hub has edges to `back` leaves."""
     hub = np.zeros(leaves, np.int64)
     leaf = np.arange(1, leaves + 1)
     return pd.DataFrame(
@@ -49,25 +49,25 @@ def star(leaves, back=3):
     )
 
 
-def agrees(edges, split, *, tol=1e-10, graph=None, **arguments):
-    """Check ranks against NumPy's within what both prove; give them."""
+def assert_agrees_with_numpy(edges, split, *, tol=1e-10, graph=None, **arguments):
+    """Check that ranks agree with `numpy` within both error bounds, and return them."""
     graph = graph or prplugin.Graph(edges, **{k: arguments.pop(k) for k in ("weight", "directed") if k in arguments})
-    ours = graph.rank(method=METHOD, split=split, tol=tol, **arguments)
+    found = graph.rank(method=METHOD, split=split, tol=tol, **arguments)
     exact = graph.rank(
         method="numpy", tol=1e-11, **{k: v for k, v in arguments.items() if k not in {"dtype", "threads"}}
     )
-    assert ours.converged
-    assert np.abs(ours.ranks - exact.ranks).sum() <= ours.error_bound + exact.error_bound
-    return ours
+    assert found.converged
+    assert np.abs(found.ranks - exact.ranks).sum() <= found.error_bound + exact.error_bound
+    return found
 
 
-def prepared(edges, split, *, weight=None, threads=2):
-    """Give a step, with its number of vertices."""
+def prepare_step(edges, split, *, weight=None, threads=2):
+    """Return a step and its number of vertices."""
     adjacency = prplugin.Graph(edges, weight=weight)._graph.adjacency
     return cpu_split.prepare(Problem(adjacency, 0.85), Machine(threads=threads), split=split), adjacency.n
 
 
-# --- without a GPU: options ---------------------------------------------------------------------------------------
+# --- on the host: options -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def prepared(edges, split, *, weight=None, threads=2):
         ((3, 4), [3, 4]), (10**30, [10**30]),
     ],
 )  # fmt: skip
-def test_a_split_is_a_number_all_or_a_list_of_them(split, blocks):
+def test_split_option_is_normalized(split, blocks):
     assert split_option(split) == blocks
 
 
 @pytest.mark.parametrize(
     "split", [-1, 1.0, 2.5, True, None, "most", "", [], [1, -1], [1, "auto"], [True], [[1]], np.ones(2)]
 )
-def test_another_split_is_refused_before_anything_is_done(split):
+def test_invalid_split_raises(split):
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(
         InvalidOptionError, match="split must be 'auto', 'all', a whole number of at least 0, or a list"
@@ -93,7 +93,7 @@ def test_another_split_is_refused_before_anything_is_done(split):
 
 
 @pytest.mark.parametrize("threads", [0, -3, 1.5, "two", True])
-def test_threads_are_counted(threads):
+def test_invalid_threads_raise(threads):
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
     with pytest.raises(InvalidOptionError, match="threads must be a whole number of at least 1"):
         cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=1, threads=threads)
@@ -103,7 +103,7 @@ def test_auto_never_picks_nondeterministic_methods():
     assert cpu_split.nondeterministic
 
 
-# --- without a GPU: heads and tails -------------------------------------------------------------------------------
+# --- on the host: heads and tails ---------------------------------------------------------------------------------
 
 
 def adjacency_of(edges):
@@ -124,12 +124,12 @@ def adjacency_of(edges):
         ([1] * 20, [1, 1, 1, 1, 1, 1, 0]),
     ],
 )
-def test_each_block_has_an_n_of_its_own(split, counts):
+def test_head_lengths_per_block(split, counts):
     assert head_lengths(np.array([9, 4, 3, 2, 1, 1, 0]), split).tolist() == counts
 
 
 @pytest.mark.parametrize("split", [[0], [3], [7, 1, 40], ["all", 2]])
-def test_heads_and_tails_are_all_in_edges(split, monkeypatch):
+def test_heads_and_tails_partition_in_edges(split, monkeypatch):
     given = []
     monkeypatch.setattr(cpu_split, "HostPull", lambda runs, n, threads: given.append(runs))
     monkeypatch.setattr("prplugin.methods.papers._host_rows.CHUNK", 1000)
@@ -152,20 +152,20 @@ def test_heads_and_tails_are_all_in_edges(split, monkeypatch):
         assert both.tolist() == sources[offsets[row] : offsets[row + 1]].tolist()
     assert not tail_of
     assert np.unique(tails.sources).size == tails.sources.size
-    assert np.unique(tails.places).size == tails.sources.size  # no contribution goes down that no tail reads
+    # Only contributions that tails read are copied to the host.
+    assert np.unique(tails.places).size == tails.sources.size
 
 
 @pytest.fixture
 def short_runs(monkeypatch):
     """Cut tails into runs of a few edges, so that small ones have several."""
-
     monkeypatch.setattr(tail_kernels, "RUN", 8)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("lengths", [[1], [5, 3, 1], [100, 41, 40, 16, 9, 8, 8, 7, 1, 1], [33, 0, 0], [8] * 50])
-def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weighted, lengths):
+def test_tail_sums_have_two_roundings(short_runs, dtype, weighted, lengths):
     random = np.random.default_rng(1)
     bounds = np.append(0, np.cumsum(lengths))
     values = (random.random(60) * 10.0 ** random.integers(-12, 12, 60)).astype(dtype)
@@ -186,94 +186,94 @@ def test_sums_of_tails_are_exact_but_for_two_roundings(short_runs, dtype, weight
         assert abs(Fraction(given) - exact) <= exact * Fraction(2, 2**53)
 
 
-# --- without a GPU: choosing N ------------------------------------------------------------------------------------
+# --- on the host: choice of N -------------------------------------------------------------------------------------
 
 
-def machine(*, turn=3e-7, edge=1e-9, trip=5e-5, hub=100_000):
-    """Return the seconds that each N takes: a GPU thread walks along heads, the host sums the tail of a hub."""
+def time_model(*, gpu_edge=3e-7, cpu_edge=1e-9, latency=5e-5, hub=100_000):
+    """Return a model of the seconds per N: one GPU thread sums the head of a hub, the CPU sums its tail."""
 
     def seconds(n):
         head = hub if n == "all" else n
-        host = trip + edge * (hub - head) if n != "all" else 0.0
-        return max(turn * head, host)
+        host = latency + cpu_edge * (hub - head) if n != "all" else 0.0
+        return max(gpu_edge * head, host)
 
     return seconds
 
 
 @pytest.mark.parametrize("hub", [5, 4096, 4097, 100_000, 10**7])
-@pytest.mark.parametrize("turn", [1e-9, 3e-7, 1e-5])
-def test_n_is_near_the_best_and_no_slower_than_all(hub, turn):
-    seconds = machine(turn=turn, hub=hub)
+@pytest.mark.parametrize("gpu_edge", [1e-9, 3e-7, 1e-5])
+def test_search_finds_n_near_best_and_no_slower_than_all(hub, gpu_edge):
+    seconds = time_model(gpu_edge=gpu_edge, hub=hub)
     found = search(seconds, hub)
     best = min(seconds(n) for n in ("all", *range(min(hub, 100)), *np.geomspace(1, hub, 1000).astype(int).tolist()))
     assert min(found.values()) <= min(2 * best, seconds("all"))
     assert len(found) <= 6 + np.log(hub) / np.log(4)
 
 
-def test_n_where_one_side_is_slow():
+def test_search_where_cpu_or_gpu_is_slow():
     def choice(hub=100_000, **rates):
-        found = search(machine(hub=hub, **rates), hub)
+        found = search(time_model(hub=hub, **rates), hub)
         return min(found, key=found.get)
 
-    assert choice(edge=1e-3) == "all"
-    assert choice(trip=1.0) == "all"
-    assert choice(turn=1e-3) == 0
-    assert choice(turn=0.0, edge=0.0, trip=0.0) == "all"  # a tie
-    assert search(machine(), 0) == {"all": pytest.approx(0.03)}  # no edges: nothing to choose
+    assert choice(cpu_edge=1e-3) == "all"
+    assert choice(latency=1.0) == "all"
+    assert choice(gpu_edge=1e-3) == 0
+    assert choice(gpu_edge=0.0, cpu_edge=0.0, latency=0.0) == "all"  # a tie
+    assert search(time_model(), 0) == {"all": pytest.approx(0.03)}  # no edges: nothing to choose
 
 
-# --- on the GPU: the ranks ----------------------------------------------------------------------------------------
+# --- on the GPU: ranks --------------------------------------------------------------------------------------------
 
 
-@on_the_gpu
+@requires_gpu
 @every_split
 class TestRanks:
     @pytest.mark.parametrize("directed", [True, False])
     @pytest.mark.parametrize("weight", [None, "w"])
-    def test_of_a_skewed_graph(self, method, split, weight, directed):
+    def test_skewed_graph(self, method, split, weight, directed):
         edges = skewed()
         graph = prplugin.Graph(edges, weight=weight, directed=directed, vertices=range(2100))
-        agrees(edges, split, graph=graph)
-        agrees(edges, split, graph=graph, personalization={3: 1, 1500: 2}, dangling={7: 1})
-        agrees(edges, split, graph=graph, dtype="float32", tol=1e-6)
+        assert_agrees_with_numpy(edges, split, graph=graph)
+        assert_agrees_with_numpy(edges, split, graph=graph, personalization={3: 1, 1500: 2}, dangling={7: 1})
+        assert_agrees_with_numpy(edges, split, graph=graph, dtype="float32", tol=1e-6)
 
     @pytest.mark.parametrize("weight", [None, "w"])
-    def test_of_a_star(self, method, split, weight):
+    def test_star(self, method, split, weight):
         graph = prplugin.Graph(star(100_000), weight=weight)
-        # The same few iterates: with "all", one thread of the GPU walks along the whole hub in each.
-        ours, numpys = (
-            graph.rank(tol=0, max_iter=5, **how).ranks
-            for how in ({"method": method, "split": split}, {"method": "numpy"})
+        # Only a few iterations: with "all", one GPU thread sums all in-edges of the hub in each.
+        found, expected = (
+            graph.rank(tol=0, max_iter=5, **arguments).ranks
+            for arguments in ({"method": method, "split": split}, {"method": "numpy"})
         )
-        np.testing.assert_allclose(ours, numpys, rtol=1e-12)
-        agrees(None, split, graph=graph, dtype="float32", tol=1e-3)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        assert_agrees_with_numpy(None, split, graph=graph, dtype="float32", tol=1e-3)
 
-    def test_of_equal_in_degrees(self, method, split):
+    def test_equal_in_degrees(self, method, split):
         ring = np.arange(1000)
-        agrees(
+        assert_agrees_with_numpy(
             pd.DataFrame({"src": np.tile(ring, 3), "dst": np.concatenate([np.roll(ring, k) for k in (1, 2, 5)])}), split
         )
 
     def test_without_edges(self, method, split):
-        none = pd.DataFrame({"src": np.empty(0, np.int64), "dst": np.empty(0, np.int64)})
-        graph = prplugin.Graph(none, vertices=range(5))
+        empty = pd.DataFrame({"src": np.empty(0, np.int64), "dst": np.empty(0, np.int64)})
+        graph = prplugin.Graph(empty, vertices=range(5))
         assert graph.rank(method=method, split=split).ranks.tolist() == [0.2] * 5
 
-    def test_of_one_vertex(self, method, split):
+    def test_one_vertex(self, method, split):
         loop = pd.DataFrame({"src": [4], "dst": [4]})
         assert loop.pagerank(method=method, split=split)["pagerank"].tolist() == [1]
 
-    def test_denormal_weights(self, method, split):
+    def test_subnormal_weights(self, method, split):
         edges = skewed(200, 2000)
         edges["w"] = 5e-324 * (1 + np.arange(2000) % 4)
-        agrees(edges, split, weight="w")
+        assert_agrees_with_numpy(edges, split, weight="w")
 
 
-@on_the_gpu
+@requires_gpu
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("split", [0, 2, [9, 1]], ids=str)
-def test_the_same_bits_for_any_number_of_threads_and_in_every_run(method, weight, dtype, split):
+def test_bits_do_not_depend_on_thread_count_or_run(method, weight, dtype, split):
     graph = prplugin.Graph(pd.concat([skewed(20_000, 400_000), star(100_000)]), weight=weight)
     first, *others = (
         graph.rank(method=method, split=split, threads=threads, dtype=dtype, tol=1e-5) for threads in (1, 2, 5, 5, 1)
@@ -283,7 +283,7 @@ def test_the_same_bits_for_any_number_of_threads_and_in_every_run(method, weight
         assert (other.iterations, other.error_bound) == (first.iterations, first.error_bound)
 
 
-@on_the_gpu
+@requires_gpu
 def test_64_bit_positions(method, monkeypatch):
     edges = skewed()
     narrow = prplugin.Graph(edges, weight="w").rank(method=method, split=3)
@@ -292,8 +292,8 @@ def test_64_bit_positions(method, monkeypatch):
     assert narrow.ranks.tobytes() == wide.ranks.tobytes()
 
 
-@on_the_gpu
-def test_on_a_stream_of_the_callers(method):
+@requires_gpu
+def test_bits_do_not_depend_on_stream(method):
     import cupy
 
     graph = prplugin.Graph(pd.concat([skewed(), star(30_000)]))
@@ -303,16 +303,16 @@ def test_on_a_stream_of_the_callers(method):
     assert given.ranks.tobytes() == expected.ranks.tobytes()
 
 
-# --- on the GPU: what is shared -----------------------------------------------------------------------------------
+# --- on the GPU: transfers ----------------------------------------------------------------------------------------
 
 
-@on_the_gpu
+@requires_gpu
 @pytest.mark.parametrize("split", [0, 1, 5, 100, "all", [20, 1]], ids=str)
-def test_only_what_tails_read_and_their_sums_are_copied(method, split):
+def test_only_inputs_and_sums_of_tails_are_copied(method, split):
     import cupy
 
     edges = skewed()
-    step, n = prepared(edges, split)
+    step, n = prepare_step(edges, split)
     adjacency = prplugin.Graph(edges)._graph.adjacency
     offsets, sources, _ = adjacency.csc
     order = np.argsort(-np.diff(offsets), kind="stable")
@@ -334,14 +334,14 @@ def test_only_what_tails_read_and_their_sums_are_copied(method, split):
             assert (shared._gathered.nbytes, shared._device_sums.nbytes) == (size * read, 8 * with_tails)
 
 
-@on_the_gpu
+@requires_gpu
 @pytest.mark.parametrize("split", [0, 3, "all", [7, 0]], ids=str)
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_nothing_is_read_before_it_is_written(method, split, weight):
+def test_buffers_are_written_before_they_are_read(method, split, weight):
     import cupy
 
     edges = pd.concat([skewed(), star(50_000)])
-    step, n = prepared(edges, split, weight=weight)
+    step, n = prepare_step(edges, split, weight=weight)
     step.start(cupy.full(n, 1 / n))
     clean = []
     for _ in range(4):
@@ -350,24 +350,24 @@ def test_nothing_is_read_before_it_is_written(method, split, weight):
     step.start(cupy.full(n, 1 / n))
     for expected in clean:
         cupy.cuda.runtime.deviceSynchronize()
-        step._pulled.fill(np.nan)
-        if (lane := step._shared.tails) is not None:
+        step._row_sums.fill(np.nan)
+        if (lane := step.pull.tails) is not None:
             for buffer in (lane._gathered, lane._contributions, lane._device_sums, lane._sums):
                 buffer.fill(np.nan)
             lane._sum._high.fill(np.nan)
             lane._sum._low.fill(np.nan)
-            cupy.cuda.runtime.deviceSynchronize()  # the copies wait for what they need alone
+            cupy.cuda.runtime.deviceSynchronize()  # the copy stream does not wait for the null stream
         step()
         assert step.ranks().get().tobytes() == expected.tobytes()
 
 
-@on_the_gpu
-def test_many_iterations_in_a_row_stay_in_order(method):
-    """A copy or kernel out of its turn shows sooner or later: the same steps, over and over, to the bit."""
+@requires_gpu
+def test_many_iterations_stay_in_order(method):
+    """Repeat the same steps and compare their bits: a copy or kernel out of order would change some of them."""
     import cupy
 
     edges = pd.concat([skewed(50_000, 500_000), star(200_000)])
-    step, n = prepared(edges, 4, threads=this_machine().threads)
+    step, n = prepare_step(edges, 4, threads=this_machine().threads)
     results = set()
     for _ in range(10):
         step.start(cupy.full(n, 1 / n))
@@ -377,35 +377,35 @@ def test_many_iterations_in_a_row_stay_in_order(method):
     assert len(results) == 1
 
 
-# --- on the GPU: N by measurement ---------------------------------------------------------------------------------
+# --- on the GPU: choice of N --------------------------------------------------------------------------------------
 
 
-@on_the_gpu
+@requires_gpu
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_auto_measures_and_says_what_it_chose(method, weight, caplog):
+def test_auto_measures_and_logs_its_choice(method, weight, caplog):
     edges = pd.concat([skewed(100_000, 2_000_000), star(300_000)])
     with caplog.at_level(logging.INFO, logger="prplugin"):
-        step, n = prepared(edges, "auto", weight=weight)
+        step, n = prepare_step(edges, "auto", weight=weight)
     (best,) = step.split
     assert step.seconds[best] == min(step.seconds.values()) <= step.seconds["all"]
     (line,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("cpu-split: ")]
     assert ("everything on the GPU" in line) == (best == "all")
     assert f"for {n} vertices and" in line
-    # A thread that walks along 300,000 edges takes far longer than the processor.
+    # One GPU thread takes far longer than the CPU to sum 300,000 edges.
     assert best != "all", line
 
 
-@on_the_gpu
-def test_a_forced_split_is_kept_and_measures_nothing(method):
-    step, _ = prepared(skewed(), [3, "all"])
+@requires_gpu
+def test_given_split_is_not_measured(method):
+    step, _ = prepare_step(skewed(), [3, "all"])
     assert (step.split, step.seconds) == ([3, "all"], None)
 
 
-# --- on the GPU: at once ------------------------------------------------------------------------------------------
+# --- on the GPU: concurrency --------------------------------------------------------------------------------------
 
 
-def long_heads_and_a_long_tail():
-    """Two million vertices of 15 in-edges or so, and a hub whose tail keeps the processor busy meanwhile."""
+def graph_with_long_tail():
+    """Return a graph of two million vertices of about 20 in-edges, and a hub whose tail occupies the CPU meanwhile."""
     import cupy
 
     random = cupy.random.RandomState(1)
@@ -416,11 +416,11 @@ def long_heads_and_a_long_tail():
     return Adjacency(Edges(source, target, None, n))
 
 
-@on_the_gpu
-def test_the_cpu_sums_tails_while_the_gpu_sums_heads(method):
+@requires_gpu
+def test_cpu_and_gpu_sum_concurrently(method):
     import cupy
 
-    adjacency = long_heads_and_a_long_tail()
+    adjacency = graph_with_long_tail()
     step = cpu_split.prepare(Problem(adjacency, 0.85), this_machine(), split=64)
     assert 200_000 < step.pull.tails.edges < 400_000
     step.start(cupy.full(adjacency.n, 1 / adjacency.n))
@@ -432,33 +432,33 @@ def test_the_cpu_sums_tails_while_the_gpu_sums_heads(method):
     assert {(span.what, span.lane) for span in spans} == {
         ("gather", "GPU"), ("down", "copy"), ("heads", "GPU"), ("tails", "host"), ("up", "copy"), ("add", "GPU"),
     }  # fmt: skip
-    at_once = 0
-    shown = []
+    concurrent = 0
+    timelines = []
     for iteration in range(10):
-        at = {span.what: span for span in spans if span.iteration == iteration}
-        assert len(at) == 6
-        heads, tails = at["heads"], at["tails"]
-        at_once += max(heads.begin, tails.begin) < min(heads.end, tails.end)
-        zero = at["gather"].begin
-        shown.append({what: [round((t - zero) * 1e6) for t in (s.begin, s.end)] for what, s in at.items()})
-        # What waits for what, on one clock whose two sides agree to some ten microseconds.
+        by_name = {span.what: span for span in spans if span.iteration == iteration}
+        assert len(by_name) == 6
+        heads, tails = by_name["heads"], by_name["tails"]
+        concurrent += max(heads.begin, tails.begin) < min(heads.end, tails.end)
+        zero = by_name["gather"].begin
+        timelines.append({what: [round((t - zero) * 1e6) for t in (s.begin, s.end)] for what, s in by_name.items()})
+        # Check dependencies, on host and device clocks that agree to some ten microseconds.
         slack = 50e-6
-        assert at["gather"].end <= at["down"].begin + slack, shown
-        assert at["down"].end <= tails.begin + slack, shown
-        assert tails.end <= at["up"].end + slack, shown
-        assert max(at["up"].end, heads.end) <= at["add"].begin + slack, shown
-    assert at_once, shown
+        assert by_name["gather"].end <= by_name["down"].begin + slack, timelines
+        assert by_name["down"].end <= tails.begin + slack, timelines
+        assert tails.end <= by_name["up"].end + slack, timelines
+        assert max(by_name["up"].end, heads.end) <= by_name["add"].begin + slack, timelines
+    assert concurrent, timelines
     before = len(spans)
     step()
     assert len(spans) == before
-    print(f"{at_once} of 10 iterations with both at work; microseconds of the last:", shown[-1])
+    print(f"CPU and GPU overlap in {concurrent} of 10 iterations; microseconds of the last:", timelines[-1])
 
 
-@on_the_gpu
-def test_a_recording_ends_with_its_block_even_if_that_fails(method):
+@requires_gpu
+def test_recording_ends_if_block_raises(method):
     import cupy
 
-    step, n = prepared(skewed(), 2)
+    step, n = prepare_step(skewed(), 2)
     step.start(cupy.full(n, 1 / n))
     spans = []
 
@@ -473,6 +473,6 @@ def test_a_recording_ends_with_its_block_even_if_that_fails(method):
     assert [span.iteration for span in spans] == [0] * 6
     step()
     assert len(spans) == 6
-    with recorded(prepared(skewed(), "all")[0]) as none:
+    with recorded(prepare_step(skewed(), "all")[0]) as empty:
         pass
-    assert none == []
+    assert empty == []

@@ -1,4 +1,4 @@
-"""What is estimated before the work is what the work then takes: bytes are measured here, never seconds."""
+"""Memory estimates, compared with measured peaks; times are not measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU_METHODS = [name for name, method in methods().items() if method.runs_on == "
 SMALL = pd.DataFrame({"src": [1, 2, 3, 1], "dst": [2, 3, 1, 3], "w": [1.0, 2.0, 3.0, 4.0]})
 
 GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {
-    "R-MAT 14": lambda: rmat(14),  # below what Numba groups
+    "R-MAT 14": lambda: rmat(14),  # fewer edges than the compiled grouping takes
     "R-MAT 16": lambda: rmat(16),
     "grid 300": lambda: grid(300),
     "grid 450": lambda: grid(450),
@@ -36,17 +36,17 @@ GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {
 
 
 @pytest.fixture(autouse=True)
-def _numpy_below_a_million_edges(monkeypatch):
-    """What the tests before have ranked decides on compiled kernels for small frames, which take less."""
+def _rank_small_frames_by_numpy(monkeypatch):
+    """Keep small frames on NumPy: after enough edges in a process they use compiled kernels, which take less memory."""
     monkeypatch.setattr("prplugin.machine.COMPILED_AFTER_EDGES", 10**12)
 
 
-def peak_of(do: Callable[[], Any]) -> int:
-    """Give the most bytes of NumPy and Python that a call holds beside what there was."""
+def peak_host_bytes(call: Callable[[], Any]) -> int:
+    """Return the peak bytes that a call allocates in NumPy and Python."""
     gc.collect()
     tracemalloc.start()
     try:
-        do()
+        call()
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -55,14 +55,14 @@ def peak_of(do: Callable[[], Any]) -> int:
 # --- on the CPU ---------------------------------------------------------------------------------------------------
 
 
-def assert_measured(method, name, weight, attribute, **options):
-    """Assert that an estimate of bytes on the host is what a ranking then takes."""
+def assert_estimate_is_measured_peak(method, name, weight, attribute, **options):
+    """Check an estimate of host bytes against the measured peak of a ranking."""
     edges = GRAPHS[name]()
-    posed = edges if weight is None else weighted(edges)
-    prplugin.Graph(posed, weight=weight).rank(method=method, **options)  # imports and compiles
-    graph = prplugin.Graph(posed, weight=weight)
+    given = edges if weight is None else weighted(edges)
+    prplugin.Graph(given, weight=weight).rank(method=method, **options)  # import and compile before measuring
+    graph = prplugin.Graph(given, weight=weight)
     found = graph.estimate()[method]
-    peak = peak_of(lambda: graph.rank(method=method, **options))
+    peak = peak_host_bytes(lambda: graph.rank(method=method, **options))
     assert getattr(found, attribute) == pytest.approx(peak, rel=MARGIN, abs=2**16)
     assert found.device == 0
 
@@ -70,24 +70,24 @@ def assert_measured(method, name, weight, attribute, **options):
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("method", CPU_METHODS)
-def test_bytes_on_the_host_are_those_measured(method, name, weight):
-    assert_measured(method, name, weight, "host", tol=1e-3)
+def test_host_bytes_agree_with_measured_peak(method, name, weight):
+    assert_estimate_is_measured_peak(method, name, weight, "host", tol=1e-3)
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("name", ["grid 300", pytest.param("grid 450", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", CPU_METHODS)
-def test_bytes_where_many_iterations_are_left_are_those_measured(method, name, weight):
-    assert_measured(method, name, weight, "host_at_most", alpha=0.99, tol=1e-9)
+def test_host_bytes_of_many_iterations_agree_with_measured_peak(method, name, weight):
+    assert_estimate_is_measured_peak(method, name, weight, "host_at_most", alpha=0.99, tol=1e-9)
 
 
-def test_a_graph_that_has_ranked_needs_less():
+def test_estimate_is_less_after_first_ranking():
     graph = prplugin.Graph(GRAPHS["R-MAT 14"]())
     before = graph.estimate()["numpy"].host
     graph.rank(method="numpy")
     after = graph.estimate()["numpy"].host
     assert after < before
-    assert abs(after - peak_of(lambda: graph.rank(method="numpy"))) <= MARGIN * after + 2**16
+    assert abs(after - peak_host_bytes(lambda: graph.rank(method="numpy"))) <= MARGIN * after + 2**16
 
 
 # --- from counts alone --------------------------------------------------------------------------------------------
@@ -103,30 +103,30 @@ def test_a_graph_that_has_ranked_needs_less():
         *[pytest.param(shape, marks=pytest.mark.slow) for shape in ("uniform", "more vertices than edges")],
     ],
 )
-def test_counts_alone_bound_what_is_taken(ids, weight, shape):
+def test_estimate_from_counts_bounds_measured_peak(ids, weight, shape):
     edges = GRAPHS[shape]() if shape in GRAPHS else uniform(2_000_000, 800_000)
     frame = edges.astype("int32") if ids == "int32" else scattered(edges).astype("str" if ids == "string" else "int64")
     if weight:
         frame = weighted(frame) if ids != "string" else frame.assign(weight=1.5)
-    prplugin.Graph(frame, weight=weight)  # imports and compiles
-    made: list[prplugin.Graph] = []
-    peak = peak_bytes(lambda: made.append(prplugin.Graph(frame, weight=weight)))
-    graph = made[0]
+    prplugin.Graph(frame, weight=weight)  # import and compile before measuring
+    graphs: list[prplugin.Graph] = []
+    peak = peak_bytes(lambda: graphs.append(prplugin.Graph(frame, weight=weight)))
+    graph = graphs[0]
     bound = prplugin.estimate(
         edges=len(frame), vertices=graph.number_of_vertices, weighted=weight is not None, ids=ids, id_bytes=20
     )
     assert bound.ingest is not None
     assert bound.ingest.device == (0, 0)
     assert peak <= bound.ingest.host.peak <= 12 * peak
-    loose = prplugin.estimate(edges=len(frame), weighted=weight is not None, ids=ids, id_bytes=20)
+    bound_without_vertices = prplugin.estimate(edges=len(frame), weighted=weight is not None, ids=ids, id_bytes=20)
     for method in CPU_METHODS:
         found = graph.estimate()[method]
-        assert found.host <= bound[method].host <= loose[method].host
-        assert found.host_at_most <= bound[method].host_at_most <= loose[method].host_at_most
-    assert bound.ingest.host.peak <= loose.ingest.host.peak
+        assert found.host <= bound[method].host <= bound_without_vertices[method].host
+        assert found.host_at_most <= bound[method].host_at_most <= bound_without_vertices[method].host_at_most
+    assert bound.ingest.host.peak <= bound_without_vertices.ingest.host.peak
 
 
-def test_counts_need_no_gpu_for_a_frame_on_one():
+def test_estimate_of_device_frame_needs_no_gpu():
     bound = prplugin.estimate(edges=10**9, vertices=5 * 10**7, place="device")
     assert bound.ingest.device.peak > 8 * 10**9 > bound["streamed"].device
     assert bound["persistent"].device > 8 * 10**9
@@ -135,7 +135,7 @@ def test_counts_need_no_gpu_for_a_frame_on_one():
 
 @pytest.mark.parametrize("edges", [0, 1])
 @pytest.mark.parametrize("place", ["host", "device"])
-def test_next_to_nothing_can_be_estimated(edges, place):
+def test_estimate_of_at_most_one_edge(edges, place):
     found = prplugin.estimate(edges=edges, place=place)
     assert [method.method for method in found.methods] == list(methods())
     assert prplugin.Graph(SMALL.head(edges)).estimate().edges == edges
@@ -151,7 +151,7 @@ def test_next_to_nothing_can_be_estimated(edges, place):
         ({"edges": 1, "place": "gpu"}, "place must be one of 'host', 'device', not 'gpu'"),
     ],
 )
-def test_counts_that_mean_nothing_are_refused(options, message):
+def test_invalid_counts_raise(options, message):
     with pytest.raises(prplugin.InvalidOptionError, match=message):
         prplugin.estimate(**options)
 
@@ -164,7 +164,7 @@ EDGES_OF_COUNTS = pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1], "w": [1.0, 2
     [("int64", "int64"), ("int32", "int32"), ("uint8", "int32"), ("Int64", "int64"), ("str", "string")],
 )
 @pytest.mark.parametrize("library", ["pandas", "polars", "polars lazy", "pyarrow", "parquet", "dask", "duckdb"])
-def test_a_frame_tells_its_counts(library, dtype, ids, tmp_path):
+def test_estimate_reads_counts_from_frame(library, dtype, ids, tmp_path):
     frame = EDGES_OF_COUNTS.astype({"src": dtype, "dst": dtype})
     if library.startswith("polars"):
         polars = pytest.importorskip("polars")
@@ -185,7 +185,7 @@ def test_a_frame_tells_its_counts(library, dtype, ids, tmp_path):
     )
 
 
-def test_what_a_frame_tells_cannot_be_given_as_well():
+def test_options_that_frame_determines_raise():
     frame = EDGES_OF_COUNTS
     for options in ({"ids": "int32"}, {"place": "host"}, {"weighted": False}):
         with pytest.raises(prplugin.InvalidOptionError, match="a frame tells it itself"):
@@ -198,18 +198,18 @@ def test_what_a_frame_tells_cannot_be_given_as_well():
         prplugin.estimate(frame, ["src", "w"], ["dst", "w"])
 
 
-# --- what it says -------------------------------------------------------------------------------------------------
+# --- report -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["R-MAT 14", "R-MAT 16"])
-def test_it_says_what_auto_takes(name):
+def test_chosen_method_is_that_of_auto(name):
     graph = prplugin.Graph(GRAPHS[name]())
     chosen = graph.estimate().chosen
     assert chosen.method == graph.rank().method
     assert chosen.reason is None
 
 
-def test_it_reads_as_a_table():
+def test_str_is_a_table():
     found = prplugin.Graph(SMALL).estimate()
     title, header, *rows = str(found).splitlines()
     assert title == "3 vertices, 4 edges, on the host"
@@ -222,16 +222,16 @@ def test_it_reads_as_a_table():
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [(0, "0 B"), (999, "999 B"), (1_000, "1 kB"), (123_456_789, "123 MB"), (10**13, "10 TB")]
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (1_000, "1 kB"), (123_456_789, "123 MB"), (10**13, "10 TB")]
 )
-def test_bytes_are_spelt_with_three_digits(size, words):
-    assert estimates.format_bytes(size) == words
+def test_format_bytes(size, text):
+    assert estimates.format_bytes(size) == text
 
 
-# --- when memory runs out -----------------------------------------------------------------------------------------
+# --- out of memory ------------------------------------------------------------------------------------------------
 
 
-def failing(error: Exception) -> Callable[..., Any]:
+def raising(error: Exception) -> Callable[..., Any]:
     def fail(*arguments: Any, **options: Any) -> Any:
         raise error
 
@@ -239,10 +239,10 @@ def failing(error: Exception) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("method", CPU_METHODS)
-def test_a_plan_that_runs_out_of_memory_says_what_it_needs(monkeypatch, method):
+def test_out_of_memory_error_names_estimate(monkeypatch, method):
     graph = prplugin.Graph(SMALL)
     needed = graph.estimate()[method].host_at_most
-    monkeypatch.setattr(methods()[method], "prepare", failing(MemoryError("Unable to allocate 7. GiB for an array")))
+    monkeypatch.setattr(methods()[method], "prepare", raising(MemoryError("Unable to allocate 7. GiB for an array")))
     monkeypatch.setattr(estimates, "bytes_available", lambda: 12_345)
     with pytest.raises(prplugin.OutOfMemoryError) as caught:
         graph.rank(method=method)
@@ -254,18 +254,18 @@ def test_a_plan_that_runs_out_of_memory_says_what_it_needs(monkeypatch, method):
     assert isinstance(caught.value, (MemoryError, prplugin.PageRankError))
 
 
-def test_a_plan_that_does_not_fit_the_gpu_says_what_does(monkeypatch):
+def test_out_of_device_memory_error_names_alternatives(monkeypatch):
     class OutOfMemoryError(MemoryError):
-        """As CuPy's."""
+        """Stub of the exception of CuPy."""
 
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "available_bytes", lambda: 1_000)
     monkeypatch.setattr(runtime, "fits", lambda needed: True)
-    monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)  # of shared memory
+    monkeypatch.setattr(runtime, "attribute", lambda name: 232_448)  # bytes of shared memory
     monkeypatch.setitem(sys.modules, "rmm", None)
     graph = prplugin.Graph(rmat(12))
     found = graph.estimate()
-    monkeypatch.setattr(methods()["node"], "prepare", failing(OutOfMemoryError("Out of memory allocating 512 bytes")))
+    monkeypatch.setattr(methods()["node"], "prepare", raising(OutOfMemoryError("Out of memory allocating 512 bytes")))
     with pytest.raises(prplugin.OutOfMemoryError) as caught:
         graph.rank(method="node")
     message = str(caught.value)
@@ -277,61 +277,61 @@ def test_a_plan_that_does_not_fit_the_gpu_says_what_does(monkeypatch):
     assert "method='streamed'" in message
 
 
-def test_a_frame_that_runs_out_of_memory_says_how_many_rows_take_how_much(monkeypatch):
-    monkeypatch.setattr("prplugin.frames.pandas.read", failing(MemoryError("Unable to allocate 7. GiB for an array")))
+def test_out_of_memory_error_of_frame_names_bytes(monkeypatch):
+    monkeypatch.setattr("prplugin.frames.pandas.read", raising(MemoryError("Unable to allocate 7. GiB for an array")))
     with pytest.raises(
         prplugin.OutOfMemoryError, match=r"memory ran out: Unable to .* A graph of 4 edges .* up to [0-9,]+ bytes"
     ):
         SMALL.pagerank()
 
 
-def test_what_had_been_made_goes_though_the_error_is_kept():
-    made = []
+def test_out_of_memory_error_keeps_no_locals():
+    events = []
 
     class Large:
         def __init__(self):
-            made.append(self)
+            events.append(self)
 
         def __del__(self):
-            made.append("gone")
+            events.append("freed")
 
     def work():
         large = Large()
-        made.clear()
+        events.clear()
         raise MemoryError(type(large).__name__)
 
     with pytest.raises(prplugin.OutOfMemoryError) as caught, estimates.explain_oom(lambda: "It needs more."):
         work()
     assert str(caught.value) == "this machine's memory ran out: Large. It needs more."
-    assert made == ["gone"]
+    assert events == ["freed"]
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------
 
-ON_GPU: dict[str, Callable[[], pd.DataFrame]] = {"R-MAT 18": lambda: rmat(18), "grid 700": lambda: grid(700)}
-TINY: dict[str, Callable[[], pd.DataFrame]] = {"R-MAT 12": lambda: rmat(12), "grid 60": lambda: grid(60)}
+DEVICE_GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {"R-MAT 18": lambda: rmat(18), "grid 700": lambda: grid(700)}
+SMALL_DEVICE_GRAPHS: dict[str, Callable[[], pd.DataFrame]] = {"R-MAT 12": lambda: rmat(12), "grid 60": lambda: grid(60)}
 CONSTANT = 3 << 20
-"""Bytes that do not grow with the graph: sums of blocks, and what rates are measured with."""
+"""Allowance in bytes for buffers that do not grow with the graph: block sums, and those that measure rates."""
 
 
-def peak_on_gpu(do: Callable[[], Any]) -> int:
-    """Give the most bytes that a call takes from RMM, where that is loaded, or from CuPy's pool."""
+def peak_device_bytes(call: Callable[[], Any]) -> int:
+    """Return the peak bytes that a call allocates from RMM if it is loaded, else from CuPy's pool."""
     import cupy
 
     gc.collect()
     rmm = sys.modules.get("rmm")
     if rmm is not None:
         upstream = rmm.mr.get_current_device_resource()
-        seen = rmm.mr.StatisticsResourceAdaptor(upstream)
-        rmm.mr.set_current_device_resource(seen)
+        statistics = rmm.mr.StatisticsResourceAdaptor(upstream)
+        rmm.mr.set_current_device_resource(statistics)
         try:
-            do()
-            return int(seen.allocation_counts.peak_bytes)
+            call()
+            return int(statistics.allocation_counts.peak_bytes)
         finally:
             gc.collect()
             rmm.mr.set_current_device_resource(upstream)
 
-    class Counting(cupy.cuda.MemoryHook):
+    class PeakHook(cupy.cuda.MemoryHook):
         name = "counting"
 
         def __init__(self) -> None:
@@ -345,44 +345,44 @@ def peak_on_gpu(do: Callable[[], Any]) -> int:
         def free_postprocess(self, device_id: int, mem_size: int, mem_ptr: int, pmem_id: int) -> None:
             self.held.pop(mem_ptr, None)
 
-    with Counting() as counting:
-        do()
-    return counting.peak
+    with PeakHook() as hook:
+        call()
+    return hook.peak
 
 
-@pytest.mark.filterwarnings("default")  # cuDF warns of itself
+@pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
 @pytest.mark.parametrize("method", [param(name) for name, method in methods().items() if method.runs_on == "gpu"])
 @pytest.mark.parametrize("library", ["pandas", "cudf"])
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("shape", [0, 1])
-def test_bytes_on_the_gpu_are_those_measured(method, library, weight, shape):
+def test_device_bytes_agree_with_measured_peak(method, library, weight, shape):
     if library == "cudf" and (reason := rapids.missing("cudf")):
         pytest.skip(reason)
-    graphs = TINY if method == "dense" else ON_GPU
+    graphs = SMALL_DEVICE_GRAPHS if method == "dense" else DEVICE_GRAPHS
     name = list(graphs)[shape]
     edges = graphs[name]() if weight is None else weighted(graphs[name]())
-    posed = rapids.as_cudf(edges) if library == "cudf" else edges
-    prplugin.Graph(posed, weight=weight).rank(method=method, tol=1e-3)  # compiles
-    graph = prplugin.Graph(posed, weight=weight)
+    given = rapids.as_cudf(edges) if library == "cudf" else edges
+    prplugin.Graph(given, weight=weight).rank(method=method, tol=1e-3)  # compile before measuring
+    graph = prplugin.Graph(given, weight=weight)
     estimated = graph.estimate()[method].device
-    peak = peak_on_gpu(lambda: graph.rank(method=method, tol=1e-3))
-    said = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"
-    print(said, f"{estimated / peak:.2f}")
-    assert abs(estimated - peak) <= MARGIN * peak + CONSTANT, said
+    peak = peak_device_bytes(lambda: graph.rank(method=method, tol=1e-3))
+    message = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"
+    print(message, f"{estimated / peak:.2f}")
+    assert abs(estimated - peak) <= MARGIN * peak + CONSTANT, message
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("method", [param("persistent"), param("propagation-blocking")])
 @pytest.mark.parametrize("library", ["pandas", "cudf"])
-def test_extrapolation_on_the_gpu_is_counted(method, library):
+def test_device_bytes_include_extrapolation(method, library):
     if library == "cudf" and (reason := rapids.missing("cudf")):
         pytest.skip(reason)
-    frame = ON_GPU["grid 700"]()
-    posed = rapids.as_cudf(frame) if library == "cudf" else frame
-    prplugin.Graph(posed).rank(method=method, alpha=0.99)
-    graph = prplugin.Graph(posed)
+    frame = DEVICE_GRAPHS["grid 700"]()
+    given = rapids.as_cudf(frame) if library == "cudf" else frame
+    prplugin.Graph(given).rank(method=method, alpha=0.99)
+    graph = prplugin.Graph(given)
     found = graph.estimate()[method]
-    peak = peak_on_gpu(lambda: graph.rank(method=method, alpha=0.99))
+    peak = peak_device_bytes(lambda: graph.rank(method=method, alpha=0.99))
     assert found.device < peak
     assert abs(found.device_at_most - peak) <= MARGIN * peak + CONSTANT
 
@@ -390,22 +390,22 @@ def test_extrapolation_on_the_gpu_is_counted(method, library):
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("ids", ["int32", "int64", "string"])
-@pytest.mark.parametrize("shape", list(ON_GPU))
+@pytest.mark.parametrize("shape", list(DEVICE_GRAPHS))
 @pytest.mark.gpu
-def test_counts_alone_bound_what_is_taken_on_the_gpu(shape, ids, weight):
+def test_estimate_from_counts_bounds_measured_device_peak(shape, ids, weight):
     if reason := rapids.missing("cudf"):
         pytest.skip(reason)
-    edges = ON_GPU[shape]()
-    posed = edges.astype("int32") if ids == "int32" else scattered(edges).astype("str" if ids == "string" else "int64")
-    frame = rapids.as_cudf(posed if weight is None else posed.assign(weight=np.linspace(1, 2, len(posed))))
+    edges = DEVICE_GRAPHS[shape]()
+    given = edges.astype("int32") if ids == "int32" else scattered(edges).astype("str" if ids == "string" else "int64")
+    frame = rapids.as_cudf(given if weight is None else given.assign(weight=np.linspace(1, 2, len(given))))
     prplugin.Graph(frame, weight=weight)
-    made: list[prplugin.Graph] = []
-    peak = peak_on_gpu(lambda: made.append(prplugin.Graph(frame, weight=weight)))
+    graphs: list[prplugin.Graph] = []
+    peak = peak_device_bytes(lambda: graphs.append(prplugin.Graph(frame, weight=weight)))
     bound = prplugin.estimate(
-        edges=len(frame), vertices=made[0].number_of_vertices, weighted=weight is not None, ids=ids, id_bytes=20,
+        edges=len(frame), vertices=graphs[0].number_of_vertices, weighted=weight is not None, ids=ids, id_bytes=20,
         place="device",
     )  # fmt: skip
     print(f"{shape}, {ids}, {weight}: at most {bound.ingest.device.peak:,}, measured {peak:,}")
     assert peak <= bound.ingest.device.peak
     for method in ("persistent", "node", "segmented"):
-        assert made[0].estimate()[method].device <= bound[method].device
+        assert graphs[0].estimate()[method].device <= bound[method].device

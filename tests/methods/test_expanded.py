@@ -1,4 +1,4 @@
-"""`expanded`: rows across pieces, pieces full of rows, rows of none; the cuts also without a GPU."""
+"""`expanded`: rows of several pieces, pieces of several rows, empty rows. Piece boundaries are tested without a GPU."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ EXPANDED = [param("expanded")]
 
 IN_DEGREES = {
     "one vertex": [0],
-    "a loop": [1],
+    "self-loop": [1],
     "no edges": [0] * 5,
     "short rows": [1, 3, 2, 7, 5] * 50,
-    "rows of a piece": [32] * 9,
+    "rows of one piece": [32] * 9,
     "pieces that end where rows end": [20, 12, 30, 2, 64, 1, 31],
-    "rows of a large piece": [2048, 2048, 1, 2047, 4096],
-    "a row across two pieces": [31, 2, 31],
-    "a hub": [0, 5, 100_000, 2, 0],
-    "hubs side by side": [10_000, 3_333, 0, 6_667, 2048, 1],
+    "rows of one large piece": [2048, 2048, 1, 2047, 4096],
+    "row across two pieces": [31, 2, 31],
+    "hub": [0, 5, 100_000, 2, 0],
+    "adjacent hubs": [10_000, 3_333, 0, 6_667, 2048, 1],
     "empty rows at both ends": [0] * 3_000 + [3] + [0] * 3_000,
     "empty rows between pieces": [32] + [0] * 500 + [33] + [0] * 2 + [31] + [0] * 5_000,
     "all lengths": [*range(130)],
@@ -39,7 +39,7 @@ IN_DEGREES = {
 
 
 def graph(in_degrees: list[int], weighted: bool) -> Adjacency:
-    """Give a graph of these in-degrees, its edges in any order; weights are whole, so that their sums are exact."""
+    """Return a graph of these in-degrees with shuffled edges; weights are integers, so that their sums are exact."""
     random = np.random.default_rng(len(in_degrees))
     n, m = len(in_degrees), sum(in_degrees)
     target = random.permutation(np.repeat(np.arange(n, dtype=np.int32), in_degrees))
@@ -48,7 +48,7 @@ def graph(in_degrees: list[int], weighted: bool) -> Adjacency:
 
 
 def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
-    """Sum what each row pulls, rounded once."""
+    """Return the sum of each row, rounded once."""
     offsets, sources, weights = adjacency.csc
     terms = contributions[sources].astype(float)
     if weights is not None:
@@ -58,22 +58,22 @@ def row_sums(adjacency: Adjacency, contributions: np.ndarray) -> list[float]:
     return [math.fsum(terms[begin:end]) for begin, end in pairwise(offsets)]
 
 
-def assert_sums(pulled: np.ndarray, expected: list[float]) -> None:
-    np.testing.assert_allclose(pulled, expected, rtol=3 * 2.0**-53, atol=0)
+def assert_sums(sums: np.ndarray, expected: list[float]) -> None:
+    np.testing.assert_allclose(sums, expected, rtol=3 * 2.0**-53, atol=0)
 
 
-# --- cuts ---------------------------------------------------------------------------------------------------------
+# --- piece boundaries ---------------------------------------------------------------------------------------------
 
 
-def summed_by_hand(offsets: np.ndarray, size: int, terms: np.ndarray) -> list[int | None]:
-    """Do what pieces.cuh says; None is a row that nobody wrote, and a row written twice fails."""
+def reference_row_sums(offsets: np.ndarray, size: int, terms: np.ndarray) -> list[int | None]:
+    """Return row sums by the algorithm of pieces.cuh; None is a row not written, a row written twice fails."""
     pieces = cut(offsets, size, np.int32)
-    pulled: list[int | None] = [None] * (offsets.size - 1)
+    sums: list[int | None] = [None] * (offsets.size - 1)
     partials = []
 
     def write(run: int, value: int) -> None:
-        assert pulled[pieces.rows[run]] is None
-        pulled[pieces.rows[run]] = value
+        assert sums[pieces.rows[run]] is None
+        sums[pieces.rows[run]] = value
 
     for piece in range(pieces.count):
         begin, end = piece * size, min((piece + 1) * size, terms.size)
@@ -91,10 +91,10 @@ def summed_by_hand(offsets: np.ndarray, size: int, terms: np.ndarray) -> list[in
         partials += [front, tail]
     for piece in range(pieces.count):
         run = pieces.heads[piece]
-        began = int(pieces.starts[run]) // size
-        if run != pieces.heads[piece + 1] and began != piece:
-            write(run, sum(partials[2 * began + 1 : 2 * piece + 1]))
-    return pulled
+        first_piece = int(pieces.starts[run]) // size
+        if run != pieces.heads[piece + 1] and first_piece != piece:
+            write(run, sum(partials[2 * first_piece + 1 : 2 * piece + 1]))
+    return sums
 
 
 @given(
@@ -105,12 +105,12 @@ def test_every_row_with_edges_is_written_once(in_degrees, size):
     terms = 2 ** np.arange(sum(in_degrees), dtype=object)  # no two sets of them have the same sum
     offsets = offsets_of(np.array(in_degrees))
     expected = [int(terms[begin:end].sum()) for begin, end in pairwise(offsets)]
-    assert summed_by_hand(offsets, size, terms) == [value or None for value in expected]
+    assert reference_row_sums(offsets, size, terms) == [value or None for value in expected]
 
 
 @pytest.mark.parametrize("offset", [np.int32, np.int64])
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
-def test_cuts_hold_for_the_kernels(in_degrees, offset):
+def test_pieces_meet_requirements_of_kernels(in_degrees, offset):
     offsets = offsets_of(np.array(in_degrees)).astype(offset)
     pieces = cut(offsets, 32, np.int32)
     assert pieces.count == -(-sum(in_degrees) // 32)
@@ -132,7 +132,7 @@ def test_cuts_hold_for_the_kernels(in_degrees, offset):
         ("threads", True, "threads must be a positive multiple of 32, at most 1,024, not True."),
     ],
 )
-def test_wrong_options_are_refused(option, value, message):
+def test_invalid_options_raise(option, value, message):
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         ExpandedPull(graph([1, 2], False), **{option: value})
     assert str(caught.value) == message
@@ -144,7 +144,7 @@ def test_wrong_options_are_refused(option, value, message):
 @pytest.mark.parametrize("method", EXPANDED)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
-def test_every_row_is_summed(method, in_degrees, weighted):
+def test_row_sums(method, in_degrees, weighted):
     import cupy
 
     host = graph(in_degrees, weighted)
@@ -157,30 +157,30 @@ def test_every_row_is_summed(method, in_degrees, weighted):
             before = None
             for _ in range(2):
                 pull._partials.fill(math.nan)
-                pulled = cupy.full(host.n, math.nan)
-                pull(cupy.asarray(contributions), pulled)
-                assert_sums(pulled.get(), expected)
-                assert before in {None, pulled.get().tobytes()}
-                before = pulled.get().tobytes()
+                sums = cupy.full(host.n, math.nan)
+                pull(cupy.asarray(contributions), sums)
+                assert_sums(sums.get(), expected)
+                assert before in {None, sums.get().tobytes()}
+                before = sums.get().tobytes()
 
 
 @pytest.mark.parametrize("method", EXPANDED)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_any_number_of_threads_gives_the_same_bits(method, weighted):
+def test_bits_do_not_depend_on_block_size(method, weighted):
     import cupy
 
     host = graph([0, 70_000, *range(200), 5_000, 0, 0, 33], weighted)
     contributions = cupy.asarray(np.random.default_rng(2).random(host.n))
     bits = set()
     for threads in (32, 64, 128, 256, 1024):
-        pulled = cupy.full(host.n, math.nan)
-        ExpandedPull(host.on("device"), threads=threads)(contributions, pulled)
-        bits.add(pulled.get().tobytes())
+        sums = cupy.full(host.n, math.nan)
+        ExpandedPull(host.on("device"), threads=threads)(contributions, sums)
+        bits.add(sums.get().tobytes())
     assert len(bits) == 1
 
 
 def web() -> pd.DataFrame:
-    """Give a graph with a hub past many pieces, parallel edges, loops, dangling vertices and vertices without in-edges."""
+    """Return edges with a hub of many pieces, parallel edges, self-loops, dangling vertices and empty rows."""
     random = np.random.default_rng(3)
     target = np.append(np.zeros(100_000, np.int64), (3_000 * random.random(30_000) ** 4).astype(np.int64))
     source = random.integers(0, 4_000, target.size)
@@ -190,23 +190,23 @@ def web() -> pd.DataFrame:
 PROBLEMS = {
     "plain": {},
     "weighted": {"weight": "w"},
-    "both ways": {"directed": False},
-    "weighted both ways": {"weight": "w", "directed": False},
-    "personalised": {"personalization": {7: 1.0, 0: 2.0}},
-    "weighted, dangling elsewhere": {"weight": "w", "dangling": {5: 1.0}},
+    "undirected": {"directed": False},
+    "weighted, undirected": {"weight": "w", "directed": False},
+    "personalized": {"personalization": {7: 1.0, 0: 2.0}},
+    "weighted, dangling vector": {"weight": "w", "dangling": {5: 1.0}},
 }
 
 
-def assert_as_numpy(frame: pd.DataFrame, method: str, dtype: str, problem: dict, **options) -> bytes:
-    """Compare ranks with those of `numpy`, as far as the two bounds reach; give their bits."""
-    of_graph = {name: problem[name] for name in problem if name in {"weight", "directed"}}
-    of_rank = {name: problem[name] for name in problem if name not in of_graph}
-    built = prplugin.Graph(frame, **of_graph)
+def assert_agrees_with_numpy(frame: pd.DataFrame, method: str, dtype: str, problem: dict, **options) -> bytes:
+    """Check that ranks agree with `numpy` within both error bounds, and return their bits."""
+    graph_options = {name: problem[name] for name in problem if name in {"weight", "directed"}}
+    rank_options = {name: problem[name] for name in problem if name not in graph_options}
+    built = prplugin.Graph(frame, **graph_options)
     tol = 1e-10 if dtype == "float64" else 1e-6
-    other = built.rank(method="numpy", dtype=dtype, tol=tol, **of_rank)
-    ranking, again = (built.rank(method=method, dtype=dtype, tol=tol, **of_rank, **options) for _ in range(2))
-    apart = np.abs(ranking.ranks.astype(float) - other.ranks.astype(float)).sum()
-    assert apart <= ranking.error_bound + other.error_bound <= 2 * tol
+    other = built.rank(method="numpy", dtype=dtype, tol=tol, **rank_options)
+    ranking, again = (built.rank(method=method, dtype=dtype, tol=tol, **rank_options, **options) for _ in range(2))
+    distance = np.abs(ranking.ranks.astype(float) - other.ranks.astype(float)).sum()
+    assert distance <= ranking.error_bound + other.error_bound <= 2 * tol
     assert ranking.ranks.tobytes() == again.ranks.tobytes()
     return ranking.ranks.tobytes()
 
@@ -214,14 +214,14 @@ def assert_as_numpy(frame: pd.DataFrame, method: str, dtype: str, problem: dict,
 @pytest.mark.parametrize("method", EXPANDED)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-def test_agrees_with_numpy(method, dtype, problem):
-    assert_as_numpy(web(), method, dtype, problem)
-    assert_as_numpy(web(), method, dtype, problem, piece_bytes=256, threads=64)
+def test_ranks_agree_with_numpy(method, dtype, problem):
+    assert_agrees_with_numpy(web(), method, dtype, problem)
+    assert_agrees_with_numpy(web(), method, dtype, problem, piece_bytes=256, threads=64)
 
 
 @pytest.mark.parametrize("method", EXPANDED)
-def test_a_star_is_ranked(method):
+def test_star(method):
     leaves = np.arange(1, 100_001)
     star = pd.DataFrame({"src": leaves, "dst": np.zeros_like(leaves)})
-    assert_as_numpy(star, method, "float64", {}, piece_bytes=256)
-    assert_as_numpy(star, method, "float64", {"directed": False})
+    assert_agrees_with_numpy(star, method, "float64", {}, piece_bytes=256)
+    assert_agrees_with_numpy(star, method, "float64", {"directed": False})

@@ -1,4 +1,4 @@
-"""Each allocation on the GPU fails in turn: an OutOfMemoryError, nothing kept, and the same bits in the next call."""
+"""Failure of each device allocation in turn: OutOfMemoryError, no leak, and the same bits in the next call."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from conformance import rapids
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 
-NEEDS = rapids.missing("cudf")
+UNAVAILABLE = rapids.missing("cudf")
 pytestmark = [
     pytest.mark.filterwarnings("default"),
     pytest.mark.gpu,
-    pytest.mark.skipif(bool(NEEDS), reason=str(NEEDS)),
+    pytest.mark.skipif(bool(UNAVAILABLE), reason=str(UNAVAILABLE)),
 ]
 
-ON_GPU = [
+GPU_METHODS = [
     name
     for name, method in methods().items()
     if method.runs_on == "gpu" and not method.unavailable_reason(None, this_machine())
 ]
 
 
-class Allocations:
-    """A memory resource that counts, and fails at one allocation."""
+class FailingResource:
+    """Memory resource that counts allocations and fails at one of them."""
 
     def __init__(self, failing: int = 0) -> None:
         self.failing, self.count, self.held = failing, 0, {}
@@ -52,13 +52,13 @@ class Allocations:
 
 
 @contextmanager
-def allocating(failing=0):
+def failing_resource(failing=0):
     import rmm
 
-    before, found = rmm.mr.get_current_device_resource(), Allocations(failing)
-    rmm.mr.set_current_device_resource(found.resource)
+    before, resource = rmm.mr.get_current_device_resource(), FailingResource(failing)
+    rmm.mr.set_current_device_resource(resource.resource)
     try:
-        yield found
+        yield resource
     finally:
         gc.collect()
         rmm.mr.set_current_device_resource(before)
@@ -69,51 +69,55 @@ def frame(ids="int32"):
     endpoints = random.integers(0, 60, (2, 400))
     columns = {"src": endpoints[0].astype(np.int32), "dst": endpoints[1].astype(np.int32), "w": random.random(400)}
     cudf = rapids.module("cudf")
-    found = cudf.DataFrame(columns)
+    resource = cudf.DataFrame(columns)
     if ids == "str":
-        found["src"], found["dst"] = found["src"].astype("str"), found["dst"].astype("str")
-    return found if ids != "sparse" else found.assign(src=found["src"] * 1_000_003, dst=found["dst"] * 1_000_003)
+        resource["src"], resource["dst"] = resource["src"].astype("str"), resource["dst"].astype("str")
+    return (
+        resource
+        if ids != "sparse"
+        else resource.assign(src=resource["src"] * 1_000_003, dst=resource["dst"] * 1_000_003)
+    )
 
 
-def ranked(edges, **options):
+def rank_bits(edges, **options):
     return edges.pagerank(**options)["pagerank"].to_numpy().tobytes()
 
 
-def arrays(edges):
+def graph_bits(edges):
     graph = prplugin.Graph(edges, weight="w")
     return b"".join(array.get().tobytes() for array in (*graph.csr(), *graph.csc()))
 
 
 CALLS = {
-    **{f"method {name}": (lambda edges, name=name: ranked(edges, method=name), "int32") for name in ON_GPU},
-    "weights": (lambda edges: ranked(edges, weight="w"), "int32"),
-    "sparse ids": (ranked, "sparse"),
-    "strings": (ranked, "str"),
-    "undirected, first": (lambda edges: ranked(edges, directed=False, duplicates="first", weight="w"), "int32"),
-    "personalized": (lambda edges: ranked(edges, personalization={3: 1}, dangling=[1, 2], nstart={4: 2}), "int32"),
-    "top, certified": (lambda edges: ranked(edges, top=5, certified=True), "int32"),
-    "among": (lambda edges: ranked(edges, among=[5, 3]), "int32"),
-    "many seeds": (lambda edges: ranked(edges, seeds=list(range(20))), "int32"),
-    "many seeds, top": (lambda edges: ranked(edges, seeds=[{1: 1}, {2: 1, 3: 4}], top=3, weight="w"), "int32"),
-    "arrays": (arrays, "int32"),
+    **{f"method {name}": (lambda edges, name=name: rank_bits(edges, method=name), "int32") for name in GPU_METHODS},
+    "weights": (lambda edges: rank_bits(edges, weight="w"), "int32"),
+    "sparse ids": (rank_bits, "sparse"),
+    "strings": (rank_bits, "str"),
+    "undirected, first": (lambda edges: rank_bits(edges, directed=False, duplicates="first", weight="w"), "int32"),
+    "personalized": (lambda edges: rank_bits(edges, personalization={3: 1}, dangling=[1, 2], nstart={4: 2}), "int32"),
+    "top, certified": (lambda edges: rank_bits(edges, top=5, certified=True), "int32"),
+    "among": (lambda edges: rank_bits(edges, among=[5, 3]), "int32"),
+    "many seeds": (lambda edges: rank_bits(edges, seeds=list(range(20))), "int32"),
+    "many seeds, top": (lambda edges: rank_bits(edges, seeds=[{1: 1}, {2: 1, 3: 4}], top=3, weight="w"), "int32"),
+    "arrays": (graph_bits, "int32"),
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_failing_allocation_is_an_error_and_leaves_nothing(name):
+def test_failing_allocation_raises_and_frees_memory(name):
     call, ids = CALLS[name]
     edges = frame(ids)
     if name.removeprefix("method ") == "edge":
-        pytest.skip("the last bits of edge vary between runs")
+        pytest.skip("edge is nondeterministic")
     expected = call(edges)
-    with allocating() as counted:
+    with failing_resource() as counted:
         assert call(edges) == expected
     assert counted.count
     for failing in range(1, counted.count + 1):
-        with allocating(failing) as found:
-            with suppress(prplugin.OutOfMemoryError):  # or another way was found, through host memory
+        with failing_resource(failing) as resource:
+            with suppress(prplugin.OutOfMemoryError):  # a fallback through host memory may succeed
                 assert call(edges) == expected
             gc.collect()
-            assert not found.held, f"allocation {failing}: {sum(found.held.values())} bytes are kept"
+            assert not resource.held, f"allocation {failing}: {sum(resource.held.values())} bytes are leaked"
         if failing % 10 == 1:
             assert call(edges) == expected

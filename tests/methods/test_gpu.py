@@ -1,4 +1,4 @@
-"""Methods on the GPU: what they say where they cannot run, and what they leave behind. The first part needs no GPU."""
+"""GPU methods: unavailability, memory after errors, streams, reproducibility. The first part needs no GPU."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from prplugin.gpu import runtime
 from prplugin.methods.registry import methods
 
 GPU_METHODS = [name for name, method in methods().items() if method.runs_on == "gpu"]
-STEADY = [name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)]
+DETERMINISTIC = [name for name in GPU_METHODS if not getattr(methods()[name], "nondeterministic", False)]
 LIBRARIES = [
     "pandas",
     pytest.param("cudf", marks=pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))),
 ]
-on_gpu = pytest.mark.parametrize("method", [param(name) for name in GPU_METHODS])
-steady_on_gpu = pytest.mark.parametrize("method", [param(name) for name in STEADY])
-in_each_library = pytest.mark.parametrize("library", LIBRARIES)
-quietly = pytest.mark.filterwarnings("default")  # cuDF warns of itself
+each_gpu_method = pytest.mark.parametrize("method", [param(name) for name in GPU_METHODS])
+each_deterministic_method = pytest.mark.parametrize("method", [param(name) for name in DETERMINISTIC])
+each_library = pytest.mark.parametrize("library", LIBRARIES)
+allow_warnings = pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
 
 SMALL = pd.DataFrame({"src": [1, 2, 3, 1], "dst": [2, 3, 1, 3], "w": [1.0, 2.0, 3.0, 4.0]})
 
 
 def random_graph(n: int = 2_000, m: int = 20_000) -> pd.DataFrame:
-    """Skewed, weighted, with dangling vertices, rows without edges and a hub."""
+    """Return weighted edges of skewed degrees with dangling vertices, vertices without in-edges and a hub."""
     rng = np.random.default_rng(0)
     source, target = (n * rng.random(m) ** 2).astype(np.int64), (n * rng.random(m) ** 3).astype(np.int64)
     return pd.DataFrame({"src": source, "dst": np.where(rng.random(m) < 0.1, 7 % n, target), "w": rng.random(m)})
@@ -48,8 +48,8 @@ class NoDriverError(RuntimeError):
     pass
 
 
-def a_cupy(devices: int = 1, capability: str = "90", *, driver: bool = True) -> SimpleNamespace:
-    """As much of CuPy as `missing` looks at."""
+def cupy_stub(devices: int = 1, capability: str = "90", *, driver: bool = True) -> SimpleNamespace:
+    """Return a stub of the CuPy functions that `missing` calls."""
 
     def count() -> int:
         if not driver:
@@ -65,17 +65,17 @@ def a_cupy(devices: int = 1, capability: str = "90", *, driver: bool = True) -> 
     ("cupy", "reason"),
     [
         pytest.param(None, "it needs an NVIDIA GPU and CuPy, which cannot be imported", id="no CuPy"),
-        pytest.param(a_cupy(driver=False), "it needs an NVIDIA GPU, and there is none", id="no driver"),
-        pytest.param(a_cupy(devices=0), "it needs an NVIDIA GPU, and there is none.", id="no device"),
+        pytest.param(cupy_stub(driver=False), "it needs an NVIDIA GPU, and there is none", id="no driver"),
+        pytest.param(cupy_stub(devices=0), "it needs an NVIDIA GPU, and there is none.", id="no device"),
         pytest.param(
-            a_cupy(capability="61"),
+            cupy_stub(capability="61"),
             "it needs a GPU of compute capability 7.5 or later, and this one has 6.1.",
-            id="an old device",
+            id="old device",
         ),
     ],
 )
 @pytest.mark.parametrize("method", GPU_METHODS)
-def test_a_method_that_cannot_run_says_why(monkeypatch, method, cupy, reason):
+def test_unavailable_method_names_reason(monkeypatch, method, cupy, reason):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         SMALL.pagerank(method=method)
@@ -83,14 +83,14 @@ def test_a_method_that_cannot_run_says_why(monkeypatch, method, cupy, reason):
 
 
 @pytest.mark.parametrize("capability", ["75", "80", "90", "100", "120"])
-def test_newer_devices_are_welcome(monkeypatch, capability):
-    monkeypatch.setitem(sys.modules, "cupy", a_cupy(capability=capability))
+def test_supported_compute_capabilities(monkeypatch, capability):
+    monkeypatch.setitem(sys.modules, "cupy", cupy_stub(capability=capability))
     assert runtime.unavailable_reason() is None
 
 
 @pytest.mark.parametrize("method", GPU_METHODS)
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocated(monkeypatch, method, weight):
+def test_graph_larger_than_memory_raises_before_allocation(monkeypatch, method, weight):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "available_bytes", lambda: 1_000)
     monkeypatch.setattr(runtime, "fits", lambda needed: False)
@@ -103,8 +103,8 @@ def test_a_graph_too_large_for_the_memory_is_refused_before_anything_is_allocate
     remedies = (
         ["a GPU with more", "chunk_bytes"] if method == "streamed" else ["method='streamed'", "float32", "several GPUs"]
     )
-    for words in ["1,000 are free", *remedies]:
-        assert words in message
+    for text in ["1,000 are free", *remedies]:
+        assert text in message
 
 
 def test_auto_on_pandas_never_imports_cupy():
@@ -113,8 +113,8 @@ def test_auto_on_pandas_never_imports_cupy():
         "prplugin.Graph(pandas.DataFrame({'src': [1, 2], 'dst': [2, 1]})).rank(progress=lambda state: None)\n"
         "print([name for name in ('cupy', 'cudf', 'rmm', 'cugraph') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (completed.stdout.strip(), completed.stderr) == ("[]", "")
 
 
 def test_auto_on_pandas_never_looks_for_a_gpu(monkeypatch):
@@ -122,10 +122,10 @@ def test_auto_on_pandas_never_looks_for_a_gpu(monkeypatch):
     assert prplugin.Graph(SMALL).rank().method in ("numpy", "numba")
 
 
-# --- with one -----------------------------------------------------------------------------------------------------
+# --- on the GPU ---------------------------------------------------------------------------------------------------
 
 
-def posed(frame: pd.DataFrame, library: str):
+def in_library(frame: pd.DataFrame, library: str):
     return rapids.as_cudf(frame) if library == "cudf" else frame
 
 
@@ -134,8 +134,8 @@ def ranks_of(edges, method: str, **options) -> np.ndarray:
 
 
 @contextmanager
-def limited(size: int = 2**40) -> Iterator[Callable[[], int]]:
-    """Allow so many bytes more; give a function that counts those in use. By RMM where it is loaded, else by CuPy."""
+def limit_device_memory(size: int = 2**40) -> Iterator[Callable[[], int]]:
+    """Limit further allocations, by RMM if loaded, else by CuPy, and yield a function that returns the bytes in use."""
     gc.collect()
     rmm = sys.modules.get("rmm")
     if rmm is not None:
@@ -160,13 +160,13 @@ def limited(size: int = 2**40) -> Iterator[Callable[[], int]]:
         pool.set_limit(size=before)
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_memory_that_runs_out_is_said_and_given_back(method, library):
-    edges = posed(random_graph(20_000, 200_000), library)
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_out_of_memory_raises_and_frees_memory(method, library):
+    edges = in_library(random_graph(20_000, 200_000), library)
     expected = ranks_of(edges, method)
-    with limited(500_000) as used:
+    with limit_device_memory(500_000) as used:
         before = used()
         with pytest.raises(
             prplugin.MethodUnavailableError, match=r"the GPU's memory ran out|bytes of GPU memory"
@@ -179,12 +179,12 @@ def test_memory_that_runs_out_is_said_and_given_back(method, library):
     assert np.abs(ranks_of(edges, method) - expected).sum() <= 2e-6
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
-    edges = posed(random_graph(), library)
-    with limited() as used:
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_graph_larger_than_memory_frees_memory(monkeypatch, method, library):
+    edges = in_library(random_graph(), library)
+    with limit_device_memory() as used:
         before = used()
         with monkeypatch.context() as patch:
             patch.setattr(runtime, "available_bytes", lambda: 1_000)
@@ -196,43 +196,43 @@ def test_a_graph_too_large_leaves_nothing_behind(monkeypatch, method, library):
     assert ranks_of(edges, method).sum() == pytest.approx(1)
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_a_ranking_leaves_nothing_but_itself(method, library):
-    edges = posed(random_graph(), library)
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_ranking_frees_memory(method, library):
+    edges = in_library(random_graph(), library)
     ranks_of(edges, method)
-    with limited() as used:
+    with limit_device_memory() as used:
         before = used()
         ranks_of(edges, method, dtype="float32")
         gc.collect()
         assert used() == before
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_progress_is_told(method, library):
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_progress_is_reported(method, library):
     states = []
-    ranking = prplugin.Graph(posed(random_graph(), library)).rank(method=method, progress=states.append)
+    ranking = prplugin.Graph(in_library(random_graph(), library)).rank(method=method, progress=states.append)
     assert states[0].stage == "edges"
-    told = [state.iterations for state in states[1:]]
-    assert told == sorted(set(told))  # once a launch
-    assert told[-1] == ranking.iterations
+    iterations = [state.iterations for state in states[1:]]
+    assert iterations == sorted(set(iterations))  # once per launch
+    assert iterations[-1] == ranking.iterations
     assert states[-1].error_bound <= 1e-6
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_an_interrupt_leaves_nothing_behind(method, library):
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_interrupt_frees_memory(method, library):
     def interrupt(state) -> None:
         if state.iterations >= 3:
             raise KeyboardInterrupt
 
-    edges = posed(random_graph(), library)
+    edges = in_library(random_graph(), library)
     expected = ranks_of(edges, method)
-    with limited() as used:
+    with limit_device_memory() as used:
         before = used()
         with pytest.raises(KeyboardInterrupt):
             ranks_of(edges, method, progress=interrupt)
@@ -241,14 +241,14 @@ def test_an_interrupt_leaves_nothing_behind(method, library):
     assert np.abs(ranks_of(edges, method) - expected).sum() <= 2e-6
 
 
-@quietly
-@in_each_library
-@steady_on_gpu
+@allow_warnings
+@each_library
+@each_deterministic_method
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_same_bits_every_time_and_on_every_stream(method, library, dtype):
+def test_bits_do_not_depend_on_run_or_stream(method, library, dtype):
     import cupy
 
-    edges = posed(random_graph(), library)
+    edges = in_library(random_graph(), library)
     expected = ranks_of(edges, method, dtype=dtype)
     assert np.array_equal(ranks_of(edges, method, dtype=dtype), expected)
     for stream in (cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream.ptds):
@@ -258,14 +258,14 @@ def test_the_same_bits_every_time_and_on_every_stream(method, library, dtype):
         assert np.array_equal(ranks, expected)
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_work_goes_on_the_current_stream(method, library):
-    """A capture of another stream would notice work on the null stream; here, that it is idle once ours has waited."""
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_work_is_enqueued_on_current_stream(method, library):
+    """Check that the null stream is idle after the current stream is synchronized."""
     import cupy
 
-    edges = posed(random_graph(), library)
+    edges = in_library(random_graph(), library)
     with cupy.cuda.Stream(non_blocking=True) as stream:
         ranking = prplugin.Graph(edges, weight="w").rank(method=method)
         stream.synchronize()
@@ -274,13 +274,13 @@ def test_work_goes_on_the_current_stream(method, library):
 
 
 @contextmanager
-def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Fill each allocation of CuPy with 0xFF: NaN as a float, -1 as an integer. Gives the sizes of those filled."""
+def fill_allocations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Fill each CuPy allocation with 0xFF, which is NaN as a float and -1 as an integer, and yield their sizes."""
     import cupy
 
     filled = []
 
-    def filling(allocate):
+    def filling_allocator(allocate):
         def fill(size):
             memory = allocate(size)
             if size:
@@ -295,25 +295,25 @@ def poisoned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
             import rmm
 
             class Filled(rmm.DeviceBuffer):
-                def __init__(self, *, size=0, **how):
+                def __init__(self, *, size=0, **options):
                     if size:
                         cupy.cuda.runtime.memsetAsync(self.ptr, 0xFF, size, cupy.cuda.get_current_stream().ptr)
                         filled.append(size)
 
             patch.setattr(rmm, "DeviceBuffer", Filled)
-        with cupy.cuda.using_allocator(filling(cupy.get_default_memory_pool().malloc)):
+        with cupy.cuda.using_allocator(filling_allocator(cupy.get_default_memory_pool().malloc)):
             yield filled
 
 
-@quietly
-@in_each_library
-@steady_on_gpu
+@allow_warnings
+@each_library
+@each_deterministic_method
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("size", [(2_000, 20_000), (3, 4), (1, 0)], ids=str)
 def test_every_element_is_written_before_it_is_read(monkeypatch, method, library, weight, dtype, size):
     frame = random_graph(*size)
-    edges, vertices = posed(frame, library), list(range(size[0]))
+    edges, vertices = in_library(frame, library), list(range(size[0]))
     vectors = {"personalization": {0: 1}, "dangling": {size[0] - 1: 1}}
 
     def ranked() -> np.ndarray:
@@ -321,17 +321,17 @@ def test_every_element_is_written_before_it_is_read(monkeypatch, method, library
         return rapids.on_host(graph.rank(method=method, dtype=dtype, **vectors).ranks)
 
     expected = ranked()
-    with poisoned(monkeypatch) as filled:
+    with fill_allocations(monkeypatch) as filled:
         assert np.array_equal(ranked(), expected)
     assert filled
 
 
-@quietly
-@in_each_library
-@steady_on_gpu
+@allow_warnings
+@each_library
+@each_deterministic_method
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_64_bit_offsets_give_the_same_bits(monkeypatch, method, library, weight):
-    edges = posed(random_graph(), library)
+def test_64_bit_offsets_give_same_bits(monkeypatch, method, library, weight):
+    edges = in_library(random_graph(), library)
     expected = rapids.on_host(prplugin.Graph(edges, weight=weight).rank(method=method).ranks)
     for module in ("group", "edges"):
         monkeypatch.setattr(f"prplugin.gpu.{module}.offset_dtype", lambda m: np.dtype(np.int64))
@@ -339,11 +339,11 @@ def test_64_bit_offsets_give_the_same_bits(monkeypatch, method, library, weight)
     assert np.array_equal(ranks, expected)
 
 
-@quietly
-@in_each_library
-@on_gpu
-def test_a_ranking_can_be_pickled(method, library):
-    ranking = prplugin.Graph(posed(random_graph(), library)).rank(method=method, top=5)
+@allow_warnings
+@each_library
+@each_gpu_method
+def test_ranking_can_be_pickled(method, library):
+    ranking = prplugin.Graph(in_library(random_graph(), library)).rank(method=method, top=5)
     again = pickle.loads(pickle.dumps(ranking))
     assert (again.error_bound, again.method) == (ranking.error_bound, method)
     assert type(again.frame) is type(ranking.frame)
@@ -351,15 +351,15 @@ def test_a_ranking_can_be_pickled(method, library):
 
 
 @pytest.mark.gpu
-def test_what_is_compiled_ahead_is_what_is_wanted(monkeypatch):
-    ahead, wanted = [], []
+def test_kernels_compiled_ahead_are_used(monkeypatch):
+    compiled_ahead, used = [], []
     kernel = runtime.kernel
-    monkeypatch.setattr(runtime, "compile_ahead", lambda *which, **macros: ahead.append((which, macros)))
+    monkeypatch.setattr(runtime, "compile_ahead", lambda *which, **macros: compiled_ahead.append((which, macros)))
     monkeypatch.setattr(
-        runtime, "kernel", lambda *which, **macros: wanted.append((which, macros)) or kernel(*which, **macros)
+        runtime, "kernel", lambda *which, **macros: used.append((which, macros)) or kernel(*which, **macros)
     )
     cudf = pytest.importorskip("cudf")
     for weight in (None, "w"):
         cudf.from_pandas(random_graph()).pagerank(weight=weight, method="persistent")
-    assert len(ahead) == 4
-    assert all(one in wanted for one in ahead)
+    assert len(compiled_ahead) == 4
+    assert all(call in used for call in compiled_ahead)

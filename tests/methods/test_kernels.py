@@ -1,4 +1,4 @@
-"""Every kernel compiles, in every variant, without a GPU: NVRTC needs none."""
+"""Compilation of every kernel in every variant by NVRTC, which needs no GPU."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ VARIANTS = {
     "id_t": ("int", "unsigned int", "long long", "unsigned long long"),
     "WEIGHTED": ("0", "1"),
 }
-"""The macros by which kernels are specialised, the default first. A file may declare more in its header comment."""
+"""Values of the macros that specialize kernels, the default first. A file may declare more in its header comment."""
 
-OTHERS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
+OTHER_ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
 HEADINGS = ("Mapping:", "Memory:", "Wins:")
 
 
@@ -48,8 +48,8 @@ def _code(text: str) -> str:
     return re.sub(r"//.*", "", text)
 
 
-def compiled(path: str, variant: dict[str, str], arch: str) -> None:
-    core = pytest.importorskip("cuda.core", reason="the compiler is not here: pip install 'prplugin[dev]'")
+def compile_kernel(path: str, variant: dict[str, str], arch: str) -> None:
+    core = pytest.importorskip("cuda.core", reason="NVRTC is not installed: pip install 'prplugin[dev]'")
     options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()))
     assert core.Program(runtime.source(path), "c++", options).compile("cubin").code
 
@@ -58,25 +58,25 @@ def compiled(path: str, variant: dict[str, str], arch: str) -> None:
 @pytest.mark.parametrize("path", FILES)
 def test_every_variant_compiles_for_sm_90(path):
     for variant in variants(path):
-        compiled(path, variant, "sm_90")
+        compile_kernel(path, variant, "sm_90")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", OTHERS)
+@pytest.mark.parametrize("arch", OTHER_ARCHITECTURES)
 @pytest.mark.parametrize("path", FILES)
-def test_the_default_variant_compiles_for_other_hardware(path, arch):
-    compiled(path, variants(path)[0], arch)
+def test_default_variant_compiles_for_other_architectures(path, arch):
+    compile_kernel(path, variants(path)[0], arch)
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_a_header_says_how_the_kernel_works(path):
+def test_header_has_every_heading(path):
     header = (PACKAGE / path).read_text(encoding="utf-8").split("\n\n")[0]
     assert all(line.startswith("//") for line in header.splitlines())
     for heading in HEADINGS:
         assert heading in header
 
 
-def test_joined_sources_are_whole():
+def test_includes_are_resolved():
     assert len(FILES) >= 4
     for path in FILES:
         assert "#include" not in runtime.source(path)

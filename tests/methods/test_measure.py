@@ -1,4 +1,4 @@
-"""``method="measured"``: methods that move a clock of their own stand in for the real ones, so that no timing decides."""
+"""``method="measured"``: stub methods advance a simulated clock, so that tests do not depend on real timings."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ import pytest
 
 import prplugin
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
-from prplugin.methods import measured
-from prplugin.methods import numpy as by_numpy
-from prplugin.methods import registry as known
+from prplugin.methods import measured, registry
+from prplugin.methods import numpy as numpy_method
 from prplugin.options import Options, likely_steps
 
 EDGES = pd.DataFrame({"src": [0, 0, 1, 2, 3, 3, 4], "dst": [1, 2, 2, 0, 0, 4, 4]})
 
 
 class Clock:
-    """Time passes only where something takes some."""
+    """Simulated clock, which only stub methods advance."""
 
     now = 0.0
 
@@ -32,8 +31,8 @@ class Clock:
 
 
 @dataclass
-class Racer:
-    """A method whose layout and steps take what they are told to, and whose first plan takes a second more."""
+class StubMethod:
+    """Method whose layout and steps take given times; the first `prepare` takes a second more."""
 
     name: str
     clock: Clock
@@ -56,30 +55,30 @@ class Racer:
     @property
     def prepare(self):
         def prepare(problem, machine, *, threads=None):
-            assert not any(plan() for plan in self.plans), "a plan is still there"
+            assert not any(plan() for plan in self.plans), "an earlier step is still referenced"
             self.clock.now += self.layout + (not self.prepared)
             self.prepared += 1
             if self.fails is not None:
                 raise self.fails
-            plan = Plan(self, by_numpy.prepare(problem, machine))
+            plan = StubStep(self, numpy_method.prepare(problem, machine))
             self.plans.append(weakref.ref(plan))
             return plan
 
         return prepare
 
 
-class Plan:
-    """One step after the other, by NumPy."""
+class StubStep:
+    """Step of `numpy` that advances the simulated clock."""
 
-    def __init__(self, racer, inner):
-        self._racer, self._inner = racer, inner
+    def __init__(self, method, inner):
+        self._method, self._inner = method, inner
 
     def __getattr__(self, name):
         return getattr(self._inner, name)
 
     def __call__(self, moves=None):
-        self._racer.clock.now += self._racer.step
-        self._racer.steps += 1
+        self._method.clock.now += self._method.step
+        self._method.steps += 1
         return self._inner(moves)
 
     def advance(self, goal, budget):
@@ -87,38 +86,38 @@ class Plan:
 
 
 @pytest.fixture
-def race(monkeypatch):
-    """Let only these methods be there."""
+def install_stubs(monkeypatch):
+    """Return a function that replaces the registered methods by stubs with these times."""
     clock = Clock()
     monkeypatch.setattr(measured, "perf_counter", clock)
 
-    def run(**racers):
+    def run(**timings):
         plans = []
-        there = {name: Racer(name, clock, plans=plans, **how) for name, how in racers.items()}
-        monkeypatch.setattr(known, "methods", lambda: there)
-        return SimpleNamespace(**there)
+        stubs = {name: StubMethod(name, clock, plans=plans, **options) for name, options in timings.items()}
+        monkeypatch.setattr(registry, "methods", lambda: stubs)
+        return SimpleNamespace(**stubs)
 
     return run
 
 
-def test_the_fastest_ranking_wins_whatever_the_estimates(race):
-    methods = race(
-        hare={"layout": 1.0, "step": 0.01, "cost_": 1.0},
-        tortoise={"layout": 0.0, "step": 0.02, "cost_": 2.0},
+def test_fastest_ranking_is_chosen_despite_estimates(install_stubs):
+    methods = install_stubs(
+        slow_layout={"layout": 1.0, "step": 0.01, "cost_": 1.0},
+        slow_step={"layout": 0.0, "step": 0.02, "cost_": 2.0},
     )
-    assert prplugin.Graph(EDGES).rank(method="measured").method == "tortoise"
-    assert methods.hare.prepared == 2  # timed, and no more
-    assert methods.tortoise.prepared == 3  # and taken
-    assert prplugin.Graph(EDGES).rank().method == "hare"
+    assert prplugin.Graph(EDGES).rank(method="measured").method == "slow_step"
+    assert methods.slow_layout.prepared == 2  # timed only
+    assert methods.slow_step.prepared == 3  # timed and chosen
+    assert prplugin.Graph(EDGES).rank().method == "slow_layout"
 
 
-def test_ranks_are_those_of_the_method(race):
-    race(one={"layout": 0.0, "step": 1.0}, other={"layout": 0.0, "step": 0.5})
+def test_ranks_are_those_of_chosen_method(install_stubs):
+    install_stubs(one={"layout": 0.0, "step": 1.0}, other={"layout": 0.0, "step": 0.5})
     pd.testing.assert_frame_equal(EDGES.pagerank(method="measured"), EDGES.pagerank(method="other"))
 
 
-def test_a_graph_is_timed_once_and_the_count_of_steps_decides_each_time(race):
-    methods = race(
+def test_timings_are_reused_for_other_step_counts(install_stubs):
+    methods = install_stubs(
         quick={"layout": 1.0, "step": 0.1},
         ready={"layout": 0.0, "step": 0.2},
     )
@@ -132,8 +131,8 @@ def test_a_graph_is_timed_once_and_the_count_of_steps_decides_each_time(race):
     assert methods.quick.prepared == before[0] + 1
 
 
-def test_options_and_the_precision_of_the_first_steps_are_timed_anew(race):
-    methods = race(one={"layout": 0.0, "step": 0.1}, other={"layout": 0.0, "step": 0.2})
+def test_other_options_and_precision_are_timed_again(install_stubs):
+    methods = install_stubs(one={"layout": 0.0, "step": 0.1}, other={"layout": 0.0, "step": 0.2})
     graph = prplugin.Graph(EDGES)
     for times, options in enumerate([{}, {"threads": 2}, {"threads": 3}, {"stop": "delta"}], 1):
         for _ in range(2):
@@ -142,41 +141,41 @@ def test_options_and_the_precision_of_the_first_steps_are_timed_anew(race):
 
 
 @pytest.mark.parametrize(
-    ("others", "taken"), [({}, "alone"), ({"slow": {"layout": 0.0, "step": 0.0, "cost_": 21.0}}, "alone")]
+    ("other_methods", "chosen"), [({}, "only"), ({"slow": {"layout": 0.0, "step": 0.0, "cost_": 21.0}}, "only")]
 )
-def test_where_there_is_no_choice_nothing_is_timed(race, others, taken):
-    methods = race(alone={"layout": 0.0, "step": 1.0}, **others)
-    assert prplugin.Graph(EDGES).rank(method="measured").method == taken
-    assert methods.alone.prepared == 1
-    assert all(getattr(methods, name).prepared == 0 for name in others)
+def test_single_candidate_is_not_timed(install_stubs, other_methods, chosen):
+    methods = install_stubs(only={"layout": 0.0, "step": 1.0}, **other_methods)
+    assert prplugin.Graph(EDGES).rank(method="measured").method == chosen
+    assert methods.only.prepared == 1
+    assert all(getattr(methods, name).prepared == 0 for name in other_methods)
 
 
-def test_nothing_is_timed_on_no_vertices(race):
-    methods = race(one={"layout": 0.0, "step": 1.0}, other={"layout": 0.0, "step": 0.5})
+def test_empty_graph_is_not_timed(install_stubs):
+    methods = install_stubs(one={"layout": 0.0, "step": 1.0}, other={"layout": 0.0, "step": 0.5})
     assert len(EDGES[:0].pagerank(method="measured")) == 0
     assert methods.one.prepared == methods.other.prepared == 0
 
 
-def test_what_takes_longer_than_the_fastest_is_not_waited_for(race):
-    """Of the ranking of 20 steps the first takes 2 seconds, and as many samples as it wants; the second as many as it has."""
-    methods = race(
+def test_slow_methods_get_few_samples(install_stubs):
+    """Check that a method gets no more samples than fit the 2 seconds that the fastest takes for 20 steps."""
+    methods = install_stubs(
         fast={"layout": 0.0, "step": 0.1},
         slow={"layout": 1.5, "step": 0.3, "cost_": 2.0},
         slower={"layout": 0.0, "step": 5.0, "cost_": 3.0},
     )
     prplugin.Graph(EDGES).rank(method="measured")
-    assert methods.slow.steps == 1 + 2  # the first of a plan that is thrown away
+    assert methods.slow.steps == 1 + 2  # one step of the first `prepare`, then two samples
     assert methods.slower.steps == 1 + 1
 
 
-def test_short_steps_are_timed_more_often(race):
-    methods = race(short={"layout": 0.0, "step": 1e-6}, long={"layout": 0.0, "step": 1e-6 * 1.5})
+def test_short_steps_are_timed_more_often(install_stubs):
+    methods = install_stubs(short={"layout": 0.0, "step": 1e-6}, long={"layout": 0.0, "step": 1e-6 * 1.5})
     prplugin.Graph(EDGES).rank(method="measured", tol=0, max_iter=2 * measured.MAX_SAMPLES * measured.STEPS_PER_SAMPLE)
     assert methods.long.steps == 1 + measured.MAX_SAMPLES
 
 
 @pytest.mark.parametrize(
-    ("error", "says"),
+    ("error", "message"),
     [
         (MethodUnavailableError("the GPU's memory ran out: 7 bytes."), "the GPU's memory ran out: 7 bytes."),
         (MemoryError("no room"), "the memory ran out: no room"),
@@ -184,8 +183,8 @@ def test_short_steps_are_timed_more_often(race):
     ],
     ids=["GPU", "host", "option"],
 )
-def test_what_fails_is_left_out_with_the_reason(race, caplog, error, says):
-    methods = race(
+def test_failing_method_is_excluded_and_reason_logged(install_stubs, caplog, error, message):
+    methods = install_stubs(
         broken={"layout": 0.0, "step": 0.0, "fails": error},
         one={"layout": 0.0, "step": 1.0},
         other={"layout": 0.0, "step": 0.5},
@@ -193,13 +192,13 @@ def test_what_fails_is_left_out_with_the_reason(race, caplog, error, says):
     graph = prplugin.Graph(EDGES)
     with caplog.at_level(logging.INFO, logger="prplugin"):
         assert graph.rank(method="measured", threads=1).method == "other"
-    assert f"broken is left out: {says}" in caplog.text
+    assert f"broken is left out: {message}" in caplog.text
     graph.rank(method="measured", threads=1)
     assert methods.broken.prepared == 1
 
 
-def test_where_all_fail_the_first_reason_is_given(race):
-    race(
+def test_first_error_is_raised_if_all_fail(install_stubs):
+    install_stubs(
         one={"layout": 0.0, "step": 0.0, "fails": InvalidOptionError("threads is odd")},
         other={"layout": 0.0, "step": 0.0, "fails": MemoryError("no room")},
     )
@@ -207,21 +206,21 @@ def test_where_all_fail_the_first_reason_is_given(race):
         EDGES.pagerank(method="measured")
 
 
-def test_unavailable_methods_are_not_timed(race):
-    methods = race(
-        unavailable={"layout": 0.0, "step": 0.0, "reason": "it is resting"},
+def test_unavailable_methods_are_not_timed(install_stubs):
+    methods = install_stubs(
+        unavailable={"layout": 0.0, "step": 0.0, "reason": "no device"},
         one={"layout": 0.0, "step": 1.0},
         other={"layout": 0.0, "step": 0.5},
     )
     assert prplugin.Graph(EDGES).rank(method="measured").method == "other"
     assert methods.unavailable.prepared == 0
-    methods.one.reason = methods.other.reason = "so is this"
-    with pytest.raises(MethodUnavailableError, match=r"unavailable: it is resting; one: so is this; other: so is this"):
+    methods.one.reason = methods.other.reason = "no driver"
+    with pytest.raises(MethodUnavailableError, match=r"unavailable: no device; one: no driver; other: no driver"):
         EDGES.pagerank(method="measured")
 
 
-def test_it_says_what_each_takes(race, caplog):
-    race(one={"layout": 0.5, "step": 0.25}, other={"layout": 1.0, "step": 0.125})
+def test_timings_are_logged(install_stubs, caplog):
+    install_stubs(one={"layout": 0.5, "step": 0.25}, other={"layout": 1.0, "step": 0.125})
     with caplog.at_level(logging.INFO, logger="prplugin"):
         EDGES.pagerank(method="measured")
     assert (
@@ -230,35 +229,35 @@ def test_it_says_what_each_takes(race, caplog):
     ) in caplog.text
 
 
-def test_no_plan_outlives_its_timing(race):
+def test_steps_are_freed_after_timing(install_stubs):
     enabled = gc.isenabled()
     gc.disable()
     try:
-        race(
+        install_stubs(
             one={"layout": 0.0, "step": 1.0},
             broken={"layout": 0.0, "step": 0.0, "fails": MemoryError("no room")},
             other={"layout": 0.0, "step": 0.5},
         )
-        EDGES.pagerank(method="measured")  # `prepare` looks
+        EDGES.pagerank(method="measured")  # `prepare` checks
     finally:
         if enabled:
             gc.enable()
 
 
-def test_an_option_of_no_method_is_refused_before_anything_is_timed():
+def test_unknown_option_raises_before_timing():
     with pytest.raises(InvalidOptionError, match="'thread' is neither an argument of pagerank nor an option"):
         EDGES.pagerank(method="measured", thread=2)
     with pytest.raises(InvalidOptionError, match=r"no method .* takes all of 'tile'"):
         EDGES.pagerank(method="measured", tile=32)
 
 
-def test_of_the_real_methods_it_takes_one():
+def test_registered_methods_on_cpu():
     ranking = prplugin.Graph(EDGES).rank(method="measured")
-    assert ranking.method == "numpy"  # nothing else is worth the start of a compiler
+    assert ranking.method == "numpy"  # compiling takes longer than ranking by NumPy
     assert prplugin.Graph(EDGES).rank(method="measured", threads=1).method == "numba"
 
 
-def test_large_graphs_time_both_methods_of_the_cpu(monkeypatch):
+def test_large_graph_times_both_cpu_methods(monkeypatch):
     timings = {}
     monkeypatch.setattr(
         measured, "timed", lambda method, *_: timings.setdefault(method.name, measured.Timing(0.0, 1.0))
@@ -295,7 +294,7 @@ def test_likely_steps(options, steps):
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(reason := prplugin.gpu.runtime.unavailable_reason()), reason=str(reason))
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
+def test_device_graph_times_candidates_of_auto(weight, caplog):
     cudf = pytest.importorskip("cudf")
     random = np.random.default_rng(1)
     edges = cudf.DataFrame({name: random.integers(0, 10_000, 200_000) for name in ("src", "dst")})
@@ -303,12 +302,12 @@ def test_on_the_gpu_it_takes_one_of_those_that_auto_may(weight, caplog):
     graph = prplugin.Graph(edges, weight=weight)
     with caplog.at_level(logging.INFO, logger="prplugin"):
         ranking = graph.rank(method="measured")
-    may = known.candidates(graph._graph.adjacency)
-    assert ranking.method in may
-    (kept,) = graph._timings.values()
-    assert set(kept) <= set(may)
-    assert {"persistent", "propagation-blocking"} <= set(kept)
-    assert all(timing.layout > 0 and timing.step > 0 for timing in kept.values())
+    candidates = registry.candidates(graph._graph.adjacency)
+    assert ranking.method in candidates
+    (timings,) = graph._timings.values()
+    assert set(timings) <= set(candidates)
+    assert {"persistent", "propagation-blocking"} <= set(timings)
+    assert all(timing.layout > 0 and timing.step > 0 for timing in timings.values())
     assert "as measured: " in caplog.text
     named = graph.rank(method=ranking.method)
     assert named.ranks.tobytes() == ranking.ranks.tobytes()

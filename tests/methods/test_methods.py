@@ -1,4 +1,4 @@
-"""What methods of the GPU do before anything is on the GPU: options, the roundings that they count, what they hold."""
+"""GPU methods on the host: copies to the device, rounding depths, references, options."""
 
 from __future__ import annotations
 
@@ -26,60 +26,60 @@ def adjacency_of(*, weighted):
     return prplugin.Graph(edges, weight="w" if weighted else None)._graph.adjacency
 
 
-def test_out_weights_are_the_same_to_the_bit_on_host_and_device(monkeypatch):
-    """Added up in another order, these are past the range of float64, and all shares of the vertex 0."""
+def test_out_weights_have_same_bits_on_host_and_device(monkeypatch):
+    """Choose weights whose sum overflows float64 in another order, which would make every normalized weight 0."""
     w = np.array([np.finfo(float).max, 2.0**969, 2.0**969])
     with np.errstate(over="ignore"):
         assert np.isinf(compensated.compensated_sums(np.zeros(3, np.int32), w, 1)[0])
-    here = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
+    host = prplugin.Graph(pd.DataFrame({"src": [0, 0, 0], "dst": [0, 1, 2], "w": w}), weight="w")._graph.adjacency
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
-    there = here.on("device")
-    assert there is not here
-    assert there.out_weight.tobytes() == here.out_weight.tobytes()
-    assert there.out_weight_depth == here.out_weight_depth
+    device = host.on("device")
+    assert device is not host
+    assert device.out_weight.tobytes() == host.out_weight.tobytes()
+    assert device.out_weight_depth == host.out_weight_depth
 
 
-def test_grouped_edges_are_brought_over_as_they_are(monkeypatch):
+def test_grouped_edges_are_copied_to_device_unchanged(monkeypatch):
     monkeypatch.setattr("prplugin.machine.COMPILED_FROM", 0)
-    here = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
-    assert isinstance(here.edges, GroupedEdges)
-    monkeypatch.setattr(here.edges, "_edge_list", lambda: pytest.fail("numbered anew"))
+    host = prplugin.Graph(pd.DataFrame({"src": [5, 3, 5, 7], "dst": [3, 5, 9, 3]}))._graph.adjacency
+    assert isinstance(host.edges, GroupedEdges)
+    monkeypatch.setattr(host.edges, "_edge_list", lambda: pytest.fail("the edge list was rebuilt"))
     monkeypatch.setattr(graphs, "to_memory", lambda array, memory_space: None if array is None else array.copy())
     monkeypatch.setattr(graphs, "synchronize", lambda memory_space: None)
-    there = here.on("device")
-    assert there.csc.offsets.dtype == np.int32
-    assert there.csc.offsets.tolist() == here.csc.offsets.tolist() == [0, 2, 3, 3, 4]
-    assert there.csc.indices.tolist() == here.csc.indices.tolist() == [1, 2, 0, 1]
-    assert (there.out_weight.tolist(), there.out_weight_depth) == (here.out_weight.tolist(), 0)
-    assert (there.edges.source.tolist(), there.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
+    device = host.on("device")
+    assert device.csc.offsets.dtype == np.int32
+    assert device.csc.offsets.tolist() == host.csc.offsets.tolist() == [0, 2, 3, 3, 4]
+    assert device.csc.indices.tolist() == host.csc.indices.tolist() == [1, 2, 0, 1]
+    assert (device.out_weight.tolist(), device.out_weight_depth) == (host.out_weight.tolist(), 0)
+    assert (device.edges.source.tolist(), device.edges.destination.tolist()) == ([1, 2, 0, 1], [0, 0, 1, 3])
 
 
-def test_the_dense_method_counts_the_product_with_a_count_of_edges():
-    """The other rounding of an unweighted term is in `StepRounding.edge`, as for every method."""
+def test_rounding_depth_of_dense_includes_product():
+    """Count the rounding of the product with the number of parallel edges; `StepRounding.edge` has the division."""
     assert DensePull(adjacency_of(weighted=False), 256).rounding_depth == gpu_pull.ROW_DEPTH + 1
 
 
-def test_the_edges_of_the_edge_method_go_with_it():
+def test_edge_push_is_freed_without_garbage_collection():
     enabled = gc.isenabled()
     gc.disable()
     try:
         push = weakref.ref(EdgePush(adjacency_of(weighted=True), 256, None))
-        assert push() is None  # without waiting for the collector of cycles
+        assert push() is None  # no reference cycle keeps it
     finally:
         if enabled:
             gc.enable()
 
 
 @pytest.mark.parametrize("lanes", [16.0, np.float64(16), True, 5, "16", None])
-def test_lanes_are_whole_numbers(lanes):
+def test_invalid_lanes_raise(lanes):
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         RowsPull(gpu_pull.csc_layout(adjacency_of(weighted=False)), "warp", lanes=lanes)
     with pytest.raises(InvalidOptionError, match="lanes must be one of 4, 8, 16, 32"):
         Segment(method="warp", threads=32, lanes=lanes)
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path):
+def test_numpy_integers_are_valid_options(tmp_path):
     layout = gpu_pull.csc_layout(adjacency_of(weighted=False))
     pull = RowsPull(layout, "warp", lanes=np.int64(16), threads=np.int32(64))
     assert [type(value) for value in (pull.threads, pull.blocks)] == [int, int]

@@ -1,4 +1,4 @@
-"""Many iterations in one launch: rows across pieces, launches that end by themselves, moves on record."""
+"""`persistent`: steps over pieces of any size, and Anderson mixing in many iterations per launch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PERSISTENT = [param("persistent")]
 ALPHA = 0.85
 
 
-def test_a_change_that_is_asked_for_meets_the_bound():
+def test_change_for_tol_meets_bound():
     rounding = StepRounding(row=40, edge=2, dangling=5, vectors=2, norm=6)
     for alpha in (0.01, 0.5, 0.85, 0.999):
         for dtype in ("float64", "float32"):
@@ -32,14 +32,14 @@ def test_a_change_that_is_asked_for_meets_the_bound():
                 assert certificate.of_step(certificate.change_for(tol) * (1 - 1e-9)) <= tol
                 assert certificate.of_step(certificate.change_for(tol) * (1 + 1e-6)) > min(tol, 1 - 1e-9)
     assert Certificate(0.0, 9, 9, rounding, "float64", 1).change_for(1e-9) == math.inf
-    beyond = Certificate(
+    unprovable = Certificate(
         1 - 1e-9, 9, 9, StepRounding(row=2, edge=2, dangling=5, vectors=2, norm=6, single=1), "float64", 1
     )
-    assert beyond.change_for(1e-3) < 0
+    assert unprovable.change_for(1e-3) < 0
 
 
 def step_of(adjacency, dtype="float64", size=512):
-    """Give a step whose pieces have `size` rows and edges."""
+    """Return a step whose pieces have `size` rows plus edges."""
     plan = persistent.PersistentPlan(adjacency.on("device"))
     plan.pieces = gpu_merge.cut(adjacency.on("device").csc.offsets, adjacency.m, size, np.dtype(np.int32))
     step = gpu_merge.MergeStep(Problem(adjacency.on("device"), ALPHA), plan)
@@ -48,12 +48,15 @@ def step_of(adjacency, dtype="float64", size=512):
 
 
 def expected_step(adjacency, ranks, dtype):
-    """Step once on the host; sums are rounded once."""
+    """Return the ranks after one step on the host, with sums rounded once."""
     out = adjacency.out_weight
     contributions = (ranks * (out > 0) if adjacency.weighted else ranks / np.maximum(out, 1) * (out > 0)).astype(dtype)
-    lost = math.fsum(ranks[out == 0])
+    dangling_mass = math.fsum(ranks[out == 0])
     return np.array(
-        [ALPHA * pulled + (ALPHA * lost + 1 - ALPHA) / adjacency.n for pulled in row_sums(adjacency, contributions)]
+        [
+            ALPHA * row_sum + (ALPHA * dangling_mass + 1 - ALPHA) / adjacency.n
+            for row_sum in row_sums(adjacency, contributions)
+        ]
     )
 
 
@@ -71,7 +74,7 @@ def test_steps_over_pieces_of_any_size(method, name, size, weighted, dtype):
     for _ in range(3):
         measured = step()
         after = expected_step(adjacency, ranks, dtype)
-        # Moves are differences of ranks: their error is that of the ranks, not of themselves.
+        # A difference of ranks has the absolute error of the ranks, so `abs` covers small differences.
         assert measured.change == pytest.approx(np.abs(after - ranks).sum(), rel=1e-12, abs=1e-14)
         assert measured.largest == pytest.approx(np.abs(after - ranks).max(), rel=1e-12, abs=1e-14)
         ranks = after
@@ -81,7 +84,7 @@ def test_steps_over_pieces_of_any_size(method, name, size, weighted, dtype):
 @pytest.mark.gpu
 @pytest.mark.parametrize("method", PERSISTENT)
 @given(in_degrees=st.lists(st.integers(0, 400), min_size=1, max_size=300), size=st.integers(16, 2048))
-def test_any_rows_in_pieces_of_any_size(method, in_degrees, size):
+def test_steps_of_arbitrary_in_degrees(method, in_degrees, size):
     adjacency = graph(in_degrees, weighted=False)
     step = step_of(adjacency, size=size)
     ranks = np.full(adjacency.n, 1 / adjacency.n)
@@ -94,38 +97,41 @@ def test_any_rows_in_pieces_of_any_size(method, in_degrees, size):
 
 # --- Anderson mixing ----------------------------------------------------------------------------------------------
 
-MIXING = [param("persistent"), param("propagation-blocking")]
+MIXING_METHODS = [param("persistent"), param("propagation-blocking")]
 
 
-def both_ways(one, other):
+def undirected_edges(one, other):
     return pd.DataFrame({"src": np.concatenate([one, other]), "dst": np.concatenate([other, one])})
 
 
 def slow_graphs():
-    """Graphs on which plain iterations take many steps, and how many at most they take with mixing."""
+    """Return graphs that need many plain iterations, each with its limit of iterations with mixing."""
     random, positions = np.random.default_rng(3), np.arange(90_000).reshape(300, 300)
     buyers, items = random.integers(0, 20_000, 200_000), 20_000 + (3000 * random.random(200_000) ** 2).astype(int)
     across = np.concatenate([positions[:, :-1].ravel(), positions[:-1].ravel()])
     onward = np.concatenate([positions[:, 1:].ravel(), positions[1:].ravel()])
     return {
-        "star": (both_ways(np.zeros(1000, int), np.arange(1, 1001)), 6),
-        "purchases": (both_ways(buyers, items), 13),
-        "grid": (both_ways(across, onward), 21),
+        "star": (undirected_edges(np.zeros(1000, int), np.arange(1, 1001)), 6),
+        "purchases": (undirected_edges(buyers, items), 13),
+        "grid": (undirected_edges(across, onward), 21),
     }
 
 
 def exact(frame, alpha, weight=None, v=None, tol=1e-12):
-    """Iterate in float64 until nothing more than `tol` is left."""
+    """Return ranks iterated in float64 until their error is at most `tol`."""
     sparse = pytest.importorskip("scipy.sparse")
     ids, codes = np.unique(np.concatenate([frame["src"], frame["dst"]]), return_inverse=True)
     n, m = len(ids), len(frame)
     weights = np.ones(m) if weight is None else frame[weight].to_numpy()
-    pull = sparse.csr_matrix((weights, (codes[m:], codes[:m])), shape=(n, n))
-    out = np.asarray(pull.sum(axis=0)).ravel()
+    matrix = sparse.csr_matrix((weights, (codes[m:], codes[:m])), shape=(n, n))
+    out = np.asarray(matrix.sum(axis=0)).ravel()
     v = np.full(n, 1 / n) if v is None else v
     x = v.copy()
     while True:
-        y = alpha * (pull @ np.divide(x, out, out=np.zeros(n), where=out > 0) + x[out == 0].sum() * v) + (1 - alpha) * v
+        y = (
+            alpha * (matrix @ np.divide(x, out, out=np.zeros(n), where=out > 0) + x[out == 0].sum() * v)
+            + (1 - alpha) * v
+        )
         change = np.abs(y - x).sum()
         x = y
         if alpha * change / (1 - alpha) <= tol:
@@ -133,15 +139,15 @@ def exact(frame, alpha, weight=None, v=None, tol=1e-12):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("method", MIXING_METHODS)
 @pytest.mark.parametrize("name", ["star", "purchases", "grid"])
-def test_mixing_takes_few_iterations_to_the_same_ranks(monkeypatch, method, name):
-    frame, most = slow_graphs()[name]
+def test_mixing_converges_in_few_iterations(monkeypatch, method, name):
+    frame, limit = slow_graphs()[name]
     graph = prplugin.Graph(frame)
     mixed = graph.rank(method=method)
     expected = exact(frame, ALPHA)
     assert mixed.converged
-    assert mixed.iterations <= most
+    assert mixed.iterations <= limit
     assert mixed.error_bound <= 1e-6
     assert np.abs(mixed.ranks - expected).sum() <= mixed.error_bound + 1e-12
     assert graph.rank(method=method).ranks.tobytes() == mixed.ranks.tobytes()
@@ -152,11 +158,11 @@ def test_mixing_takes_few_iterations_to_the_same_ranks(monkeypatch, method, name
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("method", MIXING_METHODS)
 @pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize(("alpha", "tol"), [(0.85, 1e-6), (0.85, 1e-11), (0.99, 1e-6), (0.99, 1e-10), (0.999, 1e-8)])
-def test_mixed_ranks_are_proved(method, weight, directed, alpha, tol):
+def test_error_bound_holds_with_mixing(method, weight, directed, alpha, tol):
     random = np.random.default_rng(11)
     within = random.integers(0, 300, (2000, 2)) + 300 * random.integers(0, 12, (2000, 1))
     between = random.integers(0, 3600, (12, 2))
@@ -177,9 +183,9 @@ def test_mixed_ranks_are_proved(method, weight, directed, alpha, tol):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", MIXING)
+@pytest.mark.parametrize("method", MIXING_METHODS)
 @pytest.mark.parametrize("alpha", [0.85, 0.999])
-def test_mixing_ends_at_rounding_level_of_a_cycle(method, alpha):
+def test_mixing_stops_at_rounding_level_of_cycle(method, alpha):
     positions = np.arange(150)
     graph = prplugin.Graph(pd.DataFrame({"src": positions, "dst": (positions + 1) % 150}))
     ranking = graph.rank(method=method, alpha=alpha, tol=1e-11, personalization={0: 1.0})
@@ -189,25 +195,25 @@ def test_mixing_ends_at_rounding_level_of_a_cycle(method, alpha):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", MIXING)
-def test_fast_graphs_keep_no_history(monkeypatch, method):
+@pytest.mark.parametrize("method", MIXING_METHODS)
+def test_fast_convergence_allocates_no_history(monkeypatch, method):
     random = np.random.default_rng(4)
     frame = pd.DataFrame({"src": random.integers(0, 2000, 60_000), "dst": random.integers(0, 2000, 60_000)})
 
     def refuse(step, left):
-        raise AssertionError("it needs no history")
+        raise AssertionError("a history was allocated")
 
     monkeypatch.setattr(gpu_merge.MergeStep, "_allocate_history", refuse)
     assert prplugin.Graph(frame).rank(method=method).iterations <= 10
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", MIXING)
-def test_without_room_for_a_history_iterations_are_plain(monkeypatch, method):
+@pytest.mark.parametrize("method", MIXING_METHODS)
+def test_iterations_are_plain_without_memory_for_history(monkeypatch, method):
     graph = prplugin.Graph(slow_graphs()["grid"][0])
-    with monkeypatch.context() as plainly:
-        plainly.setattr(gpu_merge, "MIXING_FROM", math.inf)
+    with monkeypatch.context() as patch:
+        patch.setattr(gpu_merge, "MIXING_FROM", math.inf)
         plain = graph.rank(method=method)
     monkeypatch.setattr(gpu_merge, "history_bytes", lambda *_: 1 << 62)
-    short = graph.rank(method=method)
-    assert (short.iterations, short.ranks.tobytes()) == (plain.iterations, plain.ranks.tobytes())
+    without_history = graph.rank(method=method)
+    assert (without_history.iterations, without_history.ranks.tobytes()) == (plain.iterations, plain.ranks.tobytes())

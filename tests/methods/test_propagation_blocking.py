@@ -1,4 +1,4 @@
-"""`propagation-blocking`: its layout, edge by edge, and ranks from small tiles and pieces; what the host works out needs no GPU."""
+"""`propagation-blocking`: spans, layout, and ranks with small tiles and pieces. The first part needs no GPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCKED = [param("propagation-blocking")]
     chunks=st.lists(st.sampled_from([0, 1, 31, 32, 33, 5_000, 100_000]), min_size=1, max_size=8),
     most=st.sampled_from([1, 12, 32, 1000, 9_000]),
 )
-def test_spans_have_every_chunk_once(chunks, most):
+def test_spans_cover_every_chunk_once(chunks, most):
     chunks = np.array(chunks)
     bounds = propagation_blocking.spans(chunks, most)
     assert bounds.dtype == np.int64
@@ -47,7 +47,7 @@ def test_spans_have_every_chunk_once(chunks, most):
 
 @pytest.mark.parametrize("items", [1, 2_048, 10**6, 88 * 10**6, 3 * 10**9])
 @pytest.mark.parametrize("most", [7_168, 24_000])
-def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
+def test_blocks_get_equal_numbers_of_pieces(monkeypatch, items, most):
     monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
     size = propagation_blocking._even(items, most)
     assert size % 32 == 0
@@ -65,7 +65,7 @@ def test_pieces_are_as_many_for_each_block(monkeypatch, items, most):
         ("piece", True, "piece must be a positive multiple of 32, at most 24,000, not True."),
     ],
 )
-def test_wrong_options_are_refused(monkeypatch, option, value, message):
+def test_invalid_options_raise(monkeypatch, option, value, message):
     monkeypatch.setattr(propagation_blocking, "_most", lambda: 24_000)
     monkeypatch.setattr(runtime, "multiprocessors", lambda: 132)
     adjacency = Adjacency(Edges(np.zeros(1, np.int32), np.zeros(1, np.int32), None, 1))
@@ -74,11 +74,11 @@ def test_wrong_options_are_refused(monkeypatch, option, value, message):
     assert str(caught.value) == message
 
 
-# --- the layout ---------------------------------------------------------------------------------------------------
+# --- layout -------------------------------------------------------------------------------------------------------
 
 
 def skewed(n: int, m: int, weighted: bool = False) -> Adjacency:
-    """Give a graph with hubs, rows without edges, and tiles that few edges leave."""
+    """Return a graph with hubs, empty rows, and tiles with few out-edges."""
     random = np.random.default_rng(n + m)
     source, target = ((n * random.random(m) ** power).astype(np.int32) for power in (3, 5))
     return Adjacency(Edges(source, target, random.integers(0, 9, m).astype(float) if weighted else None, n))
@@ -90,7 +90,7 @@ GRAPHS = {"no edges": (5, 0), "one tile": (30, 500), "hubs": (2_000, 30_000), "f
 @pytest.mark.parametrize("method", BLOCKED)
 @pytest.mark.parametrize("sizes", [(32, 32), (32, 1_024), (96, 256), (1_024, 96), (12_000, 4_096)])
 @pytest.mark.parametrize("shape", GRAPHS.values(), ids=GRAPHS)
-def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
+def test_layout_has_every_edge_in_both_orders(method, shape, sizes):
     (tile, size), adjacency = sizes, skewed(*shape).on("device")
     pieces = gpu_merge.cut(adjacency.csc.offsets, adjacency.m, size, np.int32)
     layouts = [propagation_blocking.lay_out(pieces, adjacency.csc.indices, tile) for _ in range(2)]
@@ -99,7 +99,7 @@ def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
     cuts, sources = pieces.cuts.get().astype(np.int64), adjacency.csc.indices.get()
     assert begins[0] == 0
     assert local.size == spots.size == CHUNK * goals.size == CHUNK * begins[-1]
-    by_piece = {}  # the source of each edge, where it is
+    by_piece = {}  # source of each edge, by its position in the layout
     for p in range(pieces.count):
         begin, end = p * size - cuts[p], min((p + 1) * size, pieces.n + pieces.m) - cuts[p + 1]
         places = np.arange(CHUNK * begins[p], CHUNK * begins[p + 1])
@@ -115,7 +115,7 @@ def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
     for of_tile, first, end in bounds:
         for chunk in range(first, end):
             for k in range(CHUNK):
-                source = by_piece.pop(int(goals[chunk]) * CHUNK + k, of_tile * tile)  # or it is none
+                source = by_piece.pop(int(goals[chunk]) * CHUNK + k, of_tile * tile)  # the default is for padding
                 assert source == of_tile * tile + local[chunk * CHUNK + k]
     assert not by_piece
     assert all(
@@ -127,13 +127,13 @@ def test_the_layout_has_every_edge_in_both_orders(method, shape, sizes):
 # --- ranks --------------------------------------------------------------------------------------------------------
 
 
-def assert_as_numpy(graph: prplugin.Graph, dtype: str, **options) -> None:
-    """Compare ranks with those of `numpy`, as far as the two bounds reach, and their bits with those of another run."""
+def assert_agrees_with_numpy(graph: prplugin.Graph, dtype: str, **options) -> None:
+    """Check that ranks agree with `numpy` within both error bounds, and that a second run gives the same bits."""
     tol = 1e-10 if dtype == "float64" else 1e-6
     other = graph.rank(method="numpy", dtype=dtype, tol=tol)
     one, again = (graph.rank(method="propagation-blocking", dtype=dtype, tol=tol, **options) for _ in range(2))
-    apart = np.abs(one.ranks.astype(float) - other.ranks.astype(float)).sum()
-    assert apart <= one.error_bound + other.error_bound <= 2 * tol
+    distance = np.abs(one.ranks.astype(float) - other.ranks.astype(float)).sum()
+    assert distance <= one.error_bound + other.error_bound <= 2 * tol
     assert one.ranks.tobytes() == again.ranks.tobytes()
 
 
@@ -145,7 +145,7 @@ def test_small_tiles_and_pieces_agree_with_numpy(method, dtype, shape):
     graph = prplugin.Graph(frame, **arguments)
     for tile, piece in (32, 32), (64, 1_024), (1_024, 96):
         if len(frame) < 10_000 * piece:
-            assert_as_numpy(graph, dtype, tile=tile, piece=piece)
+            assert_agrees_with_numpy(graph, dtype, tile=tile, piece=piece)
 
 
 @pytest.mark.parametrize("method", BLOCKED)
@@ -156,15 +156,15 @@ def test_large_tiles_and_pieces_agree_with_numpy(method, dtype, weight):
     n, m = 100_000, 1_000_000
     source, target = ((n * random.random(m) ** power).astype(np.int64) for power in (2, 4))
     frame = pd.DataFrame({"src": source, "dst": target, "w": random.random(m)})
-    assert_as_numpy(prplugin.Graph(frame, weight=weight), dtype)
-    assert_as_numpy(
+    assert_agrees_with_numpy(prplugin.Graph(frame, weight=weight), dtype)
+    assert_agrees_with_numpy(
         prplugin.Graph(frame, weight=weight), dtype, tile=24_000 if dtype == "float64" else 6_400, piece=6_400
     )
 
 
 @pytest.mark.parametrize("method", BLOCKED)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_wide_offsets_give_the_same_bits(method, weighted):
+def test_64_bit_offsets_give_same_bits(method, weighted):
     from prplugin.graph.problem import Problem
     from prplugin.machine import this_machine
 

@@ -1,4 +1,4 @@
-"""The segments of Bowen 2022: cutting, choosing and keeping schedules without a GPU, running them with one."""
+"""`segmented` (Bowen 2022): segment boundaries, schedules and their files on the host, rankings on a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from prplugin.methods.papers import segmented
 from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
 from prplugin.methods.papers.segmented import Schedule, Segment, SegmentedPull, SortedRows, choose_host_segments, cut
 from prplugin.methods.registry import methods
-from tests.methods.test_binned import SHAPES, assert_pulls_rightly, assert_ranks_agree, pulled_exactly, shape
+from tests.methods.test_binned import SHAPES, assert_ranks_agree, assert_row_sums, exact_row_sums, graph_of_shape
 
 SEGMENTS = [1, 2, 24, 64, 10**6]
 KERNELS = (
@@ -34,24 +34,24 @@ KERNELS = (
 HOST = Segment(method="host", threads=3)
 
 
-def on_gpu(test):
+def requires_gpu(test):
     for mark in param("segmented").marks:
         test = mark(test)
     return test
 
 
-def by_hand(graph, segments, *kinds):
-    """A schedule for a graph whose segments take these kinds in turn."""
+def schedule_of(graph, segments, *kinds):
+    """Return a schedule for a graph whose segments take these kinds in turn."""
     adjacency = graph._graph.adjacency
     count = len(SortedRows(adjacency, segments).spans)
     return Schedule(n=adjacency.n, m=adjacency.m, segments=tuple(islice(cycle(kinds), count)))
 
 
-# --- cutting ------------------------------------------------------------------------------------------------------
+# --- segment boundaries -------------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=300), st.integers(1, 70))
-def test_segments_have_about_as_many_edges_each(degrees, segments):
+def test_segments_are_balanced_by_edges(degrees, segments):
     degrees = sorted(degrees, reverse=True)
     offsets = offsets_of(np.array(degrees))
     bounds = cut(offsets, segments)
@@ -61,26 +61,26 @@ def test_segments_have_about_as_many_edges_each(degrees, segments):
     edges = np.diff(offsets[bounds])
     assert all(first < last for first, last in pairwise(bounds))
     assert filled == 0 or edges.min() > 0
-    for k, first in enumerate(bounds[:-1]):  # of what is left, its part, and one row more at most
+    for k, first in enumerate(bounds[:-1]):  # at most an equal part of the remaining edges, plus one row
         left = (offsets[-1] - offsets[first]) / (len(bounds) - 1 - k)
         assert edges[k] <= left + degrees[first]
 
 
-def test_a_hub_leaves_no_segment_empty():
+def test_hub_leaves_no_segment_empty():
     offsets = offsets_of(np.array([500, *[10] * 50, *[0] * 9]))
     bounds = cut(offsets, 6)
     assert bounds == [0, 1, 11, 21, 31, 41, 60]
 
 
-def test_offsets_past_two_billion_edges():
+def test_offsets_exceed_2_31_edges():
     offsets = offsets_of(np.full(6, 2**40))
     assert cut(offsets, 3) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("segments", SEGMENTS)
-def test_sorted_rows_are_the_graph_in_falling_order(name, segments):
-    adjacency = shape(name)[0]._graph.adjacency
+def test_rows_are_sorted_by_decreasing_in_degree(name, segments):
+    adjacency = graph_of_shape(name)[0]._graph.adjacency
     rows = SortedRows(adjacency, segments)
     degrees = np.diff(rows.offsets)
     assert (np.diff(degrees) <= 0).all()
@@ -90,25 +90,25 @@ def test_sorted_rows_are_the_graph_in_falling_order(name, segments):
     offsets, sources, _ = adjacency.csc
     for k in (0, adjacency.n // 2, adjacency.n - 1):
         row = rows.order[k]
-        mine = rows.layout.sources[rows.layout.begins[k] : rows.layout.ends[k]]
-        assert mine.tolist() == sources[offsets[row] : offsets[row + 1]].tolist()
+        found_sources = rows.layout.sources[rows.layout.begins[k] : rows.layout.ends[k]]
+        assert found_sources.tolist() == sources[offsets[row] : offsets[row + 1]].tolist()
 
 
-# --- choosing -----------------------------------------------------------------------------------------------------
+# --- choice of host segments --------------------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.floats(1e-3, 10), st.floats(1e-3, 100)), min_size=1, max_size=30), st.floats(0, 20))
-def test_the_host_never_makes_it_longer(times, copy_ms):
+def test_host_segments_never_increase_time(times, copy_ms):
     gpu, host = map(list, zip(*times, strict=True))
     chosen = choose_host_segments(gpu, host, copy_ms)
     assert chosen == sorted(set(chosen))
     if chosen:
-        helped = copy_ms + sum(host[k] for k in chosen)
-        alone = sum(gpu[k] for k in range(len(gpu)) if k not in chosen)
-        assert max(helped, alone) < sum(gpu)
+        host_time = copy_ms + sum(host[k] for k in chosen)
+        gpu_time = sum(gpu[k] for k in range(len(gpu)) if k not in chosen)
+        assert max(host_time, gpu_time) < sum(gpu)
 
 
-def test_the_host_takes_what_it_is_best_at():
+def test_host_takes_segments_with_best_ratio():
     assert choose_host_segments([1.0, 1.0, 1.0, 1.0], [9.0, 2.0, 0.5, 1.0], 0.5) == [2, 3]
     assert choose_host_segments([1.0, 1.0], [0.1, 0.1], 2.0) == []
     assert choose_host_segments([1.0, 1.0], [3.0, 0.5], 0.1) == [1]
@@ -117,7 +117,7 @@ def test_the_host_takes_what_it_is_best_at():
 
 # --- schedules ----------------------------------------------------------------------------------------------------
 
-PRINTED = Schedule(
+SCHEDULE = Schedule(
     n=1200, m=34_000, device="NVIDIA H100", copy_ms=0.01,
     segments=(
         Segment(method="block", threads=512, blocks=512, ms=0.22),
@@ -128,8 +128,8 @@ PRINTED = Schedule(
 )  # fmt: skip
 
 
-def test_a_schedule_prints_as_the_paper_prints_it():
-    assert str(PRINTED) == (
+def test_schedule_prints_as_table_of_paper():
+    assert str(SCHEDULE) == (
         "segment  method   blocks  threads         ms\n"
         "      0  block       512      512     0.2200\n"
         "      1  warp/32     256     1024     0.1700\n"
@@ -139,49 +139,49 @@ def test_a_schedule_prints_as_the_paper_prints_it():
         "host [0.3100 ms, of which 0.0100 ms copy the contributions]\n"
         "longest device time 0.3904 ms"
     )
-    assert "host" not in str(replace(PRINTED, segments=PRINTED.segments[:3]))
+    assert "host" not in str(replace(SCHEDULE, segments=SCHEDULE.segments[:3]))
 
 
-def test_a_schedule_survives_its_file(tmp_path):
+def test_schedule_round_trips_through_file(tmp_path):
     for path in (tmp_path / "schedule.json", str(tmp_path / "other.json")):
-        PRINTED.save(path)
-        assert Schedule.load(path) == PRINTED
+        SCHEDULE.save(path)
+        assert Schedule.load(path) == SCHEDULE
     assert json.loads((tmp_path / "schedule.json").read_text())["segments"][1]["lanes"] == 32
 
 
-def saved(**changes):
+def schedule_json(**changes):
     fields = {"n": 1, "m": 1, "segments": [{"method": "node", "threads": 32}]} | changes
     return json.dumps({name: value for name, value in fields.items() if value is not ...})
 
 
 MALFORMED = {
     "empty": ("", "holds no schedule: Expecting value"),
-    "cut off": (saved()[:-3], "holds no schedule: Expecting"),
+    "cut off": (schedule_json()[:-3], "holds no schedule: Expecting"),
     "null": ("null", "holds no schedule"),
-    "a list": ("[]", "holds no schedule"),
-    "no segments": (saved(segments=...), "holds no schedule: it has no 'segments'"),
-    "no n": (saved(n=...), "missing 1 required keyword-only argument: 'n'"),
-    "a field too many": (saved(speed=3), "unexpected keyword argument 'speed'"),
-    "segments of another kind": (saved(segments=3), "holds no schedule"),
-    "a segment of another kind": (saved(segments=[3]), "holds no schedule"),
-    "a segment without a method": (saved(segments=[{"threads": 3}]), "required keyword-only argument: 'method'"),
-    "an unknown method": (saved(segments=[{"method": "grid", "threads": 3}]), "must be node, warp, block or host, not 'grid'"),
-    "a list for a method": (saved(segments=[{"method": [], "threads": 3}]), "must be node, warp, block or host, not []"),
-    "threads of no warp": (saved(segments=[{"method": "block", "threads": 33}]), "threads must be a positive multiple of 32, at most 1,024, not 33"),
-    "too many threads": (saved(segments=[{"method": "node", "threads": 1025}]), "threads must be a whole number of at least 1, at most 1,024"),
-    "no blocks at all": (saved(segments=[{"method": "node", "threads": 32, "blocks": 0}]), "blocks must be a whole number of at least 1"),
-    "a warp without lanes": (saved(segments=[{"method": "warp", "threads": 32}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
-    "lanes of a list": (saved(segments=[{"method": "warp", "threads": 32, "lanes": [4]}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
-    "lanes without a warp": (saved(segments=[{"method": "node", "threads": 32, "lanes": 4}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
-    "a negative time": (saved(segments=[{"method": "node", "threads": 32, "ms": -1}]), "ms must be a number of at least 0, not -1"),
-    "a time in words": (saved(copy_ms="long"), "copy_ms must be a number of at least 0, not 'long'"),
-    "half a vertex": (saved(n=0.5), "n must be a whole number of at least 0, not 0.5"),
-    "a nameless device": (saved(device=None), "device must be a string, not None"),
+    "list": ("[]", "holds no schedule"),
+    "no segments": (schedule_json(segments=...), "holds no schedule: it has no 'segments'"),
+    "no n": (schedule_json(n=...), "missing 1 required keyword-only argument: 'n'"),
+    "extra field": (schedule_json(speed=3), "unexpected keyword argument 'speed'"),
+    "segments not a list": (schedule_json(segments=3), "holds no schedule"),
+    "segment not an object": (schedule_json(segments=[3]), "holds no schedule"),
+    "segment without method": (schedule_json(segments=[{"threads": 3}]), "required keyword-only argument: 'method'"),
+    "unknown method": (schedule_json(segments=[{"method": "grid", "threads": 3}]), "must be node, warp, block or host, not 'grid'"),
+    "method is a list": (schedule_json(segments=[{"method": [], "threads": 3}]), "must be node, warp, block or host, not []"),
+    "threads not a multiple of 32": (schedule_json(segments=[{"method": "block", "threads": 33}]), "threads must be a positive multiple of 32, at most 1,024, not 33"),
+    "too many threads": (schedule_json(segments=[{"method": "node", "threads": 1025}]), "threads must be a whole number of at least 1, at most 1,024"),
+    "zero blocks": (schedule_json(segments=[{"method": "node", "threads": 32, "blocks": 0}]), "blocks must be a whole number of at least 1"),
+    "warp without lanes": (schedule_json(segments=[{"method": "warp", "threads": 32}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
+    "lanes is a list": (schedule_json(segments=[{"method": "warp", "threads": 32, "lanes": [4]}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
+    "lanes without warp": (schedule_json(segments=[{"method": "node", "threads": 32, "lanes": 4}]), "lanes must be one of 4, 8, 16, 32 for 'warp'"),
+    "negative time": (schedule_json(segments=[{"method": "node", "threads": 32, "ms": -1}]), "ms must be a number of at least 0, not -1"),
+    "time is a string": (schedule_json(copy_ms="long"), "copy_ms must be a number of at least 0, not 'long'"),
+    "fractional n": (schedule_json(n=0.5), "n must be a whole number of at least 0, not 0.5"),
+    "device is null": (schedule_json(device=None), "device must be a string, not None"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_files(tmp_path, name):
+def test_malformed_file_raises(tmp_path, name):
     text, message = MALFORMED[name]
     path = tmp_path / "schedule.json"
     path.write_text(text)
@@ -191,25 +191,25 @@ def test_malformed_files(tmp_path, name):
     assert str(path) in str(caught.value)
 
 
-def test_files_that_cannot_be_read_or_written(tmp_path):
+def test_unreadable_or_unwritable_file_raises(tmp_path):
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidOptionError, match="bytes' holds no schedule"):
         Schedule.load(tmp_path / "bytes")
     with pytest.raises(InvalidOptionError, match=r"nowhere.json' cannot be read"):
         Schedule.load(tmp_path / "nowhere.json")
     with pytest.raises(InvalidOptionError, match="cannot be saved"):
-        PRINTED.save(tmp_path / "no" / "such" / "folder")
+        SCHEDULE.save(tmp_path / "no" / "such" / "folder")
 
 
-def test_a_schedule_has_to_fit():
-    PRINTED.check(1200, 34_000, 4, cpu=True)
+def test_check_rejects_schedule_of_other_graph():
+    SCHEDULE.check(1200, 34_000, 4, cpu=True)
     with pytest.raises(InvalidOptionError, match="it has 1,200 vertices, not 1,201 and 4 segments, not 24"):
-        PRINTED.check(1201, 34_000, 24, cpu=True)
+        SCHEDULE.check(1201, 34_000, 24, cpu=True)
     with pytest.raises(InvalidOptionError, match="it has 34,000 edges, not 7"):
-        PRINTED.check(1200, 7, 4, cpu=True)
+        SCHEDULE.check(1200, 7, 4, cpu=True)
     with pytest.raises(InvalidOptionError, match=r"segments for the host \(3\): give cpu=True"):
-        PRINTED.check(1200, 34_000, 4, cpu=False)
-    replace(PRINTED, segments=PRINTED.segments[:3]).check(1200, 34_000, 3, cpu=False)
+        SCHEDULE.check(1200, 34_000, 4, cpu=False)
+    replace(SCHEDULE, segments=SCHEDULE.segments[:3]).check(1200, 34_000, 3, cpu=False)
 
 
 @pytest.mark.parametrize(
@@ -224,30 +224,30 @@ def test_a_schedule_has_to_fit():
         ({"schedule": "mesured"}, "the schedule 'mesured' cannot be read"),
     ],
 )
-def test_bad_options_are_found_before_anything_is_done(options, message):
-    problem = Problem(shape("two vertices")[0]._graph.adjacency, 0.85)
+def test_invalid_options_raise(options, message):
+    problem = Problem(graph_of_shape("two vertices")[0]._graph.adjacency, 0.85)
     with pytest.raises(InvalidOptionError) as caught:
         segmented.prepare(problem, this_machine(), **options)
     assert message in str(caught.value)
 
 
-def test_auto_never_takes_it():
+def test_segmented_is_nondeterministic():
     assert methods()["segmented"].nondeterministic
 
 
-# --- the host's sums ----------------------------------------------------------------------------------------------
+# --- sums on the host ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", ["skewed", "isolated vertices", "a hub", "no edges", "one vertex"])
-def test_the_host_sums_its_segments_with_any_threads(name, dtype, monkeypatch):
+@pytest.mark.parametrize("name", ["skewed", "isolated vertices", "hub", "no edges", "one vertex"])
+def test_sums_on_host_do_not_depend_on_thread_count(name, dtype, monkeypatch):
     monkeypatch.setattr("prplugin.methods.papers._host_rows.CHUNK", 1000)
-    adjacency = shape(name)[0]._graph.adjacency
+    adjacency = graph_of_shape(name)[0]._graph.adjacency
     sorted_rows = SortedRows(adjacency, 5)
     found, sources, bounds, places, weights = host_rows(sorted_rows.runs(sorted_rows.spans[::2]), adjacency.n)
     assert weights is None
     contributions = np.random.default_rng(0).exponential(size=adjacency.n).astype(dtype)
-    expected = pulled_exactly(adjacency, contributions)[found]
+    expected = exact_row_sums(adjacency, contributions)[found]
     assert sorted(found) == sorted(np.concatenate([sorted_rows.order[a:b] for a, b in sorted_rows.spans[::2]]))
     bits = set()
     for threads in (1, 2, 5):
@@ -258,64 +258,64 @@ def test_the_host_sums_its_segments_with_any_threads(name, dtype, monkeypatch):
     assert len(bits) == 1
 
 
-# --- with a GPU ---------------------------------------------------------------------------------------------------
+# --- on the GPU ---------------------------------------------------------------------------------------------------
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_measured_ranks_agree_with_numpy(name, dtype):
+def test_ranks_with_measured_schedule_agree_with_numpy(name, dtype):
     assert_ranks_agree(name, dtype, method="segmented")
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("segments", SEGMENTS)
-@pytest.mark.parametrize("name", ["weighted", "a hub among hubs", "two vertices"])
-def test_any_number_of_segments(name, segments):
+@pytest.mark.parametrize("name", ["weighted", "several hubs", "two vertices"])
+def test_ranks_agree_with_numpy_for_any_number_of_segments(name, segments):
     if segments > 64 and name != "two vertices":
-        segments = 200  # as many as rows would take minutes to measure
+        segments = 200  # one segment per row takes minutes to measure
     assert_ranks_agree(name, "float64", method="segmented", segments=segments)
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("cpu", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_every_row_is_written_by_whatever_the_schedule_says(name, dtype, cpu):
-    graph = shape(name)[0]
+def test_every_row_is_written_with_every_schedule(name, dtype, cpu):
+    graph = graph_of_shape(name)[0]
     rows = SortedRows(graph._graph.adjacency.on("device"), 24)
     for kinds in (KERNELS, KERNELS[::-1], *((kind,) for kind in KERNELS)):
-        chosen = by_hand(graph, 24, *(kind for kernel in kinds for kind in ((HOST, kernel) if cpu else (kernel,))))
-        assert_pulls_rightly(SegmentedPull(rows, chosen), graph._graph.adjacency, dtype)
+        chosen = schedule_of(graph, 24, *(kind for kernel in kinds for kind in ((HOST, kernel) if cpu else (kernel,))))
+        assert_row_sums(SegmentedPull(rows, chosen), graph._graph.adjacency, dtype)
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("cpu", [False, True])
 @pytest.mark.parametrize("name", ["weighted", "skewed"])
-def test_a_pull_follows_a_change_of_type(name, cpu):
-    graph = shape(name)[0]
-    chosen = by_hand(graph, 24, *KERNELS, *([HOST] if cpu else []))
+def test_pull_follows_change_of_dtype(name, cpu):
+    graph = graph_of_shape(name)[0]
+    chosen = schedule_of(graph, 24, *KERNELS, *([HOST] if cpu else []))
     pull = SegmentedPull(SortedRows(graph._graph.adjacency.on("device"), 24), chosen)
     for dtype in ("float64", "float32", "float64", "float32"):
-        assert_pulls_rightly(pull, graph._graph.adjacency, dtype, times=2)
+        assert_row_sums(pull, graph._graph.adjacency, dtype, times=2)
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("kinds", [(HOST, *KERNELS), (*KERNELS, HOST), (HOST,)], ids=["first", "last", "all"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", SHAPES)
-def test_ranks_with_the_host_agree_with_numpy(name, dtype, kinds):
-    graph = shape(name)[0]
-    chosen = by_hand(graph, 24, *kinds)
+def test_ranks_with_host_segments_agree_with_numpy(name, dtype, kinds):
+    graph = graph_of_shape(name)[0]
+    chosen = schedule_of(graph, 24, *kinds)
     assert chosen.host_segments or len(chosen.segments) < len(kinds)
     assert_ranks_agree(name, dtype, method="segmented", cpu=True, schedule=chosen)
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("cpu", [False, True])
-def test_a_saved_schedule_gives_the_same_bits(tmp_path, cpu):
+def test_saved_schedule_gives_same_bits(tmp_path, cpu):
     path = tmp_path / "schedule.json"
-    graph, options, _ = shape("weighted")
+    graph, options, _ = graph_of_shape("weighted")
     first = graph.rank(method="segmented", save=path, cpu=cpu, **options).ranks
     for _ in range(3):
         again = graph.rank(method="segmented", schedule=path, cpu=cpu, **options).ranks
@@ -324,10 +324,10 @@ def test_a_saved_schedule_gives_the_same_bits(tmp_path, cpu):
     assert loaded.tobytes() == first.tobytes()
 
 
-@on_gpu
-def test_a_schedule_by_hand_gives_the_same_bits_with_any_threads_and_blocks():
-    graph = shape("weighted")[0]
-    chosen = by_hand(graph, 24, HOST, *KERNELS)
+@requires_gpu
+def test_bits_do_not_depend_on_threads_and_blocks():
+    graph = graph_of_shape("weighted")[0]
+    chosen = schedule_of(graph, 24, HOST, *KERNELS)
     first = graph.rank(method="segmented", cpu=True, schedule=chosen).ranks
     for threads, blocks in ((1, 1), (2, 7), (9, None)):
         other = replace(
@@ -341,13 +341,13 @@ def test_a_schedule_by_hand_gives_the_same_bits_with_any_threads_and_blocks():
         assert again.tobytes() == first.tobytes()
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("non_blocking", [False, True])
-def test_the_users_stream(non_blocking):
+def test_bits_do_not_depend_on_stream(non_blocking):
     import cupy
 
-    graph = shape("weighted")[0]
-    chosen = by_hand(graph, 24, HOST, *KERNELS)
+    graph = graph_of_shape("weighted")[0]
+    chosen = schedule_of(graph, 24, HOST, *KERNELS)
     plain = graph.rank(method="segmented", cpu=True, schedule=chosen).ranks
     with cupy.cuda.Stream(non_blocking=non_blocking):
         for _ in range(3):
@@ -355,20 +355,20 @@ def test_the_users_stream(non_blocking):
             assert other.tobytes() == plain.tobytes()
 
 
-@on_gpu
-def test_host_and_gpu_keep_step_for_many_iterations():
-    graph, options, _ = shape("a hub among hubs")
-    chosen = by_hand(graph, 24, *KERNELS[:3], HOST)
-    ours = graph.rank(method="segmented", cpu=True, schedule=chosen, tol=0, max_iter=300, alpha=0.99, **options).ranks
+@requires_gpu
+def test_host_and_gpu_stay_synchronized_for_many_iterations():
+    graph, options, _ = graph_of_shape("several hubs")
+    chosen = schedule_of(graph, 24, *KERNELS[:3], HOST)
+    found = graph.rank(method="segmented", cpu=True, schedule=chosen, tol=0, max_iter=300, alpha=0.99, **options).ranks
     plain = graph.rank(method="numpy", tol=0, max_iter=300, alpha=0.99, **options).ranks
-    assert np.abs(ours - plain).sum() < 1e-12
+    assert np.abs(found - plain).sum() < 1e-12
 
 
-@on_gpu
+@requires_gpu
 @pytest.mark.parametrize("cpu", [False, True])
-def test_what_was_measured_is_logged_and_saved(tmp_path, caplog, cpu):
+def test_measured_schedule_is_logged_and_saved(tmp_path, caplog, cpu):
     path = tmp_path / "schedule.json"
-    graph = shape("weighted")[0]
+    graph = graph_of_shape("weighted")[0]
     with caplog.at_level(logging.INFO, logger="prplugin.methods.papers.segmented"):
         graph.rank(method="segmented", save=path, cpu=cpu)
     chosen = Schedule.load(path)
@@ -382,24 +382,24 @@ def test_what_was_measured_is_logged_and_saved(tmp_path, caplog, cpu):
     assert chosen.device != "GPU"
 
 
-@on_gpu
-def test_no_thread_is_left_alone_with_a_hub(tmp_path):
+@requires_gpu
+def test_hub_is_summed_by_several_threads(tmp_path):
     path = tmp_path / "schedule.json"
-    shape("a hub")[0].rank(method="segmented", save=path)  # one row of 100,000 edges, and no other
+    graph_of_shape("hub")[0].rank(method="segmented", save=path)  # one row of 100,000 edges, and no other
     (only,) = Schedule.load(path).segments
     assert only.method in ("warp", "block")
     assert only.threads_per_row > 4
 
 
-@on_gpu
-def test_schedules_that_do_not_fit(tmp_path):
-    graph = shape("weighted")[0]
-    other = by_hand(shape("skewed")[0], 7, *KERNELS)
+@requires_gpu
+def test_schedule_of_other_graph_raises(tmp_path):
+    graph = graph_of_shape("weighted")[0]
+    other = schedule_of(graph_of_shape("skewed")[0], 7, *KERNELS)
     with pytest.raises(
         prplugin.InvalidOptionError, match=r"another graph or another number of segments: it has .*7 segments, not 24"
     ):
         graph.rank(method="segmented", schedule=other)
     with pytest.raises(prplugin.InvalidOptionError, match="give cpu=True"):
-        graph.rank(method="segmented", schedule=by_hand(graph, 24, HOST))
+        graph.rank(method="segmented", schedule=schedule_of(graph, 24, HOST))
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be saved"):
         graph.rank(method="segmented", save=tmp_path)

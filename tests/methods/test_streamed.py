@@ -1,4 +1,4 @@
-"""`streamed`: chunks smaller than rows, buffers used again in time, files that leave nothing; much of it without a GPU."""
+"""`streamed`: packed edges, chunks, files, reuse of buffers, ranks. Most parts need no GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,15 @@ from prplugin.methods.engines import packed as packing
 from prplugin.methods.papers import expanded
 from prplugin.methods.streamed import StreamedPull
 from prplugin.types.edges import Edges
-from tests.methods.test_expanded import IN_DEGREES, PROBLEMS, assert_as_numpy, assert_sums, graph, row_sums, web
+from tests.methods.test_expanded import (
+    IN_DEGREES,
+    PROBLEMS,
+    assert_agrees_with_numpy,
+    assert_sums,
+    graph,
+    row_sums,
+    web,
+)
 
 STREAMED = [param("streamed")]
 
@@ -40,8 +48,8 @@ STREAMED = [param("streamed")]
 # --- edges on the host --------------------------------------------------------------------------------------------
 
 
-def packed(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skewed=False):
-    """Pack a graph's edges; give its rows as they were numbered, and the parts."""
+def pack(in_degrees, weighted=False, *, part=packing.PART, reordered=False, skewed=False):
+    """Pack the edges of a graph, and return its rows in packed order and the parts."""
     host = graph(in_degrees, weighted)
     rows = packing.Rows(*host.csc)
     if skewed:
@@ -53,18 +61,18 @@ def packed(in_degrees, weighted=False, *, part=packing.PART, reordered=False, sk
         return rows, list(packing.packed(rows, Threads(2)))
 
 
-def unpacked(piece, bits):
-    """Read a piece as streamed.cu does: the rows of its runs, from the first one's on, and their edges' sources."""
+def unpack(piece, bits):
+    """Decode a piece as streamed.cu does, and return row, relative to the first, and source of each edge."""
     edges, runs = np.frombuffer(piece[:4].tobytes(), "<u2").tolist()
     counts = [runs, runs, edges]
     groups = [-(-count // packing.GROUP) for count in counts]
     widths = piece[4 : 4 + sum(groups)].tolist()
-    at, found = 4 + sum(groups), []
+    offset, found = 4 + sum(groups), []
     for width in widths:
-        word = int.from_bytes(piece[at : at + width].tobytes(), "little")
+        word = int.from_bytes(piece[offset : offset + width].tobytes(), "little")
         found.append([word >> (width * place) & ((1 << width) - 1) for place in range(packing.GROUP)])
-        at += width
-    assert 0 <= piece.size - at < 16
+        offset += width
+    assert 0 <= piece.size - offset < 16
     numbers = iter(found)
     lengths, gaps, steps = (
         [number for _ in range(group) for number in next(numbers)][:count]
@@ -74,12 +82,12 @@ def unpacked(piece, bits):
     return np.repeat(rows, np.add(lengths, 1)), np.cumsum(steps) % (1 << bits)
 
 
-def edges_of(rows):
-    """Give target and source of each edge as numbered, in rising order."""
+def sorted_edges(rows):
+    """Return target and source of each edge as packed positions, sorted."""
     targets = np.repeat(np.arange(rows.n), np.diff(rows.offsets))
     position = np.arange(rows.n) if rows.position is None else rows.position
-    ends = np.stack([position[targets], position[rows.sources]])
-    return ends[:, np.lexsort(ends[::-1])]
+    endpoints = np.stack([position[targets], position[rows.sources]])
+    return endpoints[:, np.lexsort(endpoints[::-1])]
 
 
 @pytest.mark.parametrize(
@@ -95,9 +103,9 @@ def edges_of(rows):
     ],
 )
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
-def test_what_is_packed_can_be_read(in_degrees, part, reordered):
-    rows, parts = packed(in_degrees, part=part, reordered=reordered)
-    assert_read(rows, parts)
+def test_packed_edges_are_decoded(in_degrees, part, reordered):
+    rows, parts = pack(in_degrees, part=part, reordered=reordered)
+    assert_decoded(rows, parts)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -107,28 +115,28 @@ def test_what_is_packed_can_be_read(in_degrees, part, reordered):
     st.booleans(),
     st.booleans(),
 )
-def test_whatever_is_packed_can_be_read(in_degrees, part, reordered, skewed):
-    rows, parts = packed(in_degrees, part=part, reordered=reordered, skewed=skewed)
-    assert_read(rows, parts)
+def test_arbitrary_packed_edges_are_decoded(in_degrees, part, reordered, skewed):
+    rows, parts = pack(in_degrees, part=part, reordered=reordered, skewed=skewed)
+    assert_decoded(rows, parts)
 
 
-def assert_read(rows, parts):
+def assert_decoded(rows, parts):
     bits, targets, sources = packing.bits_of(rows.n), [], []
     for part in parts:
         assert part.begins[-1] == part.data.size
         assert (part.begins % 16 == 0).all()
         for number, (begin, end) in enumerate(pairwise(part.begins.tolist())):
-            its_rows, its_sources = unpacked(part.data[begin:end], bits)
-            assert its_rows.size == part.edges[number] <= packing.PIECE
+            piece_rows, piece_sources = unpack(part.data[begin:end], bits)
+            assert piece_rows.size == part.edges[number] <= packing.PIECE
             if targets:
                 assert part.continued[number] == (part.rows[number] == targets[-1][-1])
-            targets.append(part.rows[number] + its_rows)
-            sources.append(its_sources)
-    found = np.stack([np.concatenate(ends) if ends else np.empty(0, int) for ends in (targets, sources)])
-    assert (found == edges_of(rows)).all()
+            targets.append(part.rows[number] + piece_rows)
+            sources.append(piece_sources)
+    found = np.stack([np.concatenate(arrays) if arrays else np.empty(0, int) for arrays in (targets, sources)])
+    assert (found == sorted_edges(rows)).all()
 
 
-def test_the_order_of_fewer_bytes_is_taken():
+def test_order_of_fewer_bytes_is_chosen():
     random, n, m = np.random.default_rng(0), 4_000, 200_000
     target = np.repeat(np.arange(n), m // n)
     near = (target + random.integers(0, 20, m)) % n
@@ -144,7 +152,7 @@ def test_the_order_of_fewer_bytes_is_taken():
         assert min(sizes.values()) < 2 * m
 
 
-def test_packing_holds_a_few_parts_at_a_time():
+def test_packing_holds_few_parts_in_memory():
     n, m = 10_000, 3_000_000
     host = graph(np.random.default_rng(0).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=False)
     rows = packing.Rows(*host.csc)
@@ -157,8 +165,8 @@ def test_packing_holds_a_few_parts_at_a_time():
     assert peak < 20 * packing.PART + 100 * n
 
 
-def test_the_widest_and_the_longest_chunk_fit_one_buffer():
-    # Rows that pack to far less than a byte an edge beside others that take more than one.
+def test_every_chunk_fits_buffer():
+    # Some rows pack to far less than a byte per edge, others to more than one.
     n = 2**16
     random = np.random.default_rng(0)
     source = np.concatenate([np.zeros(2**17, np.int32), random.integers(0, n, 2**17, np.int32)])
@@ -173,32 +181,32 @@ def test_the_widest_and_the_longest_chunk_fit_one_buffer():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk_bytes", [1, 5_000, 40_000, 2**26])
 def test_chunks_are_whole_pieces(chunk_bytes, weighted):
-    rows, parts = packed([0, 30_000, *range(150), 9_000, 1, 2, 4096], weighted, part=20_000)
+    rows, parts = pack([0, 30_000, *range(150), 9_000, 1, 2, 4096], weighted, part=20_000)
     chunker = streamed._Chunker(chunk_bytes, 8 if weighted else 0)
     chunks = [np.concatenate(held) for held in chunker.chunks(parts)]
     table, pieces = chunker.table(), chunker.first_pieces[-1]
     assert sum(chunker.edges) == rows.sources.size
     assert pieces == sum(part.edges.size for part in parts)
     assert table[pieces, 4] == pieces
-    edge, began = 0, {}
+    edge, first_piece = 0, {}
     for chunk, (first, last) in enumerate(pairwise(chunker.first_pieces)):
         taken = chunks[chunk].size + (8 if weighted else 0) * chunker.edges[chunk]
         assert last - first == 1 or taken <= chunk_bytes
-        at = 0
+        offset = 0
         for piece in range(first, last):
-            begin, size, its_edge, row, its_began = table[piece].tolist()
-            assert (begin, its_edge) == (at, edge)
-            its_rows, _ = unpacked(chunks[chunk][begin : begin + size], packing.bits_of(rows.n))
-            assert began.setdefault(row, piece) == its_began
-            for other in row + its_rows:
-                began.setdefault(int(other), piece)
-            at, edge = at + size, edge + its_rows.size
-        assert at == chunks[chunk].size
+            begin, size, piece_edge, row, expected_first = table[piece].tolist()
+            assert (begin, piece_edge) == (offset, edge)
+            piece_rows, _ = unpack(chunks[chunk][begin : begin + size], packing.bits_of(rows.n))
+            assert first_piece.setdefault(row, piece) == expected_first
+            for other in row + piece_rows:
+                first_piece.setdefault(int(other), piece)
+            offset, edge = offset + size, edge + piece_rows.size
+        assert offset == chunks[chunk].size
         edge = 0
     assert chunker.largest == max(table[:pieces, 1])
 
 
-def test_a_file_holds_its_chunks_and_has_no_name(tmp_path):
+def test_parts_are_stored_in_unnamed_file(tmp_path):
     parts = [np.arange(5), np.arange(0), np.arange(5, 12), np.arange(24)[::2]]
     stored = streamed._in_file(iter(parts), np.dtype(np.int64), tmp_path)
     assert stored.tolist() == np.concatenate(parts).tolist()
@@ -206,13 +214,13 @@ def test_a_file_holds_its_chunks_and_has_no_name(tmp_path):
     assert not stored.flags.writeable
 
 
-def test_no_edges_are_an_empty_file(tmp_path):
+def test_file_of_graph_without_edges_is_empty(tmp_path):
     stored = streamed._in_file([], np.dtype(np.int32), tmp_path)
     assert (stored.size, stored.dtype) == (0, np.int32)
     assert streamed._split(stored, []) == []
 
 
-def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
+def test_full_disk_raises(monkeypatch, tmp_path):
     def full(**_):
         raise OSError(28, "No space left on device")
 
@@ -223,7 +231,7 @@ def test_a_full_disk_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("reordered", [False, True])
 @pytest.mark.parametrize("part", [1, 7, packing.PART])
-def test_normalized_weights_are_those_of_the_packed_edges(monkeypatch, part, reordered):
+def test_normalized_weights_are_in_packed_order(monkeypatch, part, reordered):
     monkeypatch.setattr(packing, "PART", part)
     weights, sources = np.array([3.0, 1.0, 0.0, 5e-324, 2.0, 1.0]), np.array([2, 0, 1, 3, 0, 0], np.int32)
     rows = packing.Rows(np.array([0, 3, 3, 4, 6]), sources, weights)
@@ -238,12 +246,12 @@ def test_normalized_weights_are_those_of_the_packed_edges(monkeypatch, part, reo
 
 
 @pytest.mark.parametrize("counts", [[3, 4], [1] * 7, [7], [0, 7]])
-def test_parts_become_chunks_of_other_sizes(monkeypatch, counts):
+def test_parts_are_split_into_chunks(monkeypatch, counts):
     monkeypatch.setattr(streamed, "page_locked", np.empty)
     parts = [np.arange(2), np.arange(2, 3), np.arange(3, 7)]
     found = streamed._split(streamed._page_locked_copy(parts, 7, np.int64), counts)
-    ends = np.cumsum([0, *counts]).tolist()
-    assert [chunk.tolist() for chunk in found] == [list(range(*ends_)) for ends_ in pairwise(ends)]
+    bounds = np.cumsum([0, *counts]).tolist()
+    assert [chunk.tolist() for chunk in found] == [list(range(begin, end)) for begin, end in pairwise(bounds)]
 
 
 @pytest.mark.parametrize(
@@ -256,14 +264,14 @@ def test_parts_become_chunks_of_other_sizes(monkeypatch, counts):
         ("directory", 7, "directory must be a folder that exists, or None, not 7."),
     ],
 )
-def test_wrong_options_are_refused(option, value, message):
+def test_invalid_options_raise(option, value, message):
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         StreamedPull(graph([1, 2], False), **{option: value})
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
+def test_streamed_is_available_for_edges_beyond_memory(monkeypatch, weighted):
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "available_bytes", lambda: 2**33)
     monkeypatch.setattr(runtime, "fits", lambda needed: needed <= 2**33)
@@ -277,14 +285,14 @@ def test_edges_beyond_the_memory_are_no_reason(monkeypatch, weighted):
 # --- streams ------------------------------------------------------------------------------------------------------
 
 
-class Streams:
-    """As much of CuPy as a conveyor uses. Work happens some time after it was asked for, in any order that CUDA allows.
+class SimulatedStreams:
+    """Stub of CuPy streams: tasks run some time after they are enqueued, in any order that CUDA allows.
 
-    What a stream is told waits in its queue. `happen` picks a stream whose first task need not wait, and does that task.
+    Each stream has a queue of tasks. `run_one` picks a stream whose first task is not blocked, and runs that task.
     """
 
     def __init__(self, seed):
-        self.dice, self.queues = random.Random(seed), []
+        self.random, self.queues = random.Random(seed), []
         self.kernels = self.stream()
         self.empty = self.memory
         self.cuda = SimpleNamespace(
@@ -300,20 +308,20 @@ class Streams:
         return SimpleNamespace(
             ptr=len(self.queues) - 1,
             queue=queue,
-            wait_event=lambda event: self.ask(queue, None, event.last),
-            synchronize=lambda: self.until(lambda: not queue),
+            wait_event=lambda event: self.enqueue(queue, None, event.last),
+            synchronize=lambda: self.run_until(lambda: not queue),
         )
 
     def event(self, **_):
-        event = SimpleNamespace(last={"done": True})  # one that nothing was recorded in holds nothing up
+        event = SimpleNamespace(last={"done": True})  # an event that was not recorded blocks nothing
 
         def record(stream):
             event.last = mark = {"done": False}
-            self.ask(stream.queue, lambda: mark.update(done=True), {"done": True})
+            self.enqueue(stream.queue, lambda: mark.update(done=True), {"done": True})
 
         def synchronize():
             mark = event.last
-            self.until(lambda: mark["done"])
+            self.run_until(lambda: mark["done"])
 
         event.record, event.synchronize = record, synchronize
         return event
@@ -323,32 +331,32 @@ class Streams:
         return SimpleNamespace(array=array, data=SimpleNamespace(ptr=array.ctypes.data), dtype=array.dtype)
 
     def copy(self, target, source, count, kind, stream):
-        half = count // 2  # no copy happens at once
-        self.ask(self.queues[stream], lambda: ctypes.memmove(target, source, half), {"done": True})
+        half = count // 2  # two tasks, because a copy is not atomic
+        self.enqueue(self.queues[stream], lambda: ctypes.memmove(target, source, half), {"done": True})
         rest = lambda: ctypes.memmove(target + half, source + half, count - half)  # noqa: E731
-        self.ask(self.queues[stream], rest, {"done": True})
+        self.enqueue(self.queues[stream], rest, {"done": True})
 
-    def ask(self, queue, task, condition):
+    def enqueue(self, queue, task, condition):
         queue.append((task, condition))
-        for _ in range(self.dice.choice([0, 0, 1, 3])):
-            self.happen()
+        for _ in range(self.random.choice([0, 0, 1, 3])):
+            self.run_one()
 
-    def happen(self):
+    def run_one(self):
         ready = [queue for queue in self.queues if queue and queue[0][1]["done"]]
         if ready:
-            task, _ = self.dice.choice(ready).popleft()
+            task, _ = self.random.choice(ready).popleft()
             if task is not None:
                 task()
         return bool(ready)
 
-    def until(self, condition):
+    def run_until(self, condition):
         while not condition():
-            assert self.happen(), "each waits for the other"
+            assert self.run_one(), "deadlock: every stream is blocked"
 
 
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.parametrize("length", [1, 9, 20, 21, 47, 100])
-def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length):
+def test_buffers_are_read_before_they_are_overwritten(monkeypatch, staged, length):
     monkeypatch.setattr(streamed, "page_locked", np.empty)
     begins = range(0, length, 10)
     columns = [
@@ -356,7 +364,7 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
     ]
     chunks = [[part.tolist() for part in parts] for parts in zip(*columns, strict=True)]
     for seed in range(40):
-        streams = Streams(seed)
+        streams = SimulatedStreams(seed)
         monkeypatch.setitem(sys.modules, "cupy", streams)
         chunk_stream = streamed._ChunkStream(columns, staged=staged)
         seen = []
@@ -368,46 +376,46 @@ def test_no_buffer_is_overwritten_before_it_is_read(monkeypatch, staged, length)
 
         for number in range(4):
             for chunk, places in chunk_stream:
-                streams.ask(streams.kernels.queue, partial(kernel, number, chunk, places), {"done": True})
+                streams.enqueue(streams.kernels.queue, partial(kernel, number, chunk, places), {"done": True})
                 if number == 1 and chunk == 2:
-                    break  # an interrupted pass does no harm to the next
+                    break  # an interrupted pass must not affect the next
         streams.kernels.synchronize()
         for number in (0, 2, 3):
             assert sorted(chunk for k, chunk in seen if k == number) == list(range(len(chunks)))
 
 
 @pytest.mark.parametrize(("length", "copied"), [(10, 1), (20, 2), (30, 4), (100, 18)])
-def test_chunks_that_came_last_are_not_copied_again(monkeypatch, length, copied):
-    monkeypatch.setitem(sys.modules, "cupy", Streams(0))
-    chunks = streamed._ChunkStream([np.split(np.arange(length), length // 10)], staged=False)
-    copied_chunks = []
-    copy = chunks._copy
-    monkeypatch.setattr(chunks, "_copy", lambda chunk, buffer: (copied_chunks.append(chunk), copy(chunk, buffer)))
-    there, back = ([chunk for chunk, _ in chunks] for _ in range(2))
-    assert there == back[::-1] == list(range(length // 10))
-    assert len(copied_chunks) == copied
+def test_chunks_still_in_buffers_are_not_copied_again(monkeypatch, length, copied):
+    monkeypatch.setitem(sys.modules, "cupy", SimulatedStreams(0))
+    chunk_stream = streamed._ChunkStream([np.split(np.arange(length), length // 10)], staged=False)
+    copies = []
+    original = chunk_stream._copy
+    monkeypatch.setattr(chunk_stream, "_copy", lambda chunk, buffer: (copies.append(chunk), original(chunk, buffer)))
+    forward, backward = ([chunk for chunk, _ in chunk_stream] for _ in range(2))
+    assert forward == backward[::-1] == list(range(length // 10))
+    assert len(copies) == copied
 
 
 # --- on the GPU ---------------------------------------------------------------------------------------------------
 
 
-def pulled_by(pull, contributions):
-    """Give the sums of rows, by the vertices of the graph, whatever their numbers in the pull."""
+def row_sums_by_vertex(pull, contributions):
+    """Return the row sums by vertex, whatever the order of rows in the pull."""
     import cupy
 
     order = np.arange(contributions.size) if pull.rows.order is None else pull.rows.order
     pull._partials.fill(math.nan)
-    pulled = cupy.full(contributions.size, math.nan)
-    pull(cupy.asarray(contributions[order]), pulled)
+    device_sums = cupy.full(contributions.size, math.nan)
+    pull(cupy.asarray(contributions[order]), device_sums)
     sums = np.empty(contributions.size)
-    sums[order] = pulled.get()
+    sums[order] = device_sums.get()
     return sums
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("in_degrees", IN_DEGREES.values(), ids=IN_DEGREES)
-def test_every_row_is_summed(method, in_degrees, weighted, tmp_path):
+def test_row_sums(method, in_degrees, weighted, tmp_path):
     host = graph(in_degrees, weighted)
     x = np.random.default_rng(1).random(host.n)
     for chunk_bytes, directory in [(300, None), (3_000, tmp_path), (50_000, None), (50_000, tmp_path), (2**26, None)]:
@@ -417,48 +425,48 @@ def test_every_row_is_summed(method, in_degrees, weighted, tmp_path):
             expected = row_sums(host, contributions)
             before = None
             for _ in range(3):
-                pulled = pulled_by(pull, contributions)
-                assert_sums(pulled, expected)
-                assert before in {None, pulled.tobytes()}
-                before = pulled.tobytes()
+                sums = row_sums_by_vertex(pull, contributions)
+                assert_sums(sums, expected)
+                assert before in {None, sums.tobytes()}
+                before = sums.tobytes()
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_pieces_can_be_chunks(method, weighted, tmp_path):
+def test_chunks_of_one_piece(method, weighted, tmp_path):
     host = graph([0, 3, 7_000, 0, 1, 40], weighted)
     contributions = np.random.default_rng(4).random(host.n)
     for directory in (None, tmp_path):
         pull = StreamedPull(host, chunk_bytes=1, directory=directory)
-        assert_sums(pulled_by(pull, contributions), row_sums(host, contributions))
+        assert_sums(row_sums_by_vertex(pull, contributions), row_sums(host, contributions))
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
-def test_agrees_with_numpy_in_the_same_bits_for_all_chunks(method, dtype, problem, tmp_path):
-    ways = [
+def test_ranks_agree_with_numpy_in_same_bits_for_all_chunk_sizes(method, dtype, problem, tmp_path):
+    option_sets = [
         {},
         {"chunk_bytes": 1},
         {"chunk_bytes": 24_576},
         {"chunk_bytes": 100_000},
         {"chunk_bytes": 2**18, "directory": tmp_path},
     ]
-    assert len({assert_as_numpy(web(), method, dtype, problem, **options) for options in ways}) == 1
-    assert_as_numpy(web(), method, dtype, problem, chunk_bytes=20_000, directory=str(tmp_path))
+    assert len({assert_agrees_with_numpy(web(), method, dtype, problem, **options) for options in option_sets}) == 1
+    assert_agrees_with_numpy(web(), method, dtype, problem, chunk_bytes=20_000, directory=str(tmp_path))
 
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("directory", [False, True])
-def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_path):
+def test_device_memory_does_not_grow_with_edges(method, directory, tmp_path):
     import cupy
 
     n, chunk_bytes = 1_000, 2**16
     peaks = {}
     for m in (50_000, 700_000):
         host = graph(np.random.default_rng(m).multinomial(m, np.full(n, 1 / n)).tolist(), weighted=True)
-        pool = cupy.cuda.MemoryPool()  # it gives nothing back, so that in the end it holds the most that was in use
+        pool = cupy.cuda.MemoryPool()  # frees nothing to the driver, so its final size is the peak
         with cupy.cuda.using_allocator(pool.malloc):
             step = streamed.prepare(
                 Problem(host, 0.85), this_machine(), chunk_bytes=chunk_bytes, directory=tmp_path if directory else None
@@ -472,7 +480,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
             peaks[m] = pool.total_bytes() - step._pull._pieces.nbytes - step._pull._partials.nbytes
             del step
             gc.collect()
-        assert "_other_memory" not in vars(host)  # the edges have not been to the GPU
+        assert "_other_memory" not in vars(host)  # the edges were not copied to the device
         assert chunk_bytes < peaks[m] <= 2 * chunk_bytes + 60 * 8 * n
         assert 12 * m > 3 * chunk_bytes
     assert abs(peaks[700_000] - peaks[50_000]) <= 2**16  # the pool rounds to 512 bytes; the edges differ by 8 MB
@@ -480,7 +488,7 @@ def test_memory_on_the_gpu_does_not_grow_with_the_edges(method, directory, tmp_p
 
 @pytest.mark.parametrize("method", STREAMED)
 @pytest.mark.parametrize("directory", [False, True])
-def test_a_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_path):
+def test_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_path):
     import cupy
 
     host = graph([20_000, 0, *range(300), 9_000], weighted=True)
@@ -493,7 +501,7 @@ def test_a_pass_may_be_interrupted_and_run_on_any_stream(method, directory, tmp_
             next(chunks)
             next(chunks)
             chunks.close()
-            assert_sums(pulled_by(pull, contributions), expected)
+            assert_sums(row_sums_by_vertex(pull, contributions), expected)
             stream.synchronize()
 
 
@@ -504,4 +512,4 @@ def test_many_chunks_in_flight_stay_in_order(method, tmp_path):
         pull = StreamedPull(host, chunk_bytes=24_576, directory=directory)
         for seed in range(5):  # other contributions each time, so that stale sums would show
             contributions = np.random.default_rng(seed).random(host.n)
-            assert_sums(pulled_by(pull, contributions), row_sums(host, contributions))
+            assert_sums(row_sums_by_vertex(pull, contributions), row_sums(host, contributions))

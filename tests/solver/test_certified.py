@@ -1,4 +1,4 @@
-"""A certified order is the exact one: hypothesis looks for graphs where a proved place is wrong, or a tie no tie."""
+"""Property tests: a certified order is the exact one, and so are its ties."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import OrderProof
 from prplugin.types.edges import Edges
 from tests.solver.test_accuracy import frame, graphs, vectors
-from tests.solver.test_solver import GRAPHS, Rounded
+from tests.solver.test_solver import GRAPHS, Float32Step
 
 alphas = st.sampled_from([0.0, 0.3, 0.85, 0.99])
 
 
-def check(ranking, exact, k):
-    """Compare what a ranking says of its order with exact ranks by position."""
+def assert_order_is_exact(ranking, exact, k):
+    """Check the certified order and the ties of a ranking against exact ranks by position."""
     order = ranking._order
     k = min(k, len(exact))
     rows = order.rows.tolist()
     assert len(set(rows)) == k
     assert ranking.frame["vertex"].tolist() == rows
-    for rank, true in zip(ranking.ranks, exact, strict=True):
-        assert abs(Fraction(float(rank)) - true) <= Fraction(order.margin)
+    for value, true in zip(ranking.ranks, exact, strict=True):
+        assert abs(Fraction(float(value)) - true) <= Fraction(order.margin)
     tied = {}
-    for number, (first, members, equal) in enumerate(order.ties):
-        tied.update(dict.fromkeys(members.tolist(), number))
+    for index, (first, members, equal) in enumerate(order.ties):
+        tied.update(dict.fromkeys(members.tolist(), index))
         assert members.tolist()[: k - first] == rows[first : first + members.size]
-        # All that are not above it and not in it are below.
+        # Vertices before the tie have strictly higher ranks.
         above = set(rows[:first])
         assert all(exact[i] > exact[j] for i in above for j in members.tolist())
         if equal:
             assert len({exact[i] for i in members.tolist()}) == 1
             assert members.tolist() == sorted(members.tolist())
-    for place, i in enumerate(rows):
-        below = set(range(len(exact))) - set(rows[: place + 1])
+    for position, i in enumerate(rows):
+        below = set(range(len(exact))) - set(rows[: position + 1])
         for j in below:
             assert exact[i] > exact[j] or (i in tied and tied.get(j) == tied[i])
     assert ranking.certified == all(equal for _, _, equal in order.ties)
@@ -58,7 +58,7 @@ def check(ranking, exact, k):
 @pytest.mark.parametrize("method", METHODS)
 @given(data=st.data(), graph=graphs(), alpha=alphas, k=st.integers(1, 8), tol=st.sampled_from([1e-2, 1e-6, 1e-11]))
 @settings(max_examples=examples(150), deadline=None)
-def test_a_proved_order_is_the_exact_one(method, data, graph, alpha, k, tol):
+def test_certified_order_is_exact(method, data, graph, alpha, k, tol):
     n, rows = graph
     personalization = data.draw(vectors(n), "personalization")
     dangling = data.draw(vectors(n), "dangling")
@@ -67,7 +67,9 @@ def test_a_proved_order_is_the_exact_one(method, data, graph, alpha, k, tol):
         method=method, alpha=alpha, personalization=personalization, dangling=dangling, nstart=nstart,
         tol=tol, top=k, certified=True,
     )  # fmt: skip
-    check(ranking, solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling), k)
+    assert_order_is_exact(
+        ranking, solve(n, [(u, v, Fraction(w)) for u, v, w in rows], alpha, personalization, dangling), k
+    )
     assert ranking.converged
     assert ranking.certified or ranking.error_bound <= tol
 
@@ -75,18 +77,18 @@ def test_a_proved_order_is_the_exact_one(method, data, graph, alpha, k, tol):
 @pytest.mark.parametrize("method", METHODS)
 @given(graph=graphs(weight=st.just(1.0)), copies=st.integers(1, 3), k=st.integers(1, 8), alpha=alphas)
 @settings(max_examples=examples(150), deadline=None)
-def test_copies_of_a_graph_are_ties(method, graph, copies, k, alpha):
+def test_copies_of_graph_are_tied(method, graph, copies, k, alpha):
     n, rows = graph
     rows = [(u + copy * n, v + copy * n, w) for u, v, w in rows for copy in range(copies)]
     ranking = prplugin.Graph(frame(rows), vertices=list(range(n * copies))).rank(
         method=method, alpha=alpha, tol=1e-11, top=k, certified=True
     )
-    check(ranking, solve(n * copies, [(u, v, Fraction(1)) for u, v, _ in rows], alpha), k)
+    assert_order_is_exact(ranking, solve(n * copies, [(u, v, Fraction(1)) for u, v, _ in rows], alpha), k)
 
 
 @given(graph=graphs(), personalization=st.data())
 @settings(max_examples=examples(300), deadline=None)
-def test_equal_ranks_are_equal(graph, personalization):
+def test_equal_ranks_have_equal_exact_ranks(graph, personalization):
     n, rows = graph
     values = personalization.draw(vectors(n))
     vector = [] if values is None else [np.array([values.get(u, 0.0) for u in range(n)])]
@@ -102,10 +104,10 @@ def test_equal_ranks_are_equal(graph, personalization):
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("k", [1, 3, 20])
-def test_steps_in_float32_prove_the_same(name, k):
+def test_float32_steps_prove_order(name, k):
     graph = prplugin.Graph(GRAPHS[name])
     adjacency, options = graph._graph.adjacency, Options(tol=1e-11, top=k, certified=True)
-    step = Rounded(Problem(adjacency, options.alpha))
+    step = Float32Step(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     order = OrderProof(k, EqualRanks(adjacency, []).equal)
     loop = Loop(certificate, options, step_budget(certificate, options), lambda *_: None, order)
@@ -118,13 +120,13 @@ def test_steps_in_float32_prove_the_same(name, k):
     assert exact[outcome.order.rows[-1]] >= np.sort(exact)[-k:][0] - 1e-15
 
 
-def rank(source, target, **options):
+def rank_certified(source, target, **options):
     return prplugin.Graph(pd.DataFrame({"src": source, "dst": target})).rank(certified=True, **options)
 
 
-def test_equal_ranks_are_found():
-    # 1 and 2 link to each other, and 0 to both; 3 and 4 are behind them.
-    ranking = rank([0, 0, 1, 2, 1, 2], [1, 2, 2, 1, 3, 4], top=5)
+def test_ties_list_vertices_of_equal_rank():
+    # Vertices 1 and 2 link to each other and have an in-edge from 0; 1 links to 3, and 2 to 4.
+    ranking = rank_certified([0, 0, 1, 2, 1, 2], [1, 2, 2, 1, 3, 4], top=5)
     assert ranking.certified
     assert [(tie.places, tie.equal, tie.frame["vertex"].tolist()) for tie in ranking.ties] == [
         (range(2), True, [1, 2]),
@@ -132,34 +134,34 @@ def test_equal_ranks_are_found():
     ]
 
 
-def test_a_tie_may_go_past_the_end():
-    ranking = rank([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
+def test_tie_may_extend_past_top():
+    ranking = rank_certified([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
     assert ranking.frame["vertex"].tolist() == [0, 1]
     (tie,) = ranking.ties
     assert (tie.places, tie.frame["vertex"].tolist(), tie.equal) == (range(1, 4), [1, 2, 3], True)
     assert ranking.certified
 
 
-def test_what_cannot_be_told_apart_is_said():
+def test_unresolved_ties_are_reported():
     random = np.random.default_rng(1)
     source, target = random.integers(0, 100, 500), random.integers(0, 100, 500)
-    ranking = rank(source, target, top=20, tol=1e-2)
+    ranking = rank_certified(source, target, top=20, tol=1e-2)
     assert ranking.converged
     assert ranking.error_bound <= 1e-2
     assert not ranking.certified
-    open_ties = [tie for tie in ranking.ties if not tie.equal]
-    assert open_ties
-    for tie in open_ties:
-        # Neighbours in it are within reach of each other.
+    unresolved = [tie for tie in ranking.ties if not tie.equal]
+    assert unresolved
+    for tie in unresolved:
+        # Adjacent ranks in the tie differ by at most twice the bound per vertex.
         assert (-np.diff(tie.frame["pagerank"]) <= 2 * ranking.vertex_bound).all()
         assert len(tie.frame) == len(tie.places) > 1
-    assert rank(source, target, top=20, tol=1e-10).certified
+    assert rank_certified(source, target, top=20, tol=1e-10).certified
 
 
-def test_a_proof_comes_before_the_tolerance():
+def test_certified_order_stops_before_tolerance():
     random = np.random.default_rng(1)
     source, target = random.integers(0, 1000, 5000), (random.random(5000) ** 3 * 1000).astype(int)
-    ranking = rank(source, target, top=3, tol=1e-10, method="numpy")
+    ranking = rank_certified(source, target, top=3, tol=1e-10, method="numpy")
     longer = prplugin.Graph(pd.DataFrame({"src": source, "dst": target})).rank(tol=1e-10, method="numpy")
     assert ranking.certified
     assert ranking.error_bound > 1e-10
@@ -168,24 +170,24 @@ def test_a_proof_comes_before_the_tolerance():
     assert ranking.frame["vertex"].tolist() == best.tolist()
 
 
-def test_the_proof_is_of_the_order_before_a_cast():
-    # 1 and 2 differ by less than float32 has digits for.
+def test_order_within_float32_rounding_is_not_certified():
+    # The ranks of 1 and 2 differ by less than the rounding of float32.
     edges = pd.DataFrame({"src": [0, 0], "dst": [1, 2], "w": [1.0, 1.0 + 2**-30]})
     ranking = prplugin.Graph(edges, weight="w").rank(top=2, certified=True, tol=1e-12)
     assert ranking.frame["vertex"].tolist() == [2, 1]
     assert ranking.certified
-    rough = prplugin.Graph(edges, weight="w").rank(top=2, certified=True, tol=1e-6, dtype="float32")
-    assert not rough.certified
+    single = prplugin.Graph(edges, weight="w").rank(top=2, certified=True, tol=1e-6, dtype="float32")
+    assert not single.certified
 
 
-def test_the_frame_is_as_pagerank_gives_it():
+def test_pagerank_returns_certified_frame():
     edges = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"]})
     frame = edges.pagerank(top=2, certified=True)
     assert frame["vertex"].tolist() == ["a", "b"]
     assert edges.pagerank(top=5, certified=True)["vertex"].tolist() == ["a", "b", "c"]
 
 
-def test_an_empty_graph():
+def test_certified_ranking_of_empty_graph():
     empty = pd.DataFrame({"src": pd.Series([], dtype="int64"), "dst": pd.Series([], dtype="int64")})
     ranking = prplugin.Graph(empty).rank(top=3, certified=True)
     assert ranking.ties == ()
@@ -193,8 +195,8 @@ def test_an_empty_graph():
     assert len(ranking.frame) == 0
 
 
-def test_it_can_be_pickled():
-    ranking = rank([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
+def test_certified_ranking_can_be_pickled():
+    ranking = rank_certified([0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0], top=2)
     again = pickle.loads(pickle.dumps(ranking))
     assert again.frame.equals(ranking.frame)
     assert [tie.places for tie in again.ties] == [tie.places for tie in ranking.ties]
@@ -203,13 +205,13 @@ def test_it_can_be_pickled():
 @pytest.mark.parametrize(
     "options", [{}, {"top": 3, "stop": "delta"}, {"top": 3, "tol": 0, "max_iter": 3}, {"top": 3, "certified": 1}]
 )
-def test_what_has_no_meaning_is_refused(options):
+def test_invalid_certified_options_raise(options):
     edges = pd.DataFrame({"src": [0, 1], "dst": [1, 0]})
     with pytest.raises(prplugin.InvalidOptionError, match="certified"):
         edges.pagerank(**{"certified": True, **options})
 
 
-def test_without_it_nothing_is_known_of_ties():
+def test_uncertified_ranking_has_no_ties():
     ranking = prplugin.Graph(pd.DataFrame({"src": [0, 1], "dst": [1, 0]})).rank(top=1)
     assert not ranking.certified
     assert ranking.vertex_bound == ranking.error_bound
@@ -217,8 +219,8 @@ def test_without_it_nothing_is_known_of_ties():
         _ = ranking.ties
 
 
-def test_out_of_steps():
+def test_max_iter_leaves_order_uncertified():
     with pytest.raises(prplugin.NotConvergedError) as caught:
-        rank([0, 1, 2, 3, 3], [1, 0, 0, 1, 2], top=4, tol=1e-10, max_iter=1)
+        rank_certified([0, 1, 2, 3, 3], [1, 0, 0, 1, 2], top=4, tol=1e-10, max_iter=1)
     assert not caught.value.ranking.certified
     assert caught.value.ranking.ties

@@ -1,4 +1,4 @@
-"""Many personalizations at once: as one after the other, whatever stands beside them."""
+"""Many seeds in one call: the same ranks as one ranking per seed, whatever the other seeds."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
 from tests.solver.test_solver import communities
 
-ABLE = [name for name, method in methods().items() if hasattr(method, "batch")]
-in_each_method = pytest.mark.parametrize("method", [param(name) for name in ABLE])
+BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch")]
+each_batch_method = pytest.mark.parametrize("method", [param(name) for name in BATCH_METHODS])
 
 EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob", "cat", "bob", "cat", "ann"]})
 
 
 def skewed(n: int = 1500, m: int = 9000, *, weighted: bool = False) -> pd.DataFrame:
-    """A hub, rows without edges, loops, dangling vertices and parallel edges; n vertices, given all of them."""
+    """Return edges with a hub, vertices without in-edges, self-loops, dangling vertices and parallel edges."""
     rng = np.random.default_rng(7)
     source, target = (n * rng.random(m) ** 2).astype(np.int64), (n * rng.random(m) ** 3).astype(np.int64)
     frame = pd.DataFrame({"src": source, "dst": np.where(rng.random(m) < 0.2, 3, target)})
     return frame.assign(w=rng.integers(0, 4, m) / 4) if weighted else frame
 
 
-def graph_of(n: int = 1500, m: int = 9000, *, weighted: bool = False) -> prplugin.Graph:
+def skewed_graph(n: int = 1500, m: int = 9000, *, weighted: bool = False) -> prplugin.Graph:
     return prplugin.Graph(skewed(n, m, weighted=weighted), weight="w" if weighted else None, vertices=list(range(n)))
 
 
-def one_by_one(graph, personalizations, **options):
+def rank_one_by_one(graph, personalizations, **options):
     return [graph.rank(personalization=one, **options) for one in personalizations]
 
 
-# --- against one after the other ----------------------------------------------------------------------------------
+# --- compared with one ranking per seed ---------------------------------------------------------------------------
 
 
-@in_each_method
+@each_batch_method
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dangling", [None, {5: 1.0, 6: 3.0}])
-def test_each_seed_is_as_alone(method, weighted, dangling):
-    graph = graph_of(weighted=weighted)
+def test_each_seed_agrees_with_separate_ranking(method, weighted, dangling):
+    graph = skewed_graph(weighted=weighted)
     seeds = [{seed: 1.0} for seed in range(0, 80, 2)] + [{1: 1.0, 9: 2.5}, dict.fromkeys(range(100), 1.0)]
     for tol in (1e-6, 1e-11):
         many = graph.rank(seeds=seeds, dangling=dangling, tol=tol, method=method)
@@ -60,92 +60,92 @@ def test_each_seed_is_as_alone(method, weighted, dangling):
         assert many.method == method
         assert many.error_bound == many.each_error_bound.max() <= tol
         assert many.iterations == many.each_iterations.max()
-        apart = one_by_one(graph, seeds, dangling=dangling, tol=tol)
-        for ranks, bound, one in zip(many.ranks, many.each_error_bound, apart, strict=True):
+        separate = rank_one_by_one(graph, seeds, dangling=dangling, tol=tol)
+        for ranks, bound, one in zip(many.ranks, many.each_error_bound, separate, strict=True):
             assert np.abs(ranks - one.ranks).sum() <= bound + one.error_bound
 
 
-@in_each_method
+@each_batch_method
 @given(
     rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=14),
     alpha=st.sampled_from([0.0, 0.3, 0.85, 0.95]),
     weighted=st.booleans(),
-    to=st.none() | st.integers(0, 5),
+    dangling_vertex=st.none() | st.integers(0, 5),
     seeds=st.lists(
         st.dictionaries(st.integers(0, 5), st.floats(0.001, 5), min_size=1, max_size=6), min_size=1, max_size=11
     ),
 )
 @hypothesis_settings(max_examples=examples(60), deadline=None)
-def test_every_bound_holds_against_rational_numbers(method, rows, alpha, weighted, to, seeds):
+def test_each_error_bound_covers_true_error(method, rows, alpha, weighted, dangling_vertex, seeds):
     frame = pd.DataFrame(rows, columns=["src", "dst", "w"])
     graph = prplugin.Graph(frame, weight="w" if weighted else None, vertices=list(range(6)))
-    dangling = None if to is None else {to: 1.0}
+    dangling = None if dangling_vertex is None else {dangling_vertex: 1.0}
     many = graph.rank(seeds=seeds, dangling=dangling, alpha=alpha, tol=1e-10, method=method)
     edges = [(u, v, Fraction(w) if weighted else Fraction(1)) for u, v, w in rows]
     for ranks, bound, one in zip(many.ranks, many.each_error_bound, seeds, strict=True):
         assert distance(ranks, solve(6, edges, alpha, one, dangling)) <= bound <= 1e-10
 
 
-@in_each_method
+@each_batch_method
 @pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_other_rules_are_those_of_one_seed(method, stop, dtype):
-    graph, seeds = graph_of(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
+def test_other_stop_rules_agree_with_separate_rankings(method, stop, dtype):
+    graph, seeds = skewed_graph(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
     many = graph.rank(seeds=seeds, stop=stop, tol=1e-7, dtype=dtype, method=method)
     assert many.ranks.dtype == dtype
     assert many.converged
-    apart = one_by_one(graph, seeds, stop=stop, tol=1e-7, dtype=dtype)
-    for ranks, bound, one in zip(many.ranks, many.each_error_bound, apart, strict=True):
+    separate = rank_one_by_one(graph, seeds, stop=stop, tol=1e-7, dtype=dtype)
+    for ranks, bound, one in zip(many.ranks, many.each_error_bound, separate, strict=True):
         assert np.abs(ranks - one.ranks).sum() <= bound + one.error_bound
 
 
-@in_each_method
+@each_batch_method
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("stop", "tol", "iterations"), [("delta", 0.25, 1), ("networkx", 0.125, 2)])
-def test_a_change_equal_to_the_tolerance_meets_all_rules_but_that_of_networkx(method, stop, tol, iterations, dtype):
+def test_change_equal_to_tol_meets_delta_but_not_networkx(method, stop, tol, iterations, dtype):
     graph = prplugin.Graph(pd.DataFrame({"src": [0, 0, 1], "dst": [0, 1, 0]}))
-    uniform = {0: 1.0, 1: 1.0}  # from which the first step changes 1/4, exactly
+    uniform = {0: 1.0, 1: 1.0}  # the first step changes it by exactly 1/4
     many = graph.rank(seeds=[uniform] * 3, alpha=0.5, tol=tol, stop=stop, method=method, dtype=dtype)
     assert many.each_iterations.tolist() == [iterations] * 3
 
 
-@in_each_method
+@each_batch_method
 @pytest.mark.parametrize("steps", [0, 1, 5])
 @pytest.mark.parametrize("nstart", [None, {4: 1.0, 5: 1.0}])
-def test_no_tolerance_gives_the_iterate_that_is_asked_for(method, steps, nstart):
-    graph, seeds = graph_of(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
+def test_tol_0_returns_kth_iterate(method, steps, nstart):
+    graph, seeds = skewed_graph(), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
     many = graph.rank(seeds=seeds, tol=0, max_iter=steps, nstart=nstart, method=method)
     assert many.each_iterations.tolist() == [steps] * 3
-    for ranks, one in zip(many.ranks, one_by_one(graph, seeds, tol=0, max_iter=steps, nstart=nstart), strict=True):
+    for ranks, one in zip(many.ranks, rank_one_by_one(graph, seeds, tol=0, max_iter=steps, nstart=nstart), strict=True):
         np.testing.assert_allclose(ranks, one.ranks, rtol=1e-12, atol=1e-18)
 
 
-@in_each_method
-def test_a_budget_that_is_too_small_is_an_error_with_what_was_reached(method):
-    graph, seeds = graph_of(), [{1: 1.0}, {3: 1.0}]
+@each_batch_method
+def test_not_converged_error_carries_rankings(method):
+    graph, seeds = skewed_graph(), [{1: 1.0}, {3: 1.0}]
     with pytest.raises(
         prplugin.NotConvergedError, match="3 iterations did not reach a proved error of 1e-06"
     ) as caught:
         graph.rank(seeds=seeds, max_iter=3, method=method)
     many = caught.value.ranking
     assert not many.converged
-    exact = one_by_one(graph, seeds, tol=1e-12)
+    exact = rank_one_by_one(graph, seeds, tol=1e-12)
     for ranks, bound, one in zip(many.ranks, many.each_error_bound, exact, strict=True):
         assert np.abs(ranks - one.ranks).sum() <= bound + 1e-12
 
 
-@in_each_method
-def test_where_rounding_keeps_steps_from_coming_to_rest_the_least_is_proved_all_the_same(method):
+@each_batch_method
+def test_smallest_provable_tol_is_met_at_stagnation(method):
     graph = prplugin.Graph(pd.DataFrame({"src": range(7), "dst": [*range(1, 7), 0]}))
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
         graph.rank(seeds=[0, 3], tol=1e-18, alpha=0.99, method=method)
-    least = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
-    many = graph.rank(seeds=[0, 3], tol=least, alpha=0.99, method=method)
-    assert many.error_bound <= least
+    smallest_tol = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
+    many = graph.rank(seeds=[0, 3], tol=smallest_tol, alpha=0.99, method=method)
+    assert many.error_bound <= smallest_tol
 
 
-def test_start_scale_type_and_top():
-    graph, options = graph_of(), {"scale": "n", "nstart": {3: 1}, "dtype": "float32"}
+def test_nstart_scale_dtype_and_top():
+    graph, options = skewed_graph(), {"scale": "n", "nstart": {3: 1}, "dtype": "float32"}
     full = graph.rank(seeds=[4, 9, 1], **options)
     np.testing.assert_allclose(full.ranks.sum(axis=1, dtype=np.float64), graph.number_of_vertices, rtol=1e-5)
     top = graph.rank(seeds=[4, 9, 1], top=5, **options)
@@ -157,69 +157,71 @@ def test_start_scale_type_and_top():
 
 @given(st.integers(1, 4), st.integers(1, 700), st.integers(1, 40), st.integers(1, 6), st.integers(0, 2**32 - 1))
 @hypothesis_settings(max_examples=examples(200), deadline=None)
-def test_the_highest_of_each_are_those_of_one(count, n, k, levels, seed):
+def test_highest_of_each_agrees_with_highest(count, n, k, levels, seed):
     ranks = np.random.default_rng(seed).integers(0, levels, (count, n)) / 4
     assert highest_of_each(ranks, k).tolist() == [highest(row, k).tolist() for row in ranks]
 
 
-# --- seeds beside each other --------------------------------------------------------------------------------------
+# --- independence of seeds ----------------------------------------------------------------------------------------
 
 
-@in_each_method
+@each_batch_method
 @pytest.mark.parametrize("options", [{}, {"tol": 1e-12}, {"stop": "delta"}, {"max_iter": 200}, {"dangling": {8: 1}}])
-def test_the_ranks_of_a_seed_do_not_depend_on_those_beside_it(method, options):
-    graph, seeds = graph_of(), list(range(0, 100, 2))
+def test_bits_do_not_depend_on_other_seeds(method, options):
+    graph, seeds = skewed_graph(), list(range(0, 100, 2))
     together = graph.rank(seeds=seeds, method=method, **options)
-    for places in ([7], [49, 7, 3], [*range(5, 45)]):
-        apart = graph.rank(seeds=[seeds[place] for place in places], method=method, **options)
-        assert [row.tobytes() for row in apart.ranks] == [together.ranks[place].tobytes() for place in places]
-        assert apart.each_iterations.tolist() == together.each_iterations[places].tolist()
+    for positions in ([7], [49, 7, 3], [*range(5, 45)]):
+        separate = graph.rank(seeds=[seeds[position] for position in positions], method=method, **options)
+        assert [row.tobytes() for row in separate.ranks] == [
+            together.ranks[position].tobytes() for position in positions
+        ]
+        assert separate.each_iterations.tolist() == together.each_iterations[positions].tolist()
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    graph, seeds = graph_of(40_000, 200_000), list(range(40))
+def test_bits_do_not_depend_on_thread_count():
+    graph, seeds = skewed_graph(40_000, 200_000), list(range(40))
     one, three = (graph.rank(seeds=seeds, method="numba", threads=count) for count in (1, 3))
     assert one.ranks.tobytes() == three.ranks.tobytes()
     assert one.each_iterations.tolist() == three.each_iterations.tolist()
 
 
-@pytest.mark.parametrize("method", [name for name in ABLE if methods()[name].runs_on == "cpu"])
-def test_large_graphs_take_fewer_seeds_at_once(monkeypatch, method):
-    graph, seeds = graph_of(), list(range(30))
+@pytest.mark.parametrize("method", [name for name in BATCH_METHODS if methods()[name].runs_on == "cpu"])
+def test_bits_do_not_depend_on_batch_size(monkeypatch, method):
+    graph, seeds = skewed_graph(), list(range(30))
     wide = graph.rank(seeds=seeds, method=method)
     monkeypatch.setattr(host, "MOST_BYTES", 1)
     narrow = graph.rank(seeds=seeds, method=method)
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
 
-def test_of_the_highest_no_more_is_kept(monkeypatch):
+def test_top_is_selected_per_batch(monkeypatch):
     sizes = []
 
-    def watched(*arguments):
+    def record_batches(*arguments):
         for batch in batch_module.batches(*arguments):
             sizes.append(batch.ranks.shape)
             yield batch
 
-    monkeypatch.setattr("prplugin.local.batches", watched)
-    many = graph_of().rank(seeds=list(range(70)), top=2, method="numba")
+    monkeypatch.setattr("prplugin.local.batches", record_batches)
+    many = skewed_graph().rank(seeds=list(range(70)), top=2, method="numba")
     assert sizes == [(32, 1500), (32, 1500), (6, 1500)]
     assert many.ranks.shape == (70, 2)
 
 
-def test_the_last_of_many_go_on_in_narrower_matrices():
-    """Most seeds can reach little, and end soon; the others are as if they were alone."""
+def test_unconverged_seeds_continue_in_narrower_matrices():
+    """Check that seeds which converge late get the same bits as without the seeds that converge early."""
     graph = prplugin.Graph(
         pd.DataFrame({"src": [*range(900), *range(1000, 1400)], "dst": [*range(1, 900), 0, *range(1001, 1401)]})
     )
     seeds = [*range(1380, 1400), *range(5)]
     together = graph.rank(seeds=seeds, method="numba", tol=1e-11)
-    apart = graph.rank(seeds=seeds[-5:], method="numba", tol=1e-11)
+    separate = graph.rank(seeds=seeds[-5:], method="numba", tol=1e-11)
     assert together.each_iterations[:5].max() < together.each_iterations[-5:].min()
-    assert together.ranks[-5:].tobytes() == apart.ranks.tobytes()
+    assert together.ranks[-5:].tobytes() == separate.ranks.tobytes()
 
 
-@in_each_method
-def test_many_seeds_take_fewer_passes_than_plain_steps(method):
+@each_batch_method
+def test_acceleration_saves_iterations(method):
     graph, seeds = prplugin.Graph(communities(), vertices=range(480)), [1, 2, 300]
     many = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8, method=method)
     plain = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8 * 0.05, stop="delta", method=method)
@@ -230,18 +232,18 @@ def test_many_seeds_take_fewer_passes_than_plain_steps(method):
 # --- frames -------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_of_vertices_gives_a_row_for_each_seed_and_vertex():
+def test_list_of_vertices_returns_row_per_seed_and_vertex():
     many = EDGES.pagerank(seeds=["dan", "bob"])
     assert many.columns.tolist() == ["seed", "vertex", "pagerank"]
     assert many["seed"].tolist() == ["dan"] * 4 + ["bob"] * 4
     assert many["vertex"].tolist() == ["ann", "bob", "cat", "dan"] * 2
     assert many["seed"].dtype == many["vertex"].dtype
-    alone = EDGES.pagerank(personalization={"dan": 1})
-    np.testing.assert_allclose(many["pagerank"][:4], alone["pagerank"], atol=1e-6)
+    single = EDGES.pagerank(personalization={"dan": 1})
+    np.testing.assert_allclose(many["pagerank"][:4], single["pagerank"], atol=1e-6)
     assert EDGES.pagerank(seeds=("dan", "bob")).equals(many)
 
 
-def test_what_one_seed_may_be_many_may_be():
+def test_seed_may_be_dict_series_or_frame():
     frame = pd.DataFrame({"vertex": ["ann", "bob"], "values": [1, 3]})
     given = [{"ann": 1, "bob": 3}, frame.set_index("vertex")["values"], frame]
     many = EDGES.pagerank(seeds=given, top=3)
@@ -251,7 +253,7 @@ def test_what_one_seed_may_be_many_may_be():
     assert parts[0].equals(parts[2])
 
 
-def test_a_column_of_seeds_tells_them_apart():
+def test_seed_column_separates_seeds():
     frame = pd.DataFrame(
         {"seed": ["y", "x", "y"], "values": [2.0, 1.0, 6.0], "vertex": ["ann", "cat", "bob"], "other": 1}
     )
@@ -266,7 +268,7 @@ def test_a_column_of_seeds_tells_them_apart():
     assert frame.equals(before)
 
 
-def test_seeds_of_several_columns_have_the_names_of_the_vertices():
+def test_seeds_of_several_columns_keep_vertex_names():
     edges = pd.DataFrame({"bank": [1, 1, 2], "no": ["a", "b", "a"], "to": [1, 2, 1], "to_no": ["b", "a", "a"]})
     arguments = (["bank", "no"], ["to", "to_no"])
     many = edges.pagerank(*arguments, seeds=[(2, "a"), (1, "a")], top=1)
@@ -278,7 +280,7 @@ def test_seeds_of_several_columns_have_the_names_of_the_vertices():
     assert other["pagerank"].tolist() == many["pagerank"].tolist()
 
 
-def test_vertices_with_a_column_of_that_name_are_told_to_rename_it():
+def test_vertex_column_named_seed_raises():
     edges = pd.DataFrame({"seed": [1, 2], "no": [1, 1], "to": [2, 1], "to_no": [1, 1]})
     arguments = (["seed", "no"], ["to", "to_no"])
     one = edges.pagerank(*arguments, personalization=pd.DataFrame({"seed": [1], "no": [1], "values": [1]}))
@@ -289,7 +291,7 @@ def test_vertices_with_a_column_of_that_name_are_told_to_rename_it():
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_other_frames_give_their_own(library):
+def test_result_is_frame_of_same_library(library):
     pl = pytest.importorskip("polars")
 
     def wrap(frame):
@@ -313,7 +315,7 @@ def test_other_frames_give_their_own(library):
     assert plain(prplugin.pagerank(wrap(EDGES), seeds=entries)) == expected(seeds=[given.iloc[:2, 1:], {"ann": 1}])
 
 
-def test_of_a_matrix_entries_may_be_arrays():
+def test_seeds_of_matrix_graph_may_be_arrays():
     matrix = scipy.sparse.random(30, 30, 0.1, format="csr", random_state=np.random.default_rng(0))
     graph = prplugin.Graph.from_csr(matrix)
     by_array = graph.rank(seeds=[np.eye(30)[4], np.arange(30)])
@@ -327,7 +329,7 @@ def test_of_a_matrix_entries_may_be_arrays():
 
 
 @pytest.mark.parametrize("ids", [np.int16, "category", "datetime64[ns]", "str", "Int64"])
-def test_seeds_have_the_type_of_the_vertices(ids):
+def test_seeds_keep_dtype_of_vertices(ids):
     numbers = pd.Series([1, 2, 3])
     column = (numbers.astype("str") if ids == "category" else numbers).astype(ids)
     edges = pd.DataFrame({"src": column, "dst": column.iloc[[1, 2, 0]].array})
@@ -339,36 +341,36 @@ def test_seeds_have_the_type_of_the_vertices(ids):
 # --- errors -------------------------------------------------------------------------------------------------------
 
 FRAME = pd.DataFrame({"seed": [1, 1, 2], "vertex": ["ann", "bob", "ann"], "values": [1.0, 0.0, 0.0]})
-BAD = {
-    "none": ([], "seeds is empty: it must name at least one seed."),
+INVALID_SEEDS = {
+    "empty list": ([], "seeds is empty: it must name at least one seed."),
     "unknown": (["ann", "eve"], "seeds names 1 vertex not in the graph: 'eve'."),
-    "unknown in a dict": ([{"ann": 1}, {"eve": 1}], "1 vertex not in the graph: 'eve'."),
+    "unknown in dict": ([{"ann": 1}, {"eve": 1}], "1 vertex not in the graph: 'eve'."),
     "repeated": (["ann", "bob", "ann"], "seeds names 1 vertex more than once: 'ann'. Drop all but one"),
-    "of both kinds": ([{"ann": 1}, "bob"], "1 entry is not: 'bob'. Write {vertex: 1} for a seed that is a vertex"),
-    "another kind": ([1, 2], "seeds names vertices by ids of kind integer, but the graph's are of kind string"),
+    "mixed kinds": ([{"ann": 1}, "bob"], "1 entry is not: 'bob'. Write {vertex: 1} for a seed that is a vertex"),
+    "other id kind": ([1, 2], "seeds names vertices by ids of kind integer, but the graph's are of kind string"),
     "sum 0": ([{"ann": 1}, {"bob": 0}], "the values of 1 seed sum to 0, the one at 1 (counted from 0)"),
-    "sum 0 in a frame": (FRAME, "the values of 1 seed sum to 0, the one at 1 (counted from 0)"),
-    "sum past range": ([{"ann": 1e308, "bob": 1e308}], "the values of 1 seed sum to more than float64 holds, the one at 0"),
-    "below 0": ([{"ann": 1}, {"bob": -1}], "seeds[1] has 1 value below 0: -1 in entry 0"),
-    "empty": ([{"ann": 1}, {}], "seeds[1] is empty: it must give a positive value to at least one vertex."),
-    "twice in a seed": (
+    "sum 0 in frame": (FRAME, "the values of 1 seed sum to 0, the one at 1 (counted from 0)"),
+    "sum overflows": ([{"ann": 1e308, "bob": 1e308}], "the values of 1 seed sum to more than float64 holds, the one at 0"),
+    "negative": ([{"ann": 1}, {"bob": -1}], "seeds[1] has 1 value below 0: -1 in entry 0"),
+    "empty dict": ([{"ann": 1}, {}], "seeds[1] is empty: it must give a positive value to at least one vertex."),
+    "repeated in one seed": (
         pd.DataFrame({"seed": [1, 1], "vertex": ["ann", "ann"]}), "seeds names 1 vertex more than once: 'ann'",
     ),
-    "no seed": (FRAME.assign(seed=[1, None, 2]), "seeds has 1 row without a seed: 1 (counted from 0)"),
-    "no vertex": (FRAME[["seed", "values"]], "seeds has no column 'vertex'"),
+    "null seed": (FRAME.assign(seed=[1, None, 2]), "seeds has 1 row without a seed: 1 (counted from 0)"),
+    "no vertex column": (FRAME[["seed", "values"]], "seeds has no column 'vertex'"),
     "null": (["ann", None], "seeds has 1 null, in row 1"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_seeds_are_errors(name):
-    given, message = BAD[name]
+@pytest.mark.parametrize("name", INVALID_SEEDS)
+def test_invalid_seeds_raise(name):
+    given, message = INVALID_SEEDS[name]
     with pytest.raises(prplugin.InvalidOptionError) as caught:
         EDGES.pagerank(seeds=given)
     assert message in str(caught.value)
 
 
-def test_a_method_of_one_seed_says_so(monkeypatch):
+def test_method_without_batch_raises(monkeypatch):
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="method='measured' times rankings of one personalization"):
         graph.rank(seeds=["ann"], method="measured")
@@ -380,13 +382,13 @@ def test_a_method_of_one_seed_says_so(monkeypatch):
     assert graph.rank(seeds=["ann"]).method == "numba"
 
 
-def test_many_rankings_have_no_certified_order():
+def test_certified_with_seeds_raises():
     graph = prplugin.Graph(EDGES)
     with pytest.raises(prplugin.InvalidOptionError, match="certified=True proves the order of one ranking"):
         graph.rank(seeds=["ann", "bob"], top=2, certified=True)
 
 
-def test_memory_that_runs_out_is_told_with_what_takes_less(monkeypatch):
+def test_out_of_memory_error_names_bytes_of_result(monkeypatch):
     def fail(*_, **__):
         raise MemoryError("none left")
 
@@ -397,15 +399,15 @@ def test_memory_that_runs_out_is_told_with_what_takes_less(monkeypatch):
         prplugin.Graph(EDGES).rank(seeds=["ann", "bob"], method="numpy")
 
 
-def test_one_row_with_all_edges_leaves_pieces_empty():
+def test_row_with_all_edges_leaves_other_pieces_empty():
     graph = prplugin.Graph.from_csr([0, 300, *[300] * 4], [4] * 300)
     seeds = [np.array([1, 0, 0, 0, 0]), np.array([0, 2, 0, 1, 0]), np.array([0, 0, 0, 0, 1])]
     many = graph.rank(seeds=seeds, method="numba", tol=1e-10)
-    for ranks, one in zip(many.ranks, one_by_one(graph, seeds, tol=1e-10), strict=True):
+    for ranks, one in zip(many.ranks, rank_one_by_one(graph, seeds, tol=1e-10), strict=True):
         assert np.abs(ranks - one.ranks).sum() <= 2e-10
 
 
-def test_progress_and_words():
+def test_progress_and_str():
     seen = []
     many = prplugin.Graph(EDGES).rank(seeds=["ann", "bob"], progress=seen.append)
     assert [state.stage for state in seen[:2]] == ["edges", "iterations"]
@@ -418,8 +420,8 @@ def test_progress_and_words():
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))
-@pytest.mark.filterwarnings("default")  # cuDF warns of itself
-def test_seeds_of_a_cudf_frame():
+@pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
+def test_seeds_of_cudf_frame():
     import cudf
 
     names = cudf.DataFrame(EDGES)
@@ -442,7 +444,7 @@ def test_seeds_of_a_cudf_frame():
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(rapids.missing("cudf")), reason=str(rapids.missing("cudf")))
 @pytest.mark.filterwarnings("default")
-def test_values_of_seeds_on_the_gpu_and_bad_ones():
+def test_seed_values_of_cudf_frame_and_errors():
     import cudf
 
     names = cudf.DataFrame(EDGES)
@@ -453,7 +455,7 @@ def test_values_of_seeds_on_the_gpu_and_bad_ones():
         many = names.pagerank(seeds=one).to_pandas()
         np.testing.assert_allclose(many["pagerank"], expected["pagerank"], atol=2e-6)
         assert many["seed"].tolist() == ([0] * 4 + [1] * 4 if one is entries else expected["seed"].tolist())
-    for bad, message in BAD.values():
+    for bad, message in INVALID_SEEDS.values():
         with pytest.raises(prplugin.InvalidOptionError) as caught:
             names.pagerank(seeds=bad)
         assert message in str(caught.value)

@@ -1,4 +1,4 @@
-"""The loop: acceleration keeps every proof and takes fewer passes; other rules take plain steps; nothing runs for ever."""
+"""The solver loop: acceleration, stopping rules, iteration budgets, stagnation, float32 steps, direct solution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOST_METHODS = ["numpy", "numba"]
 
 
 def communities(size=40, count=12, seed=0):
-    """Groups that few edges join: many eigenvalues next to 1, of which plain steps shrink each by alpha."""
+    """Return groups joined by few edges: many eigenvalues are close to alpha, so plain iterations converge slowly."""
     random = np.random.default_rng(seed)
     within = [random.integers(0, size, (size * 4, 2)) + group * size for group in range(count)]
     between = random.integers(0, size * count, (count, 2))
@@ -42,16 +42,16 @@ def star(n):
     return pd.DataFrame({"src": np.arange(1, n), "dst": np.zeros(n - 1, int)})
 
 
-def plain_passes(graph, alpha, tol):
-    """Count plain steps from equal ranks to the same rule."""
+def plain_iterations(graph, alpha, tol):
+    """Count the plain iterations from uniform ranks that meet the same stopping rule."""
     offsets, targets, _ = graph.csr()
     n, sizes = offsets.size - 1, np.diff(offsets)
-    x, passes, change = np.full(n, 1 / n), 0, np.inf
+    x, iterations, change = np.full(n, 1 / n), 0, np.inf
     while alpha / (1 - alpha) * change > tol:
-        pulled = np.bincount(targets, np.repeat(x / np.maximum(sizes, 1), sizes), n)
-        y = alpha * (pulled + x[sizes == 0].sum() / n) + (1 - alpha) / n
-        change, x, passes = np.abs(y - x).sum(), y, passes + 1
-    return passes
+        sums = np.bincount(targets, np.repeat(x / np.maximum(sizes, 1), sizes), n)
+        y = alpha * (sums + x[sizes == 0].sum() / n) + (1 - alpha) / n
+        change, x, iterations = np.abs(y - x).sum(), y, iterations + 1
+    return iterations
 
 
 # --- acceleration -------------------------------------------------------------------------------------------------
@@ -60,8 +60,8 @@ def plain_passes(graph, alpha, tol):
 @pytest.mark.parametrize("method", HOST_METHODS)
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("alpha", [0.85, 0.99])
-def test_fewer_passes_and_a_bound_that_holds(monkeypatch, method, directed, alpha):
-    # Otherwise so small a graph takes more passes in less time.
+def test_acceleration_saves_iterations_and_bound_holds(monkeypatch, method, directed, alpha):
+    # By default so small a graph takes plain steps: mixing would cost more time than it saves.
     monkeypatch.setattr("prplugin.methods.numpy.CALL_OVERHEAD", 0)
     graph = prplugin.Graph(communities(), directed=directed, vertices=range(480))
     ranking = graph.rank(alpha=alpha, tol=1e-8, method=method)
@@ -69,26 +69,26 @@ def test_fewer_passes_and_a_bound_that_holds(monkeypatch, method, directed, alph
     finer = graph.rank(alpha=alpha, tol=1e-11, method="numpy")
     assert ranking.error_bound <= 1e-8
     assert np.abs(ranking.ranks - finer.ranks).sum() <= ranking.error_bound + finer.error_bound
-    assert ranking.iterations < 0.6 * plain_passes(graph, alpha, 1e-8)
+    assert ranking.iterations < 0.6 * plain_iterations(graph, alpha, 1e-8)
     assert again.ranks.tobytes() == ranking.ranks.tobytes()
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)
-def test_a_star_takes_a_few_passes(method):
+def test_star_converges_in_few_iterations(method):
     graph = prplugin.Graph(star(100_000), directed=False)
     assert graph.rank(method=method).iterations <= 10
 
 
-def test_a_graph_that_converges_fast_is_left_alone():
+def test_fast_convergence_is_not_accelerated():
     random = np.random.default_rng(3)
     graph = prplugin.Graph(pd.DataFrame({"src": random.integers(0, 50, 5000), "dst": random.integers(0, 50, 5000)}))
-    assert graph.rank(method="numpy").iterations == plain_passes(graph, 0.85, 1e-6)
+    assert graph.rank(method="numpy").iterations == plain_iterations(graph, 0.85, 1e-6)
 
 
 @pytest.mark.parametrize("threads", [2, 5])
 @pytest.mark.parametrize("cores", [2, 64])
-def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
-    """On many cores the numba method mixes plain steps, on few it sweeps."""
+def test_bits_do_not_depend_on_thread_count(monkeypatch, threads, cores):
+    """Rank on many cores, where `numba` uses Anderson mixing, and on few, where it uses Gauss-Seidel sweeps."""
     machine = replace(this_machine(), threads=cores)
     monkeypatch.setattr("prplugin.local.this_machine", lambda: machine)
     monkeypatch.setattr("prplugin.methods.numba.least_steps_for_sweeps", lambda adjacency: 0.0)
@@ -96,12 +96,12 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch, threads, cores):
     one = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=1)
     several = graph.rank(alpha=0.95, tol=1e-10, method="numba", threads=threads)
     assert several.ranks.tobytes() == one.ranks.tobytes()
-    assert one.iterations < plain_passes(graph, 0.95, 1e-10)
+    assert one.iterations < plain_iterations(graph, 0.95, 1e-10)
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 @pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
-def test_other_rules_take_plain_steps(method, stop):
+def test_other_stop_rules_take_plain_steps(method, stop):
     graph = prplugin.Graph(communities(), vertices=range(480))
     ranking = graph.rank(alpha=0.95, tol=1e-9, stop=stop, method=method)
     plain = graph.rank(alpha=0.95, tol=0, max_iter=ranking.iterations, method=method)
@@ -110,7 +110,7 @@ def test_other_rules_take_plain_steps(method, stop):
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 @pytest.mark.parametrize("budget", range(10))
-def test_a_budget_counts_every_pass(method, budget):
+def test_max_iter_counts_every_iteration(method, budget):
     graph = prplugin.Graph(communities(), vertices=range(480))
     with pytest.raises(prplugin.NotConvergedError) as caught:
         graph.rank(alpha=0.99, tol=1e-10, max_iter=budget, method=method)
@@ -121,7 +121,7 @@ def test_a_budget_counts_every_pass(method, budget):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_small_graphs_agree_with_rational_numbers(seed):
+def test_small_graphs_agree_with_exact_solution(seed):
     random = np.random.default_rng(seed)
     n, m = int(random.integers(1, 9)), int(random.integers(1, 20))
     edges = random.integers(0, n, (m, 2))
@@ -138,24 +138,24 @@ def test_small_graphs_agree_with_rational_numbers(seed):
 
 @pytest.mark.parametrize("method", HOST_METHODS)
 @pytest.mark.parametrize(
-    "edges", [cycle(30), star(60), pd.concat([cycle(7), cycle(12) + 7])], ids=["cycle", "star", "two"]
+    "edges", [cycle(30), star(60), pd.concat([cycle(7), cycle(12) + 7])], ids=["cycle", "star", "two cycles"]
 )
-def test_where_iterates_stagnate_the_least_tolerance_is_proved(method, edges):
+def test_smallest_provable_tol_is_met_at_stagnation(method, edges):
     graph = prplugin.Graph(edges)
     with pytest.raises(prplugin.InvalidOptionError, match="cannot be proved") as caught:
         graph.rank(personalization={0: 1.0}, tol=1e-18, alpha=0.9, method=method)
-    least = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
-    ranking = graph.rank(personalization={0: 1.0}, tol=least, alpha=0.9, method=method)
-    assert ranking.error_bound <= least
+    smallest_tol = float(str(caught.value).split("the smallest provable tol is ")[1].split(". Ask")[0]) * 1.1
+    ranking = graph.rank(personalization={0: 1.0}, tol=smallest_tol, alpha=0.9, method=method)
+    assert ranking.error_bound <= smallest_tol
 
 
-class Rounded(HostStep):
-    """A step whose contributions are rounded to float32 where that is asked for."""
+class Float32Step(HostStep):
+    """Step that rounds contributions to float32 on request."""
 
     float32_is_faster = True
 
     def __init__(self, problem):
-        self._problem, self._dtype, self.begun = problem, "float64", []
+        self._problem, self._dtype, self.starts = problem, "float64", []
         self.rounding = self._exact = method.prepare(problem, this_machine()).rounding
 
     def set_contribution_dtype(self, dtype):
@@ -164,14 +164,14 @@ class Rounded(HostStep):
 
     def start(self, ranks):
         self._ranks = np.full(self._problem.adjacency.n, ranks) if isinstance(ranks, float) else ranks.copy()
-        self.begun.append((self._dtype, self._ranks.sum()))
+        self.starts.append((self._dtype, self._ranks.sum()))
 
     def __call__(self, moves=None):
         n, alpha, edges = self._problem.adjacency.n, self._problem.alpha, self._problem.adjacency.edges
         out = self._problem.adjacency.out_weight
         terms = (self._ranks / np.maximum(out, 1)).astype(self._dtype).astype(float)[edges.source]
-        lost = alpha * self._ranks[out == 0].sum() / n
-        ranks = alpha * np.bincount(edges.destination, terms, n) + lost + (1 - alpha) / n
+        dangling_mass = alpha * self._ranks[out == 0].sum() / n
+        ranks = alpha * np.bincount(edges.destination, terms, n) + dangling_mass + (1 - alpha) / n
         change = ranks - self._ranks
         if moves is not None:
             moves[:] = change
@@ -184,15 +184,15 @@ class Rounded(HostStep):
 
 GRAPHS = {
     "random": pd.DataFrame(np.random.default_rng(5).integers(0, 300, (2000, 2)), columns=["src", "dst"]),
-    "a cycle": cycle(30),
-    "a path": pd.DataFrame({"src": np.arange(40), "dst": np.arange(40) + 1}),
-    "a star": star(60),
+    "cycle": cycle(30),
+    "path": pd.DataFrame({"src": np.arange(40), "dst": np.arange(40) + 1}),
+    "star": star(60),
 }
 
 
-def run(name, **options):
+def run_loop(name, **options):
     adjacency, options = prplugin.Graph(GRAPHS[name])._graph.adjacency, Options(**options)
-    step = Rounded(Problem(adjacency, options.alpha))
+    step = Float32Step(Problem(adjacency, options.alpha))
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
     start = np.arange(1.0, adjacency.n + 1)
     seen = []
@@ -203,39 +203,39 @@ def run(name, **options):
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("stop", ["delta", "vertex", "networkx"])
 @pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-11])
-def test_a_rule_without_a_proof_that_is_met_in_float32_holds_in_float64(name, stop, tol):
-    """Iterates in float32 may stagnate where exact steps would not: below some tolerance float64 takes over."""
-    outcome, step, _ = run(name, tol=tol, stop=stop, dtype="float32")
+def test_unproved_rule_met_in_float32_holds_in_float64(name, stop, tol):
+    """Check that float64 takes over where float32 iterates may stagnate above the tolerance."""
+    outcome, step, _ = run_loop(name, tol=tol, stop=stop, dtype="float32")
     assert outcome.converged
     if stop == "vertex" or tol == 1e-11:
-        assert [dtype for dtype, _ in step.begun] == ["float32", "float64"]
+        assert [dtype for dtype, _ in step.starts] == ["float32", "float64"]
     step.set_contribution_dtype("float64")
     step.start(step.ranks())
     last = step()
     assert (last.largest if stop == "vertex" else last.change) <= (step.ranks().size if stop == "networkx" else 1) * tol
 
 
-@pytest.mark.parametrize("name", ["random", "a cycle", "a path"])
-def test_what_float32_can_prove_it_proves(name):
-    """Slow graphs, too: what a ranking ends in, and so the memory that it takes, is known beforehand."""
-    outcome, step, _ = run(name, tol=1e-6)
+@pytest.mark.parametrize("name", ["random", "cycle", "path"])
+def test_float32_proves_attainable_tolerance(name):
+    """Check that slow graphs end in float32 as well: the memory estimate relies on the dtype of the last step."""
+    outcome, step, _ = run_loop(name, tol=1e-6)
     assert outcome.converged
-    assert {dtype for dtype, _ in step.begun} == {"float32"}
-    exact = run(name, tol=1e-10)
+    assert {dtype for dtype, _ in step.starts} == {"float32"}
+    exact = run_loop(name, tol=1e-10)
     assert np.abs(step.ranks() - exact[1].ranks()).sum() <= outcome.error_bound + exact[0].error_bound <= 2e-6
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("alpha", [0.85, 0.99])
-def test_float64_begins_with_a_sum_that_its_certificate_allows(name, alpha):
-    outcome, step, _ = run(name, alpha=alpha, tol=1e-7 / (1 - alpha), stop="delta", dtype="float32")
+def test_float64_starts_from_ranks_of_sum_1(name, alpha):
+    outcome, step, _ = run_loop(name, alpha=alpha, tol=1e-7 / (1 - alpha), stop="delta", dtype="float32")
     assert outcome.converged
-    assert dict(step.begun)["float64"] == pytest.approx(1, abs=1e-14)
+    assert dict(step.starts)["float64"] == pytest.approx(1, abs=1e-14)
 
 
-def test_where_float32_proves_nothing_float64_does():
-    """At this alpha roundings to float32 can outweigh the contraction: there is no bound before float64."""
-    outcome, _, seen = run("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
+def test_float64_proves_where_float32_cannot():
+    """Choose alpha so close to 1 that float32 rounding outweighs the contraction: float32 steps prove no bound."""
+    outcome, _, seen = run_loop("random", alpha=1 - 1e-8, tol=1e-3, dtype="float32")
     assert outcome.converged
     assert seen[0][1] == 2
     assert outcome.error_bound <= 1e-3
@@ -245,7 +245,7 @@ def test_where_float32_proves_nothing_float64_does():
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)
-def test_a_small_graph_of_slow_convergence_is_solved_directly(method):
+def test_small_slow_graph_is_solved_directly(method):
     pytest.importorskip("scipy")
     n, alpha = 150, 0.99999
     with warnings.catch_warnings():
@@ -258,7 +258,7 @@ def test_a_small_graph_of_slow_convergence_is_solved_directly(method):
 
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("dangling", [None, {3: 1.0, 5: 2.0}])
-def test_a_direct_solution_knows_dangling_vertices_and_weights(monkeypatch, weight, dangling):
+def test_direct_solution_includes_dangling_vertices_and_weights(monkeypatch, weight, dangling):
     pytest.importorskip("scipy")
     random = np.random.default_rng(2)
     edges = communities().assign(w=lambda frame: random.random(len(frame)))
@@ -271,7 +271,7 @@ def test_a_direct_solution_knows_dangling_vertices_and_weights(monkeypatch, weig
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)
-def test_the_iterate_that_is_asked_for_is_no_direct_solution(monkeypatch, method):
+def test_tol_0_takes_plain_steps_only(monkeypatch, method):
     monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
     alpha, steps = 0.99, 6
     graph = prplugin.Graph(cycle(150))
@@ -283,24 +283,24 @@ def test_the_iterate_that_is_asked_for_is_no_direct_solution(monkeypatch, method
 
 
 @pytest.mark.parametrize("method", HOST_METHODS)
-def test_rules_without_a_proof_take_plain_steps_only(monkeypatch, method):
+def test_delta_rule_takes_plain_steps_only(monkeypatch, method):
     monkeypatch.setattr("prplugin.solver.slow.DIRECT_AFTER", 3)
     graph = prplugin.Graph(cycle(150))
     ranking = graph.rank(personalization={0: 1.0}, nstart={0: 1.0}, alpha=0.9, tol=1e-3, stop="delta", method=method)
-    # Step k changes 0.9**k times what is at the start and goes to the next vertex: 2 * 0.9**k, for k = 1 ... 73.
+    # Iteration k moves a mass of 0.9**k to the next vertex: its change is 2 * 0.9**k, at most 1e-3 from k = 73.
     assert ranking.iterations == 73
 
 
-def test_slow_convergence_of_a_larger_graph_is_told(monkeypatch):
+def test_slow_convergence_of_larger_graph_warns(monkeypatch):
     monkeypatch.setattr("prplugin.solver.slow.MAX_DIRECT_VERTICES", 10)
     monkeypatch.setattr("prplugin.solver.slow.RATE_SECONDS", 0.05)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # ends the ranking
+        warnings.simplefilter("error")  # the warning ends the ranking
         with pytest.raises(prplugin.PageRankWarning, match=r"about [\d,]+ more iterations, [\d,]+ seconds"):
             prplugin.Graph(cycle(150)).rank(personalization={0: 1.0}, alpha=0.999999)
 
 
-def test_no_bound_is_more_than_two():
+def test_error_bound_never_exceeds_two():
     graph = prplugin.Graph(communities(), vertices=range(480))
     seen = []
     graph.rank(alpha=0.999, tol=1e-3, progress=seen.append)

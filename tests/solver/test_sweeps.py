@@ -1,4 +1,4 @@
-"""Sweeps between plain steps: they solve what they say, in the same bits for any number of threads, and never harm."""
+"""Gauss-Seidel sweeps between plain steps: accuracy, reproducibility, recovery from a wrong result."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from prplugin.methods.engines.sweeps import Sweeps
 
 
 @pytest.fixture(autouse=True)
-def look_ahead_at_once(monkeypatch):
+def always_sweep(monkeypatch):
     monkeypatch.setattr(method, "least_steps_for_sweeps", lambda adjacency: 0.0)
 
 
 def edges_of(n=900, m=4000, seed=0):
-    """Loops, parallel edges, dangling vertices, a hub, and neighbours by number."""
+    """Return edges with self-loops, parallel edges, dangling vertices, a hub and targets close to their sources."""
     random = np.random.default_rng(seed)
     source, target = random.integers(0, n * 3 // 4, m), random.integers(0, n, m)
     target[: m // 4] = np.minimum(source[: m // 4] + random.integers(0, 3, m // 4), n - 1)
@@ -32,11 +32,11 @@ def edges_of(n=900, m=4000, seed=0):
 
 @pytest.mark.parametrize("n", [2, 3, 63, 64, 65, 900])
 @pytest.mark.parametrize("weight", [None, "w"])
-@pytest.mark.parametrize("own", [False, True])
-def test_sweeps_lead_to_the_solution(n, weight, own):
+@pytest.mark.parametrize("vectors", [False, True])
+def test_sweeps_agree_with_plain_steps(n, weight, vectors):
     edges = edges_of(n)
     random = np.random.default_rng(1)
-    v, w = (dict(enumerate(random.dirichlet(np.ones(n)).tolist())) if own else None for _ in range(2))
+    v, w = (dict(enumerate(random.dirichlet(np.ones(n)).tolist())) if vectors else None for _ in range(2))
     graph = prplugin.Graph(edges, weight=weight, vertices=range(n))
     given = {"alpha": 0.9, "personalization": v, "dangling": w, "tol": 1e-10}
     ranking, plain = graph.rank(method="numba", **given), graph.rank(method="numpy", **given)
@@ -59,7 +59,7 @@ def test_small_graphs_agree_with_plain_steps(seed):
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("weight", [None, "w"])
-def test_the_same_bits_for_any_number_of_threads(threads, weight):
+def test_bits_do_not_depend_on_thread_count(threads, weight):
     edges = edges_of(5000, 40_000)
     one = prplugin.Graph(edges, weight=weight).rank(method="numba", threads=1, tol=1e-11)
     several = prplugin.Graph(edges, weight=weight).rank(method="numba", threads=threads, tol=1e-11)
@@ -67,7 +67,7 @@ def test_the_same_bits_for_any_number_of_threads(threads, weight):
     assert one.iterations == several.iterations
 
 
-def test_the_layout_is_made_once_a_graph():
+def test_layout_is_built_once_per_graph():
     graph = prplugin.Graph(edges_of())
     first = graph.rank(method="numba", tol=1e-10)
     layout = sweeps._layouts[graph._graph.adjacency]
@@ -77,24 +77,24 @@ def test_the_layout_is_made_once_a_graph():
     del graph, layout
 
 
-@pytest.mark.parametrize("wrong", ["nothing", "noise", "not a number"])
-def test_a_wrong_look_ahead_costs_its_passes_and_a_step(monkeypatch, wrong):
+@pytest.mark.parametrize("wrong", ["no change", "noise", "nan"])
+def test_wrong_sweep_result_is_corrected(monkeypatch, wrong):
     def solve(self, ranks, moves, dangling, goal, limit, buffer):
         random = np.random.default_rng(0).random(moves.size)
-        ranks += {"nothing": 0 * moves, "noise": random, "not a number": np.nan * moves}[wrong]
+        ranks += {"no change": 0 * moves, "noise": random, "nan": np.nan * moves}[wrong]
         return 0.0, 1
 
     graph = prplugin.Graph(edges_of())
-    right = graph.rank(method="numba", tol=1e-10)
+    expected = graph.rank(method="numba", tol=1e-10)
     monkeypatch.setattr(Sweeps, "solve", solve)
     ranking = graph.rank(method="numba", tol=1e-10)
     assert ranking.converged
     assert ranking.error_bound <= 1e-10
-    assert np.abs(ranking.ranks - right.ranks).sum() <= 2e-10
+    assert np.abs(ranking.ranks - expected.ranks).sum() <= 2e-10
 
 
 @pytest.mark.parametrize("budget", range(1, 9))
-def test_a_budget_counts_every_pass(budget):
+def test_max_iter_counts_every_iteration(budget):
     graph = prplugin.Graph(edges_of())
     with pytest.raises(prplugin.NotConvergedError) as caught:
         graph.rank(method="numba", tol=1e-12, max_iter=budget)
@@ -102,7 +102,7 @@ def test_a_budget_counts_every_pass(budget):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_a_piece_begins_when_those_long_before_it_are_done(threads):
+def test_piece_starts_only_after_lagged_pieces_are_done(threads):
     done, lock = set(), threading.Lock()
 
     def do(first, last):
@@ -116,7 +116,7 @@ def test_a_piece_begins_when_those_long_before_it_are_done(threads):
     assert done == set(range(20))
 
 
-def test_a_piece_that_fails_keeps_no_thread_waiting():
+def test_failing_piece_releases_waiting_threads():
     def do(first, last):
         if first == 2:
             raise ZeroDivisionError
