@@ -122,7 +122,7 @@ class LocalGraph:
     def from_csr(cls, offsets: Any, indices: Any, weights: Any) -> LocalGraph:
         """Read CSR arrays, or a sparse matrix of SciPy or CuPy."""
         began = time.perf_counter()
-        matrix = matrices.given_as(offsets, indices, weights)
+        matrix = matrices.read_matrix(offsets, indices, weights)
         with runtime.device_allocation(matrix.memory_space, gpu_of(matrix.offsets)):
             adjacency, vertices = matrices.adjacency(matrix)
             return cls(adjacency, vertices, matrix.names[2], began, lasting=True)

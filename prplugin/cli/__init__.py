@@ -18,7 +18,7 @@ import prplugin
 from prplugin.cli.failures import Failure, OneLineErrors
 from prplugin.cli.options import SHOWN, graph_options, method_options, rank_options
 from prplugin.errors import InvalidOptionError
-from prplugin.options import GivenByVertex, Options
+from prplugin.options import Duplicates, GivenByVertex, Options
 from prplugin.progress import watching
 from prplugin.tables import upward
 
@@ -44,7 +44,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
 
     EDGES is Parquet, CSV, TSV, SNAP text (.txt, .edges) or Matrix Market (.mtx), also compressed (.gz, .zst).
     """
-    from prplugin.cli.tables import print_explanation, print_line, print_ranks, summary
+    from prplugin.cli.tables import print_line, print_ranks, summary
     from prplugin.io import check_output, is_standard_output, write_frame
 
     given_by = {name: given.pop(name) for name in ("personalization", "seeds", "dangling")}
@@ -58,7 +58,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         if output is not None:
             check_output(output)
 
-    file, graph, began = _load(edges, given, quiet=quiet)
+    file, graph, began = _load(edges, quiet=quiet, **given)
     if any(given_by.values()):
         from prplugin.cli.by_vertex import given_by_vertex
 
@@ -82,7 +82,7 @@ def rank(edges: str, output: str | None, quiet: bool, top: int | None, explain: 
         print_line(f"{len(ranking.frame):,} ranks written to {output}")
     if explain:
         print_line("")
-        print_explanation(ranking)
+        ranking.explain(sys.stdout)
 
 
 @main.command()
@@ -97,7 +97,7 @@ def verify(edges: str, quiet: bool, alpha: float, tol: float, **given: Any) -> N
 
     with _usage_errors():
         Options(alpha=alpha, tol=tol)
-    file, graph, _ = _load(edges, given, quiet=quiet)
+    file, graph, _ = _load(edges, quiet=quiet, **given)
     checks = checks_of(graph, file, not given["undirected"], given["duplicates"], alpha, tol, progress=not quiet)
     if not quiet:
         rows = []
@@ -201,20 +201,18 @@ def _check(options: Options) -> None:
     check_options(known()[options.method], options.method_options)
 
 
-def _load(path: str, given: dict[str, Any], *, quiet: bool) -> tuple[EdgeFile, prplugin.Graph, float]:
+def _load(
+    path: str, *, quiet: bool, undirected: bool, duplicates: Duplicates, source: Any, destination: Any, **how: Any
+) -> tuple[EdgeFile, prplugin.Graph, float]:
     """Read the edges and build the graph; also return when building began. Errors name the file."""
     from prplugin.io import read_edges
     from prplugin.io.formats import described
 
-    undirected, duplicates = given["undirected"], given["duplicates"]
-    how = {name: value for name, value in given.items() if name not in ("undirected", "duplicates")}
-    how |= {name: list(how[name]) or None for name in ("source", "destination")}
     with watching(not quiet) as watch:
-        file = read_edges(path, **how)
+        file = read_edges(path, list(source) or None, list(destination) or None, **how)
         watch.stage("vertices")
         began = time.perf_counter()
-        arguments = file.graph_arguments() | {"duplicates": duplicates}
-        arguments["directed"] &= not undirected
+        arguments = file.graph_arguments() | {"directed": file.directed and not undirected, "duplicates": duplicates}
         try:
             return file, prplugin.Graph(file.frame, **arguments), began
         except prplugin.PageRankError as error:

@@ -38,11 +38,9 @@ def given_by_vertex(option: str, items: Sequence[str], graph: Graph) -> Any:
     for item in items:
         name, equals, number = item.rpartition("=")
         try:
-            value = float(number)
+            value = float(number if equals else "")
         except ValueError:
-            equals = ""
-        if not equals:
-            raise click.UsageError(f"{option} takes VERTEX=VALUE or a file such as values.csv, not {item!r}.")
+            raise click.UsageError(f"{option} takes VERTEX=VALUE or a file such as values.csv, not {item!r}.") from None
         vertex = _vertex(option, name, kind)
         if vertex in values:
             raise click.UsageError(f"{option} names vertex {name!r} twice.")

@@ -69,14 +69,11 @@ def _explained(error: BaseException) -> str:
             f"not converged: after {counted(error.ranking.iterations, 'iteration')} the error is at most "
             f"{upward(error.ranking.error_bound)}. Allow more with --max-iter, or a larger --tol."
         )
-    if isinstance(error, PageRankError):
-        return str(error)
+    if isinstance(error, OSError) and not isinstance(error, PageRankError):
+        return ": ".join(map(str, filter(None, [error.filename, error.strerror or error])))
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        return f"{error.filename}: {what}" if error.filename else what
-    return f"out of memory: {error}".removesuffix(": ")
+    return str(error) if isinstance(error, PageRankError) else f"out of memory: {error}".removesuffix(": ")
 
 
 def _discard_unwritable_output() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from typing import Any, get_args
 
 import click
@@ -19,13 +20,7 @@ SHOWN = 10
 
 def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Join click options into one decorator; `--help` lists them in this order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 def _choice(name: str, choices: Sequence[str], default: str | None, meaning: str) -> Callable[[Any], Any]:
@@ -38,10 +33,6 @@ def _columns(short: str, name: str, meaning: str) -> Callable[[Any], Any]:
 
 def _by_vertex(name: str, metavar: str, meaning: str) -> Callable[[Any], Any]:
     return click.option(name, multiple=True, metavar=metavar, help=f"{meaning} May be repeated; or a file.")
-
-
-def _delimiter(context: Any, option: Any, value: str | None) -> str | None:
-    return "\t" if value == r"\t" else value
 
 
 graph_options = _together(
@@ -65,7 +56,7 @@ graph_options = _together(
     click.option(
         "--delimiter",
         metavar="CHAR",
-        callback=_delimiter,
+        callback=lambda context, option, value: "\t" if value == r"\t" else value,
         help=r"Character between fields of text. Default: in CSV a comma, or a semicolon if the first line has more of "
         r"those; in TSV a tab (\t); in SNAP text spaces and tabs.",
     ),

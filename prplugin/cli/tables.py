@@ -6,7 +6,6 @@ import sys
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
-from prplugin.cli.figures import per_second
 from prplugin.errors import counted
 from prplugin.io.formats import STANDARD_OUTPUT, check_standard_output, errors_named
 from prplugin.result.ranking import Rankings, highest
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from prplugin import Graph, Ranking
 
-__all__ = ["print_explanation", "print_line", "print_ranks", "print_reasons", "print_table", "summary"]
+__all__ = ["print_line", "print_ranks", "print_reasons", "print_table", "summary"]
 
 WIDTH = 80
 """Columns to which text is wrapped where standard output is no terminal."""
@@ -31,9 +30,9 @@ def print_ranks(ranking: Ranking, shown: int) -> None:
     for seed, of_seed in enumerate(ranks):
         chosen = frame.iloc[seed * ranks.shape[1] + highest(of_seed, shown)]
         for place, (*ids, rank) in enumerate(chosen.itertuples(index=False, name=None), 1):
-            rows.append([str(place), *map(_name, ids), f"{rank:.6g}"])
-    names = [str(name) for name in frame.columns]
-    print_table(["", *names], rows, text=len(names) - 1, numbered=True)
+            names = [text if (text := str(name)).isprintable() else repr(text) for name in ids]
+            rows.append([str(place), *names, f"{rank:.6g}"])
+    print_table(["", *map(str, frame.columns)], rows, text=frame.shape[1] - 1, numbered=True)
     if ranking._order is not None:
         print_line(f"order of the {ranking._order.rows.size:,} highest: {'' if ranking.certified else 'not '}proved")
         for tie in ranking.ties:
@@ -62,28 +61,17 @@ def print_reasons(reasons: Mapping[str, str]) -> None:
         print_line(f"{', '.join(names)}: {reason}", wrapped=True)
 
 
-def print_explanation(ranking: Ranking) -> None:
-    """Print how a ranking came about."""
-    with errors_named(STANDARD_OUTPUT):
-        check_standard_output()
-        ranking.explain(sys.stdout)
-
-
 def summary(graph: Graph, ranking: Ranking, seconds: float, unused_weight: Hashable = None) -> str:
     """Return one line on the graph, the method, the error bound, a column of weights that is not used, and the time."""
     unused = "" if unused_weight is None else f"column {unused_weight!r} is not used (--weight {unused_weight}); "
     n, m = graph.number_of_vertices, graph.number_of_edges
+    rate = m / max(seconds, 1e-9)
+    speed = f"{rate / 1e6:,.3g} million" if rate >= 1e6 else f"{float(f'{rate:.3g}'):,.0f}"
     return (
         f"{counted(n, 'vertex', 'vertices')}, {counted(m, 'edge')}; {ranking.method}, "
         f"{counted(ranking.iterations, 'iteration')}; error at most {upward(ranking.error_bound)} (proved); "
-        f"{unused}{seconds:.3g} s, {per_second(m, seconds)} edges/s"
+        f"{unused}{seconds:.3g} s, {speed} edges/s"
     )
-
-
-def _name(value: object) -> str:
-    """Return an id as text, with escapes if it is not printable."""
-    text = str(value)
-    return text if text.isprintable() else repr(text)
 
 
 def _print(what: RenderableType, *, wrapped: bool = False) -> None:

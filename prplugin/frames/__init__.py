@@ -25,7 +25,7 @@ def adapter_for(frame: object) -> FrameAdapter:
         If no adapter supports the frame.
     """
     if dask.accepts(frame):
-        return dask.Collected(frame)
+        return dask.ComputedFrame(frame)
     of_cudf, of_pandas = is_a(frame, "cudf", "DataFrame"), is_a(frame, "pandas", "DataFrame")
     if "cudf.pandas" in sys.modules and (of_cudf or of_pandas):
         # Plain frames included, since other arguments may be proxies, and pandas objects of the adapters would be.

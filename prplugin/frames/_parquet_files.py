@@ -30,7 +30,7 @@ class File:
         return f"file {self.fragment.path!r}"
 
     def tables(self, common: list[pa.Field | None]) -> Iterator[pa.Table]:
-        """Yield the row groups as tables, cast to the types from `common_schema`."""
+        """Yield the row groups as tables, cast to the types from `files_of`."""
         with _errors_of(self.fragment):
             parts = self.fragment.split_by_row_group()
         for part in parts:
@@ -39,7 +39,11 @@ class File:
                     columns={name: ds.field((name,)) for name in self.schema.names}, schema=self.schema
                 )
             columns = [self._cast(*pair) for pair in zip(table.columns, common, strict=True)]
-            yield pa.table(columns, names=self.schema.names)
+            fields = [
+                (field or own).with_type(column.type)
+                for field, own, column in zip(common, self.schema, columns, strict=True)
+            ]
+            yield pa.table(columns, pa.schema(fields))
 
     def _cast(self, column: pa.ChunkedArray, field: pa.Field | None) -> pa.ChunkedArray:
         if pa.types.is_dictionary(column.type):  # dictionaries differ between row groups
@@ -66,17 +70,19 @@ def _errors_of(fragment: Any) -> Iterator[None]:
         raise InvalidEdgesError(f"file {fragment.path!r} cannot be read as Parquet: {error}") from error
 
 
-def files_of(dataset: ds.Dataset, columns: Columns, names: list[str]) -> list[File]:
-    """Return the files of a dataset with their schemas of the columns `names`.
+def files_of(dataset: ds.Dataset, columns: Columns, used: list[int]) -> tuple[list[File], list[pa.Field | None]]:
+    """Return the files of a dataset, and for each column at `used` the field that its row groups are cast to.
 
-    Raises
-    ------
-    ColumnNotFoundError
-        If a file lacks a column.
-    InvalidEdgesError
-        If a file cannot be read, or has a column more than once.
+    The common type has the largest width of integers and floats, the finest unit of times and the most digits of
+    decimals, so that no value changes. Weights, and integers without a common type, keep their types: None.
+
+    ColumnNotFoundError: a file lacks a column. InvalidEdgesError: a file cannot be read, or has a column more than
+    once, or ids are of different kinds in different files.
     """
-    return [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
+    schema = [dataset.schema.field(position) for position in used]
+    names = [field.name for field in schema]
+    files = [_file(dataset, fragment, columns, names) for fragment in dataset.get_fragments()]
+    return files, [_common_field(files, position, field, columns) for position, field in enumerate(schema)]
 
 
 def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]) -> File:
@@ -95,12 +101,12 @@ def _file(dataset: ds.Dataset, fragment: Any, columns: Columns, names: list[str]
     if isinstance(dataset.partitioning, ds.HivePartitioning):
         for position in {*columns.source, *columns.destination}:
             if (name := names[position]) in folders:
-                _refuse_other_spelling(name, keys[name], fragment.path)
+                _require_canonical_folder_name(name, keys[name], fragment.path)
     found = [dataset.schema.field(name) if name in folders else schema.field(name) for name in names]
     return File(fragment, pa.schema(found), rows)
 
 
-def _refuse_other_spelling(name: str, value: object, path: str) -> None:
+def _require_canonical_folder_name(name: str, value: object, path: str) -> None:
     """Raise if a folder name is not the canonical form of its integer: Arrow reads src=007 and src=7 as one id."""
     if isinstance(value, int) and f"{name}={value}" not in path.split("/"):
         raise InvalidEdgesError(
@@ -110,40 +116,20 @@ def _refuse_other_spelling(name: str, value: object, path: str) -> None:
         )
 
 
-def common_schema(files: list[File], schema: pa.Schema, columns: Columns) -> list[pa.Field | None]:
-    """Return for each column in use the field to which row groups are cast, or None to keep the type of each file.
-
-    The common type has the largest width of integers and floats, the finest unit of times and the most digits of
-    decimals, so that no value changes. Weights keep their types.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Columns in use of the schema of the dataset.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If a column holds ids of different kinds in different files.
-    """
-    fields: list[pa.Field | None] = [None] * len(schema)
-    for position, field in enumerate(schema):
-        label = f"column {field.name!r}"
-        if position == columns.weight:
-            _refuse_weights_in_part(files, position, label)
-            continue
-        members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
-        if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
-            members.append((field.type, "the dataset's schema", 1))
-        members = [member for member in members if member[2]] or members[:1]
-        _pandas_kinds.common_kind(
-            members,
-            [f"{label} of {where} ({kind})" for kind, where, _ in members],
-            lambda member, spoken: _kind(member[0], spoken),
-        )
-        common = _common_type([_plain(kind) for kind, _, _ in members])
-        fields[position] = None if common is None else field.with_type(common)
-    return fields
+def _common_field(files: list[File], position: int, field: pa.Field, columns: Columns) -> pa.Field | None:
+    """Return the field of the dataset's schema in the common type of the files; None to keep the types of the files."""
+    label = f"column {field.name!r}"
+    if position == columns.weight:
+        _refuse_weights_in_part(files, position, label)
+        return None
+    members = [(file.schema.field(position).type, file.where, file.rows) for file in files]
+    if not members or field.type != members[0][0]:  # a schema given by the user, not that of the first file
+        members.append((field.type, "the dataset's schema", 1))
+    members = [member for member in members if member[2]] or members[:1]
+    spoken = [f"{label} of {where} ({kind})" for kind, where, _ in members]
+    _pandas_kinds.common_kind(members, spoken, lambda member, spoken: _kind(member[0], spoken))
+    common = _common_type([_plain(kind) for kind, _, _ in members])
+    return None if common is None else field.with_type(common)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

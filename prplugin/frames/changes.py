@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,16 +25,8 @@ __all__ = ["EdgeSchema", "Extension", "FrameEdges", "VertexIndex", "read_edges"]
 class EdgeSchema:
     """Names of the columns that a graph was read from, and the options that they were read with.
 
-    Attributes
-    ----------
-    source, destination : list of column labels, or None
-        None if the graph was not read from a frame: columns are then found by their usual names.
-    weight, time : column label, or None
-        None if the graph is unweighted, or its edges have no times.
-    directed, duplicates
-        As for `prplugin.pagerank`.
-    windowed : bool
-        Whether the graph has only the edges of a time window.
+    `source` and `destination` are None if the graph was not read from a frame: columns are then found by their usual
+    names. `windowed`: whether the graph has only the edges of a time window.
     """
 
     source: list[Hashable] | None = None
@@ -55,13 +48,8 @@ class FrameEdges(NamedTuple):
 class Extension(NamedTuple):
     """A vertex index extended by the new vertices of a frame.
 
-    Attributes
-    ----------
-    vertex_index : VertexIndex
-    frame_positions : array of int64
-        Position of each vertex of the frame.
-    old_positions : array, or None
-        New position of each old vertex; None if the old vertices come first, in their order.
+    `frame_positions` holds the position of each vertex of the frame, and `old_positions` the new position of each old
+    vertex; None if the old vertices come first, in their order.
     """
 
     vertex_index: VertexIndex
@@ -103,10 +91,7 @@ class VertexIndex:
     def positions_of(self, vertices: ColumnVertices, argument: str) -> Integers:
         """Return the position of each vertex of a frame, -1 for vertices that the graph does not have.
 
-        Raises
-        ------
-        InvalidEdgesError
-            If the ids are of another kind than those of the graph; it names `argument`.
+        InvalidEdgesError, with the name of the argument: the ids are of another kind than those of the graph.
         """
         for own_kind, kind in zip(self._inner.kinds, vertices.kinds, strict=True):
             if "empty" not in (own_kind, kind) and own_kind != kind:
@@ -118,13 +103,11 @@ class VertexIndex:
             return np.full(len(vertices), -1)
         if self._inner.kinds == ["integer"]:
             ids, wanted = self._integer_ids, _integers(vertices.columns[0])
-            if wanted.dtype != ids.dtype:  # an id outside the range of the graph's type is not in the graph
-                info = np.iinfo(ids.dtype)
-                in_range = (wanted >= info.min) & (wanted <= info.max)
-                found = np.full(wanted.size, -1)
-                found[in_range] = _search(ids, wanted[in_range].astype(ids.dtype))
-                return found
-            return _search(ids, wanted)
+            info = np.iinfo(ids.dtype)  # an id outside the range of the graph's type is not in the graph
+            in_range = (wanted >= info.min) & (wanted <= info.max)
+            wanted = wanted.astype(ids.dtype, copy=False)
+            found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
+            return np.where(in_range & (ids[found] == wanted), found, -1)
         if len(self._table) != len(self):
             self._table = dict(zip(_keys(self._inner.columns), range(len(self)), strict=True))
         return np.array([self._table.get(key, -1) for key in _keys(vertices.columns)], np.int64)
@@ -134,26 +117,20 @@ class VertexIndex:
         ids, new = _ids(), np.flatnonzero(frame_positions < 0)
         old = self._inner
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
-        frame_positions, old_positions = frame_positions.copy(), None
+        old_positions = None
         if kinds == ["integer"]:
-            old_ids, new_ids = ids.in_one_type(
-                [self._integer_ids, _integers(vertices.columns[0])[new]], [True, True], ["add", "the graph"]
-            )
-            # The ids of one frame ascend, so that the i-th new id moves up by the i new ids before it.
-            new_positions = np.searchsorted(old_ids, new_ids) + np.arange(new.size)
-            joined = np.insert(old_ids, new_positions - np.arange(new.size), new_ids)
-            frame_positions[new] = new_positions
-            if new.size and len(old) and new_positions[0] < len(old):
-                is_old = np.ones(joined.size, np.bool_)
-                is_old[new_positions] = False
-                old_positions = np.flatnonzero(is_old).astype(index_dtype(joined.size))
-            moved = np.flatnonzero(frame_positions >= 0)
-            if old_positions is not None:
-                moved = np.setdiff1d(moved, new)
-                frame_positions[moved] = old_positions[frame_positions[moved]]
+            frame_ids = _integers(vertices.columns[0])
+            old_ids, new_ids = _in_one_type(self._integer_ids, frame_ids[new])
+            places = np.searchsorted(old_ids, new_ids)
+            joined = np.insert(old_ids, places, new_ids)
+            frame_positions = np.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False))
+            if places.size and places[0] < len(old):
+                positions = np.arange(joined.size, dtype=index_dtype(joined.size))
+                old_positions = np.delete(positions, places + np.arange(new.size))
             like = vertices.columns if old.kinds == ["empty"] else old.columns
             columns = [ids.integers_like(joined, [_series(like[0])])]
         else:
+            frame_positions = frame_positions.copy()
             frame_positions[new] = np.arange(len(old), len(old) + new.size)
             columns = [
                 _concat_ids(column, added.take(new), kind)
@@ -167,12 +144,9 @@ class VertexIndex:
             index._table = self._table
         return Extension(index, frame_positions, old_positions)
 
-    @property
+    @cached_property
     def _integer_ids(self) -> Integers:
-        if "_cached_ids" not in self.__dict__:
-            self.__dict__["_cached_ids"] = _integers(self._inner.columns[0])
-        ids: Integers = self.__dict__["_cached_ids"]
-        return ids
+        return _integers(self._inner.columns[0])
 
 
 def _pandas_vertices(vertices: Any) -> ColumnVertices:
@@ -197,12 +171,6 @@ def _rewrap(vertices: Any, inner: ColumnVertices) -> Any:
     return replace(vertices, **changed)  # type: ignore[type-var]
 
 
-def _search(ids: Integers, wanted: Integers) -> Integers:
-    """Return the position of each integer in the ascending `ids`, -1 if it is absent."""
-    found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
-    return np.where(ids[found] == wanted, found, -1)
-
-
 def _keys(columns: list[Any]) -> Any:
     """Return ids as Python objects; those of several columns as tuples."""
     values = [np.asarray(_ids().without_categories(column), object).tolist() for column in columns]
@@ -215,15 +183,18 @@ def _concat_ids(old: Any, new: Any, kind: str) -> Any:
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        joined = np.concatenate(ids.in_one_type([_integers(old), _integers(new)], [True, True], ["add", "the graph"]))
+        joined = np.concatenate(_in_one_type(_integers(old), _integers(new)))
         return ids.integers_like(joined, [_series(old)])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     categories = getattr(old.dtype, "categories", None)
-    return (
-        ids.like_categories(joined, [_series(old)])
-        if categories is not None and _series(joined).isin(categories).all()
-        else joined
-    )
+    if categories is None or not _series(joined).isin(categories).all():
+        return joined
+    return ids.like_categories(joined, [_series(old)])
+
+
+def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
+    arrays: list[Integers] = _ids().in_one_type([old, new], [True, True], ["add", "the graph"])
+    return arrays
 
 
 def _integers(column: Any) -> Integers:

@@ -16,11 +16,6 @@ def edges_of(graph: Any) -> dict[str, Any]:
     The edges come from `decompress_to_edgelist`, which returns the edges of the graph. `view_edge_list` returns the
     rows from which the graph was made: they include pairs that `cugraph.Graph` drops, and only one direction of the
     edges of an undirected graph.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If it is not a cuGraph graph, is distributed over several GPUs, or has no edge list.
     """
     if not is_a(graph, "cugraph", "Graph"):
         raise InvalidEdgesError(f"from_cugraph takes a cugraph.Graph or cugraph.MultiGraph, not {full_name(graph)}.")
@@ -32,7 +27,7 @@ def edges_of(graph: Any) -> dict[str, Any]:
             "Graph.from_csr takes offsets, indices and weights."
         )
     edges, vertices = graph.decompress_to_edgelist(return_unrenumbered_edgelist=False), graph.nodes()
-    if graph.is_directed() and not _among(edges, graph.edgelist.edgelist_df):
+    if graph.is_directed() and not _contains_edges(graph.edgelist.edgelist_df, edges):
         # cuGraph 26.10 returns reversed edges for graphs stored transposed, as cugraph.pagerank stores them.
         edges = edges.rename(columns={"src": "dst", "dst": "src"})
     if graph.is_renumbered():
@@ -51,8 +46,8 @@ def edges_of(graph: Any) -> dict[str, Any]:
     return {"edges": edges, "source": source, "destination": destination, "weight": weight, "vertices": vertices}
 
 
-def _among(edges: Any, given: Any) -> bool:
-    """Return whether all edges of a graph are among the rows it was made from. Both use cuGraph's vertex numbers."""
+def _contains_edges(given: Any, edges: Any) -> bool:
+    """Return whether all edges are among the rows that the graph was made from. Both use cuGraph's vertex numbers."""
     columns = ["src", "dst"]
     if "weight" in edges.columns:
         columns.append("weight")

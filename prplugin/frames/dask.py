@@ -30,7 +30,7 @@ from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Floats
 
 __all__ = [
-    "Collected",
+    "ComputedFrame",
     "accepts",
     "client",
     "frame_of",
@@ -96,9 +96,8 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
     Persisted partitions are used unchanged, since a task that selects their columns takes 18 ms, because the scheduler
     delays messages. For other frames only the columns in use are computed.
     """
-    there = _persisted(client, frame)
-    if there is not None:
-        return there, frame._meta, columns
+    if (futures := _persisted(client, frame)) is not None:
+        return futures, frame._meta, columns
     frame, columns = _in_use(frame, columns)
     return client.compute(frame.to_delayed(), sync=False), frame._meta, columns
 
@@ -106,14 +105,13 @@ def partitions(client: Any, frame: Any, columns: Columns) -> tuple[list[Any], An
 def _persisted(client: Any, frame: Any) -> list[Any] | None:
     """Return the futures of a persisted frame; None if some partitions are not futures of this client."""
     graph = dict(frame.__dask_graph__())
-    found = [_behind(key, graph) for key in frame.__dask_keys__()]
+
+    def resolve_alias(key: Any) -> Any:
+        task = graph[key]
+        return resolve_alias(task.target) if hasattr(task, "target") and task.target in graph else task
+
+    found = [resolve_alias(key) for key in frame.__dask_keys__()]
     return found if all(getattr(task, "client", None) is client for task in found) else None
-
-
-def _behind(key: Any, graph: dict[Any, Any]) -> Any:
-    """Return the task or future of a key; resolve aliases."""
-    task = graph[key]
-    return _behind(task.target, graph) if hasattr(task, "target") and task.target in graph else task
 
 
 def parts_name(frame: Any) -> str:
@@ -133,14 +131,14 @@ def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Return ids given by the user as a list of pandas Series, one per column, after a check of their kinds."""
     from prplugin.frames import pandas  # imports pandas
 
-    return _checked(pandas.id_columns(_local(given), names, what), what)
+    return _checked(pandas.id_columns(_to_pandas(given), names, what), what)
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
     """Return values given by the user by vertex: id columns, checked, and float64 values."""
     from prplugin.frames import pandas  # imports pandas
 
-    given = _local(given)
+    given = _to_pandas(given)
     if isinstance(given, np.ndarray):
         raise InvalidOptionError(
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
@@ -158,9 +156,9 @@ def _checked(columns: list[Any], what: str) -> list[Any]:
     return [column.reset_index(drop=True) for column in columns]
 
 
-def _local(given: Any) -> Any:
+def _to_pandas(given: Any) -> Any:
     """Compute a Dask collection, and copy a cuDF object to the host; return others unchanged."""
-    given = _collected(given)
+    given = _computed(given)
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
 
 
@@ -168,20 +166,19 @@ def portions(columns: list[Any] | None, size: int) -> list[Any]:
     """Split columns into `size` parts of about equal length, one per worker."""
     if columns is None:
         return [None] * size
-    cuts = [len(columns[0]) * rank // size for rank in range(size + 1)]
-    return [
-        [column.iloc[cuts[rank] : cuts[rank + 1]].reset_index(drop=True) for column in columns] for rank in range(size)
-    ]
+    cuts = _cuts(len(columns[0]), size)
+    return [[column.iloc[part].reset_index(drop=True) for column in columns] for part in cuts]
 
 
 def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
     """Split values given by vertex into `size` parts, one per worker, each with the position of its first entry."""
     columns, values = given
-    cuts = [values.size * rank // size for rank in range(size + 1)]
-    return [
-        (portion, values[cuts[rank] : cuts[rank + 1]], cuts[rank])
-        for rank, portion in enumerate(portions(columns, size))
-    ]
+    cuts = _cuts(values.size, size)
+    return [(ids, values[part], part.start) for ids, part in zip(portions(columns, size), cuts, strict=True)]
+
+
+def _cuts(count: int, size: int) -> list[slice]:
+    return [slice(count * rank // size, count * (rank + 1) // size) for rank in range(size)]
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:
@@ -209,7 +206,7 @@ class _Vertices(DelegatedVertices):
     inner: Any
 
     def convert(self, given: Any, what: str) -> Any:
-        return _collected(given)
+        return _computed(given)
 
     def wrap(self, frame: Any) -> Any:
         import dask.dataframe
@@ -218,7 +215,7 @@ class _Vertices(DelegatedVertices):
             return dask.dataframe.from_pandas(frame, npartitions=1, sort=False)
 
 
-class Collected:
+class ComputedFrame:
     """Adapter of a Dask frame that is computed in this process and read by the adapter of its partitions."""
 
     def __init__(self, frame: Any) -> None:
@@ -238,7 +235,7 @@ class Collected:
         except KeyError:
             refuse_absent_columns(frame, columns)
             raise
-        edges, known = self._parts.read(*self._joined(frames, columns_in_use), _collected(vertices), **how)
+        edges, known = self._parts.read(*self._joined(frames, columns_in_use), _computed(vertices), **how)
         return edges, _Vertices(known)
 
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
@@ -265,5 +262,5 @@ class Collected:
         )
 
 
-def _collected(given: Any) -> Any:
+def _computed(given: Any) -> Any:
     return given.compute() if hasattr(given, "__dask_graph__") else given

@@ -18,14 +18,9 @@ DEFAULT = "weight"
 
 
 def read(graph: Any, weights: str | None) -> NodeGraph:
-    """Read an `igraph.Graph`. Vertex ids are the names if all vertices have distinct names, else 0..n-1.
+    """Read an `igraph.Graph`; the edges may lack the attribute `weights` if it is the default.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If it is not an `igraph.Graph`.
-    ColumnNotFoundError
-        If the edges lack the attribute `weights`, unless it is the default.
+    Vertex ids are the names if these are hashable, complete and distinct, else 0..n-1.
     """
     check_type(graph, "igraph", "from_igraph")
     if not (weights is None or isinstance(weights, str)):
@@ -37,19 +32,14 @@ def read(graph: Any, weights: str | None) -> NodeGraph:
             f"the edges of the graph have no attribute {weights!r}; they have: {attributes}. "
             "Name one of those, or pass weights=None to count every edge 1."
         )
+    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
+    ids = all(name is not None and isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
     endpoints = np.fromiter(chain.from_iterable(graph.get_edgelist()), np.int64, 2 * graph.ecount())
     return NodeGraph(
-        _names(graph) or list(range(graph.vcount())),
+        (ids and names) or list(range(graph.vcount())),
         endpoints[::2],
         endpoints[1::2],
         graph.es[weights] if weights in present else None,
         f"attribute {weights!r} of the edges",
         graph.is_directed(),
     )
-
-
-def _names(graph: Any) -> list[Hashable] | None:
-    """Return the vertex names if they are hashable, complete and distinct, so that they can be ids; else None."""
-    names: list[Any] = graph.vs["name"] if "name" in graph.vertex_attributes() else []
-    ids = all(name is not None and isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
-    return names if ids else None

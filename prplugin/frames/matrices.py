@@ -22,7 +22,7 @@ from prplugin.types.arrays import MemorySpace, memory_space_of, namespace, to_me
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers, index_dtype, offset_dtype
 
-__all__ = ["Matrix", "Vertices", "adjacency", "given_as"]
+__all__ = ["Matrix", "Vertices", "adjacency", "is_sparse", "read_matrix"]
 
 LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 
@@ -31,16 +31,8 @@ LIBRARIES = ("scipy.sparse", "cupyx.scipy.sparse")
 class Matrix:
     """A sparse matrix as given by the user, before any check.
 
-    Attributes
-    ----------
-    layout : {"csr", "csc", "coo"}
-    offsets, indices : arrays
-        `indptr` and `indices` of the matrix; for "coo", `row` and `col`.
-    weights : array or None
-    n : int or None
-        Number of rows and of columns; None if the offsets determine it.
-    names : tuple of str
-        Names of the three arrays, for messages.
+    `layout` is "csr", "csc" or "coo", which has `row` and `col` for offsets and indices; `n` is None if the offsets
+    determine it; `names` are those of the three arrays in messages.
     """
 
     layout: str
@@ -58,16 +50,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Vertices(DelegatedVertices):
-    """The vertices 0..n-1.
-
-    Attributes
-    ----------
-    n : int
-    memory_space : {"host", "device"}
-        Memory space of the graph and of the ranks.
-    in_cudf : bool
-        Whether results are cuDF frames; otherwise they are pandas frames.
-    """
+    """The vertices 0..n-1 of a graph in a memory space; results are frames of cuDF or of pandas."""
 
     n: int
     memory_space: MemorySpace
@@ -121,16 +104,13 @@ def is_sparse(matrix: object) -> bool:
     return any(library in sys.modules and sys.modules[library].issparse(matrix) for library in LIBRARIES)
 
 
-def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
-    """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If the arguments are neither.
-    """
+def read_matrix(offsets: Any, indices: Any, weights: Any) -> Matrix:
+    """Return a `Matrix` from a sparse matrix in `offsets`, or from CSR arrays; raise InvalidEdgesError for others."""
     if indices is not None:
-        offsets, indices, weights = _array(offsets), _array(indices), _array(weights)
+        offsets, indices, weights = (
+            given if given is None or namespace(given) is not np else np.asarray(given)  # lists, too
+            for given in (offsets, indices, weights)
+        )
         if len({memory_space_of(array) for array in (offsets, indices, weights) if array is not None}) > 1:
             raise InvalidEdgesError("offsets, indices and weights are partly on the GPU: move all to host or device.")
         return Matrix("csr", offsets, indices, weights, None, ("offsets", "indices", "weights"))
@@ -146,28 +126,22 @@ def given_as(offsets: Any, indices: Any, weights: Any) -> Matrix:
         raise InvalidEdgesError(
             f"the matrix has the shape {matrix.shape}: an adjacency matrix has as many rows as columns, one per vertex."
         )
-    n = int(matrix.shape[0])
-    if matrix.format in ("csr", "csc"):
-        names = ("indptr", "indices", "data")
-        return Matrix(matrix.format, matrix.indptr, matrix.indices, matrix.data, n, names)
-    if matrix.format == "coo":
-        return Matrix("coo", matrix.row, matrix.col, matrix.data, n, ("row", "col", "data"))
-    raise InvalidEdgesError(
-        f"the matrix is in the format {matrix.format!r}, of which from_csr reads csr, csc and coo: convert it, with "
-        ".tocsr() for instance."
-    )
+    if matrix.format not in ("csr", "csc", "coo"):
+        raise InvalidEdgesError(
+            f"the matrix is in the format {matrix.format!r}, of which from_csr reads csr, csc and coo: convert it, "
+            "with .tocsr() for instance."
+        )
+    names = ("row", "col", "data") if matrix.format == "coo" else ("indptr", "indices", "data")
+    offsets, indices, weights = (getattr(matrix, name) for name in names)
+    return Matrix(matrix.format, offsets, indices, weights, int(matrix.shape[0]), names)
 
 
 def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
     """Check a matrix, and return a graph of copies of its arrays in the same memory space, and its vertices.
 
     Repeated entries are parallel edges, and entries of value 0 are edges of weight 0. The graph is unweighted if all
-    weights are 1.
-
-    Raises
-    ------
-    InvalidEdgesError
-        If lengths do not agree, offsets decrease, indices are out of range, or weights are not finite and non-negative.
+    weights are 1. InvalidEdgesError: lengths do not agree, offsets decrease, indices are out of range, or weights are
+    not finite and non-negative.
     """
     of_offsets, of_indices, of_weights = matrix.names
     if matrix.layout == "coo":
@@ -182,11 +156,6 @@ def adjacency(matrix: Matrix) -> tuple[Adjacency, Vertices]:
         weights = _weights(matrix.weights, indices.size, of_weights)
         made = Adjacency.of(Compressed(offsets, indices, weights), by_target=matrix.layout == "csc")
     return made, Vertices(made.n, made.memory_space, matrix.memory_space == "device" and "cudf" in sys.modules)
-
-
-def _array(given: Any) -> Any:
-    """Return a NumPy or CuPy array unchanged, and a list as a NumPy array."""
-    return given if given is None or namespace(given) is not np else np.asarray(given)
 
 
 def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Integers:
@@ -206,8 +175,7 @@ def _offsets(given: Any, m: int, n: int | None, label: str, members: str) -> Int
             f"{label} falls {counted(falling.size, 'time')}, after {'entry' if falling.size == 1 else 'entries'} "
             f"{listed(falling)} (counted from 0): it says where each row begins, and rows come one after another."
         )
-    dtype = np.dtype(np.int64) if xp is np else offset_dtype(m)
-    offsets: Integers = given.astype(dtype)
+    offsets: Integers = given.astype(np.int64 if xp is np else offset_dtype(m))
     return offsets
 
 

@@ -71,9 +71,8 @@ def _plain(view: nx.Graph) -> nx.Graph:
 
 def empty(like: Any) -> nx.Graph:
     """Return an empty `Graph`, `DiGraph`, `MultiGraph` or `MultiDiGraph`, of the kind of `like`."""
-    if like.is_directed():
-        return nx.MultiDiGraph() if like.is_multigraph() else nx.DiGraph()
-    return nx.MultiGraph() if like.is_multigraph() else nx.Graph()
+    kinds = ((nx.Graph, nx.MultiGraph), (nx.DiGraph, nx.MultiDiGraph))
+    return kinds[like.is_directed()][like.is_multigraph()]()
 
 
 def _positions(nodes: list[Hashable], rows: list[Any], count: int) -> Integers:

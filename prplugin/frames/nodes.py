@@ -25,17 +25,8 @@ __all__ = ["NodeGraph", "adjacency", "check_type"]
 class NodeGraph:
     """Nodes and edges of a graph of a graph library.
 
-    Attributes
-    ----------
-    nodes : list
-        Distinct nodes.
-    sources, targets : arrays
-        Positions in `nodes` of the endpoints of each edge. Undirected edges are given in one direction.
-    weights : list, optional
-        Weight per edge, not checked yet. None: unweighted.
-    label : str
-        Name of the weights, for messages.
-    directed : bool
+    `sources` and `targets` are positions in `nodes`, of undirected edges in one direction; `weights` are not checked
+    yet, and are called `label` in messages.
     """
 
     nodes: list[Hashable]
@@ -55,11 +46,8 @@ def check_type(graph: object, library: str, constructor: str) -> None:
 def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
     """Return the graph, and its vertices in the order of the result: integers ascending, others in the order of nodes.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If nodes cannot be the ids of one column, for example because they are of mixed kinds, or if weights are not
-        finite and non-negative.
+    InvalidEdgesError: nodes cannot be the ids of one column, for example because they are of mixed kinds, or weights
+    are not finite and non-negative.
     """
     import pandas as pd  # required for ids and results
 
@@ -72,11 +60,9 @@ def adjacency(graph: NodeGraph) -> tuple[Adjacency, pandas.Vertices]:
         raise InvalidEdgesError(f"the nodes of the graph cannot be the ids of one column: {error}") from error
     weights = None
     if graph.weights is not None:
-        given = np.array(graph.weights) if {type(weight) for weight in graph.weights} <= {bool, int, float} else None
-        if given is None or given.dtype.kind not in "biuf":
-            given = np.empty(len(graph.weights), object)
-            given[:] = graph.weights
-        weights = pandas.numbers(pd.Series(given), graph.label, "edge", InvalidEdgesError)
+        plain = {type(weight) for weight in graph.weights} <= {bool, int, float}
+        given = pd.Series(np.array(graph.weights) if plain else graph.weights, dtype=None if plain else object)
+        weights = pandas.numbers(given, graph.label, "edge", InvalidEdgesError)
         if (weights == 1).all():
             weights = None
     n = len(graph.nodes)

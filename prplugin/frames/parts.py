@@ -38,27 +38,16 @@ class Typed:
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of a column of ids in one part of a frame.
+    """Properties of a column of ids in one part of a frame, which `where` names in messages.
 
-    Attributes
-    ----------
-    kind : str
-        "integer", "string", ...; "empty" for a column without ids and without type.
-    rows : int
-        Number of rows.
-    like : Typed
-        Type of the column.
-    has_width : bool
-        Whether integers are of a type chosen by the user, and not Python integers.
-    sample : array
-        Minimum and maximum of integers; the first id of other kinds. Empty for a column without rows.
-    where : str
-        Name of the part, for messages.
+    `kind` is "integer", "string", ...; "empty" for a column without ids and without type. `has_width`: whether integers
+    are of a type chosen by the user, and not Python integers. `sample` holds the minimum and maximum of integers, and
+    the first id of other kinds; it is empty for a column without rows.
     """
 
     kind: str
     rows: int
-    like: Any
+    like: Typed
     has_width: bool
     sample: Any
     where: str = ""
@@ -72,19 +61,13 @@ class Facts:
 class Shared:
     """Common type of one column of the vertices, over all parts and both endpoints.
 
-    Attributes
-    ----------
-    kind : str
-        Kind of the ids.
-    common : array
-        At most one id, in the type in which ids are compared.
-    likes : list of Typed
-        Types of the column in the parts that have rows, at least one per endpoint.
+    `common` holds at most one id, in the type in which ids are compared, and `likes` the types of the column
+    in the parts that have rows, at least one per endpoint.
     """
 
     kind: str
     common: Any
-    likes: list[Any]
+    likes: list[Typed]
 
 
 def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:

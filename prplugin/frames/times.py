@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from numbers import Integral, Real
@@ -24,37 +25,23 @@ __all__ = ["Clock", "with_frame_rows"]
 class Clock:
     """Time options of a graph, and the reference points of its times.
 
-    The first column that is read determines the kind of the times and the origin.
-
-    Attributes
-    ----------
-    half_life, window, now : object
-        The options of `prplugin.pagerank`, as given until a column is read, then in the unit of its times. None: no
-        decay, no window, and `latest` instead of `now`.
-    kind : str, or None
-        Kind of the times, for messages.
-    origin : NumPy datetime or number, or None
-        Time that the times of edges are relative to: the latest one of the first column.
-    latest : NumPy datetime or number, or None
-        `now`, or the latest time read so far.
+    The first column that is read determines the kind of the times and the origin. `half_life`, `window` and `now` are
+    the options of `prplugin.pagerank`, as given until then, afterwards in the unit of the times. None: no decay, no
+    window, and `latest` instead of `now`. Times of edges are relative to `origin`, the latest one of the first column;
+    `latest` is `now`, or the latest time read so far.
     """
 
     half_life: Any = None
     window: Any = None
     now: Any = None
-    kind: str | None = None
+    kind: str | None = None  # for messages
     origin: Any = None
     latest: Any = None
 
     def read(self, column: pd.Series, label: str) -> tuple[Floats | None, Integers | None]:
-        """Read a column of times.
+        """Read a column of times; return those within the window, in half-lives since the origin, and their rows.
 
-        Returns
-        -------
-        times : array of float64, or None
-            Times of the rows within the window, in half-lives since the origin; None without a half-life.
-        rows : array of positions, or None
-            Rows within the window; None if all are.
+        The times are None without a half-life, and the rows None if all are within the window.
         """
         if not len(column) and column.dtype == object:  # the type of an empty column says nothing
             return (None if self.half_life is None else np.empty(0)), None
@@ -109,7 +96,7 @@ class Clock:
             raise InvalidOptionError(
                 f"{name} must be a string such as '7D' or a timedelta, as {label} holds {self.kind}, not {given!r}."
             ) from None
-        if pd.isna(duration) or duration <= pd.Timedelta(0):
+        if not duration > pd.Timedelta(0):  # NaT is not, either
             raise InvalidOptionError(f"{name} must be positive, not {given!r}.")
         return duration.to_timedelta64()
 
@@ -121,12 +108,10 @@ class Clock:
             return np.int64(given) if isinstance(given, Integral) and abs(int(given)) < 1 << 62 else np.float64(given)
         import pandas as pd
 
-        try:
-            if not isinstance(given, (str, date, datetime, np.datetime64)):
-                raise ValueError
-            now = pd.Timestamp(given)
-        except ValueError:
-            now = pd.NaT
+        now = pd.NaT
+        if isinstance(given, (str, date, datetime, np.datetime64)):
+            with suppress(ValueError):
+                now = pd.Timestamp(given)
         with_zone = self.kind == "timestamps with a time zone"
         if pd.isna(now) or (now.tzinfo is not None) != with_zone:
             raise InvalidOptionError(
@@ -138,11 +123,9 @@ class Clock:
 
 def with_frame_rows(error: PageRankError, rows: Integers) -> PageRankError:
     """Return an error about the selected `rows` of a frame with its row numbers counted in the whole frame."""
-    if error.refused is None:
+    if (refused := error.refused) is None:
         return error
-    refused = error.refused
-    in_frame = RefusedRows(refused.say, refused.count, rows[refused.rows].tolist(), refused.held)
-    return refusal(type(error), in_frame)
+    return refusal(type(error), replace(refused, rows=rows[refused.rows].tolist()))
 
 
 def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
@@ -154,28 +137,25 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     from prplugin.frames._pandas_kinds import kind_of  # imports pandas
 
     column = decode_storage(column)
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
-        raise refusal(
-            InvalidEdgesError, RefusedRows(partial(_format_missing, label), missing.size, missing[:5].tolist(), [])
-        )
+    _refuse(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
         "datetime", "datetime with a time zone", "date",
     ):  # fmt: skip
         column = pd.Series(pd.to_datetime(column))
     dtype = column.dtype
+    times: Any = None
     if isinstance(dtype, pd.ArrowDtype) and str(dtype).startswith(("timestamp", "date")):
         import pyarrow as pa  # lazy import; a column of an Arrow type implies that it is installed
 
         array = pa.array(column.array)
         if not pa.types.is_timestamp(array.type):
             array = array.cast(pa.timestamp("ms"))
-        ticks = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return ticks.view(f"datetime64[{array.type.unit}]"), _timestamp_kind(with_zone=array.type.tz is not None)
-    if types.is_datetime64_any_dtype(dtype):
+        times, with_zone = array.to_numpy(zero_copy_only=False), array.type.tz is not None
+    elif types.is_datetime64_any_dtype(dtype):
         with_zone = isinstance(dtype, pd.DatetimeTZDtype)
         times = column.to_numpy(f"datetime64[{dtype.unit}]" if with_zone else None)
-        return times, _timestamp_kind(with_zone=with_zone)
+    if times is not None:
+        return times, "timestamps with a time zone" if with_zone else "timestamps"
     if not types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype) or types.is_complex_dtype(dtype):
         raise InvalidEdgesError(
             f"{label} holds {dtype}, which are no times: cast it to numbers or, for instance with pandas.to_datetime, "
@@ -186,32 +166,25 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
         if not numbers.size or max(-int(numbers.min()), int(numbers.max())) < 1 << 62:  # differences fit int64
             return numbers.astype(np.int64, copy=False), "numbers"
     numbers = column.to_numpy(np.float64)
-    if (infinite := np.flatnonzero(~np.isfinite(numbers))).size:
-        raise refusal(
-            InvalidEdgesError, RefusedRows(partial(_format_infinite, label), infinite.size, infinite[:5].tolist(), [])
-        )
+    _refuse(np.flatnonzero(~np.isfinite(numbers)), label, "infinite time", ". Drop them.")
     return numbers, "numbers"
-
-
-def _timestamp_kind(*, with_zone: bool) -> str:
-    return "timestamps with a time zone" if with_zone else "timestamps"
 
 
 def _is_number(given: object) -> bool:
     return isinstance(given, Real) and not isinstance(given, (bool, np.bool_, np.timedelta64))
 
 
-def _format_missing(label: str, rows: RefusedRows) -> str:
-    return (
-        f"{label} has {counted(rows.count, 'null')}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0): each edge needs a time. Drop or fill them."
-    )
+def _refuse(rows: Integers, label: str, noun: str, remedy: str) -> None:
+    """Raise InvalidEdgesError about these rows, if there are any."""
+    if rows.size:
+        say = partial(_format_rows, label, noun, remedy)
+        raise refusal(InvalidEdgesError, RefusedRows(say, rows.size, rows[:5].tolist(), []))
 
 
-def _format_infinite(label: str, rows: RefusedRows) -> str:
+def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
     return (
-        f"{label} has {counted(rows.count, 'infinite time')}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0). Drop them."
+        f"{label} has {counted(rows.count, noun)}, in {'row' if rows.count == 1 else 'rows'} "
+        f"{listed(rows.padded(rows.rows))} (counted from 0){remedy}"
     )
 
 

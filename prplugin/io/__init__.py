@@ -30,32 +30,15 @@ def read_edges(
 ) -> EdgeFile:
     """Read the edges in a file: Parquet, CSV, TSV, SNAP text or Matrix Market, also compressed (.gz, .zst).
 
-    Parameters
-    ----------
-    path : str
-        "-" is standard input, as TSV by default.
-    source, destination : lists of column names, optional
-        As for `prplugin.pagerank`. A text file without a header has the columns source, destination and weight.
-    weight : column name, optional
-        Default: no weights, except those of a Matrix Market file.
-    format : {"parquet", "csv", "tsv", "snap", "mtx"}, optional
-        Default: by the suffix.
-    header : bool, optional
-        Whether the first line of text names the columns. Default: unless it is all numbers.
-    ids : {"auto", "integer", "string"}
-        Type of the ids in text. "auto": integers where most of the first lines have integers.
-    unweighted : bool, default False
-        Ignore the values of a Matrix Market file.
-    delimiter : str, optional
-        One character between the fields of text. Default: a tab in TSV; in CSV a comma, or a semicolon if the first
-        line has more of those; in SNAP text spaces and tabs.
+    The path "-" is standard input, as TSV by default; other formats are by suffix. Text without a header has the
+    columns source, destination and weight; by default the first line is a header unless it is all numbers. With
+    `ids="auto"` ids are integers where most of the first lines have integers. Values of a Matrix Market file are the
+    weights, unless `unweighted`. `delimiter` is the character between the fields of text, by default a tab in TSV; in
+    CSV a comma, or a semicolon if the first line has more of those; in SNAP text spaces and tabs.
 
-    Raises
-    ------
-    InvalidEdgesError, ColumnNotFoundError
-        If the file cannot be read as edges: the message names the file, and of text the line.
-    OSError
-        If it cannot be opened.
+    Raises InvalidEdgesError, ColumnNotFoundError: if the file cannot be read as edges: the message names the file, and
+    of text the line.
+    Raises OSError: if it cannot be opened.
     """
     name, compression = input_format(path, format)
     if delimiter is not None and (len(delimiter.encode()) != 1 or delimiter in '"\r\n' or name in ("parquet", "mtx")):
@@ -81,11 +64,8 @@ def read_edges(
 def read_values(path: str, kinds: dict[str, str]) -> pd.DataFrame:
     """Read what is given by vertex from Parquet, CSV, TSV or SNAP text: those of the named columns that the file has.
 
-    Parameters
-    ----------
-    kinds : dict
-        The kind of each column in text: "integer", "string", or "weight" for a number of at least 0. Text without a
-        header has these columns in this order.
+    In text each is read as its kind: "integer", "string", or "weight" for a number of at least 0. Text without a header
+    has the columns of `kinds` in their order.
     """
     name, compression = input_format(path)
     selection = Selection(path)

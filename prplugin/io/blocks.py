@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from typing import NoReturn
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
@@ -68,44 +68,22 @@ class Block:
         """Raise InvalidEdgesError about a record, counted from 0."""
         self.fault(next(islice(self.records(), row, None))[0], what)
 
-    def unquoted(self) -> bytes:
-        """Return the text with spaces for line ends inside quotes; refuse text after a closing quote."""
+    def end_of_records(self) -> int:
+        """Return the position after the last whole record; refuse text after a closing quote."""
         if self.delimiter is None or b'"' not in self.text:
-            return self.text
-        text = np.frombuffer(self.text + b"\n", np.uint8)
-        separates = np.zeros(256, bool)
-        separates[list(f"{self.delimiter}\n\r".encode())] = True
-
-        # Within a run of quotes each pair is an escaped quote, so only runs of odd length open or close a field: at the
-        # beginning of a field either; elsewhere they close it, or are characters of an unquoted field. So text is
-        # quoted after an odd number of the former since the last of the latter.
-        quotes = np.flatnonzero(text == ord('"'))
-        first = np.diff(quotes, prepend=-2) > 1
-        begins, ends = quotes[first], quotes[np.append(first[1:], True)] + 1
-        odd = ((ends - begins) & 1).astype(bool)
-        begins_field = separates[text[begins - 1]]
-        either = np.cumsum(odd & begins_field)
-        quoted_after = ((either - np.maximum.accumulate(either * (odd & ~begins_field))) & 1).astype(bool)
-        quoted_before = np.append(False, quoted_after[:-1])
-
-        stray = np.flatnonzero(~quoted_after & (quoted_before | begins_field) & ~separates[text[ends]])
-        if stray.size:
-            self.fault(begins[np.flatnonzero(~quoted_before[: stray[0] + 1])[-1]], UNBALANCED_QUOTES)
-
-        line_ends = np.flatnonzero((text == ord("\n")) | (text == ord("\r")))[:-1]
-        quoted = np.append(quoted_after, False)[np.searchsorted(begins, line_ends) - 1]  # before the first run: at -1
-        lines = text[:-1].copy()
-        lines[line_ends[quoted]] = ord(" ")
-        return lines.tobytes()
+            return self.text.rfind(b"\n") + 1
+        _, records, stray = _patterns(self.delimiter)
+        end = records.match(self.text).end()  # type: ignore[union-attr]  # no records match, too
+        if bad := stray.match(self.text, end):
+            self.fault(bad.start(1), UNBALANCED_QUOTES)
+        return end
 
     def records(self) -> Iterator[tuple[int, bytes]]:
         """Yield the start and the text of each record, without empty lines and comments."""
-        start = 0
-        for line in self.unquoted().splitlines(keepends=True):
-            bare = line.strip() if self.delimiter is None else line.strip(b"\r\n")
+        for match in _patterns(self.delimiter)[0].finditer(self.text):
+            bare = match[0].strip() if self.delimiter is None else match[0].strip(b"\r\n")
             if bare and not (self.delimiter is None and bare[:1] in b"#%"):
-                yield start, self.text[start : start + len(line)]
-            start += len(line)
+                yield match.start(), match[0]
 
     def labels(self, start: int, record: bytes) -> list[str]:
         """Return the fields of a record as text."""
@@ -147,6 +125,20 @@ class Block:
         )
 
 
+@cache
+def _patterns(delimiter: str | None) -> tuple[re.Pattern[bytes], ...]:
+    """Return the patterns of a record with its line end, of any number of them, and of text after a closing quote."""
+    if delimiter is None:
+        return (re.compile(rb"[^\r\n]*+(?:\r?\n|\r)"),)
+    ends = rb"%s\r\n" % re.escape(delimiter.encode())
+    # A quote opens a field only at its beginning; elsewhere it is a character of an unquoted field.
+    quoted = rb'(?<![^%s])"[^"]*+(?:""[^"]*+)*+"' % ends
+    fields = rb'(?:[^"\r\n]++|%s(?=[%s])|(?<=[^%s])")*+' % (quoted, ends, ends)
+    # At the end of a piece, \r may be the first half of a line end.
+    records, stray = rb"(?:%s(?:\r?\n|\r(?=[^\n])))*+" % fields, rb'%s(?=("))%s[^"%s]' % (fields, quoted, ends)
+    return re.compile(fields + rb"(?:\r?\n|\r)"), re.compile(records), re.compile(stray)
+
+
 def _single_spaced(text: bytes) -> bytes:
     """Put one space between fields and none around them, and leave out comments."""
     text = re.sub(rb"  +", b" ", text.translate(BLANKS))
@@ -165,7 +157,7 @@ def blocks(path: str, compression: str | None, delimiter: str | None) -> Iterato
         block = replace(rest, text=rest.text + piece) if rest.text or rest.line > 1 else _first(rest, piece)
         if (position := block.text.find(b"\0")) >= 0:
             block.fault(position, "it has a zero byte, so this is no text file. Pass --format if it is another.")
-        end = block.unquoted().rfind(b"\n") + 1
+        end = block.end_of_records()
         if end:
             yield block.part(0, end)
         elif len(block.text) > LONGEST_RECORD:

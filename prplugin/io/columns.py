@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from prplugin.errors import InvalidEdgesError
 from prplugin.io.blocks import Block
 from prplugin.io.content import WORKING_BYTES, check_memory
 
@@ -19,7 +20,7 @@ __all__ = ["INTEGER", "NUMBER", "Column", "read_columns"]
 
 INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-LEAST, MOST_SIGNED, MOST = -(2**63), 2**63 - 1, 2**64 - 1
+LEAST, MOST = -(2**63), 2**64 - 1
 TINY = np.finfo(np.float64).tiny
 
 GRAPH_BYTES = 24
@@ -69,8 +70,8 @@ class Column:
     def taken(self, integer: pa.DataType) -> pd.Series:
         """Return all values, and keep none."""
         dtype = {"string": pa.string(), "weight": pa.float64(), "integer": integer}[self.kind]
-        values, self.parts = pa.chunked_array([part.cast(dtype) for part in self.parts], dtype), []
-        return values.to_pandas()
+        parts, self.parts = [part.cast(dtype) for part in self.parts], []
+        return pa.chunked_array(parts, dtype).to_pandas()
 
     def wrong(self, raw: bytes | str) -> str:
         """Return what is wrong with a value; empty if nothing is."""
@@ -116,29 +117,17 @@ def read_columns(
     Raises InvalidEdgesError: for the first invalid record of a block, by its line.
     Raises OutOfMemoryError: before the edges take more memory than is available.
     """
-    rows, least, most = 0, 0, 0
+    rows, name = 0, ""
     for block in blocks:
-        table = block.table(width, [column.position for column in columns])
+        name, table = block.name, block.table(width, [column.position for column in columns])
         try:
-            low, high = least, most
             for column in columns:
                 column.append(table[str(column.position)].combine_chunks())
-                if column.kind == "integer" and len(column.parts[-1]):
-                    ends = pc.min_max(column.parts[-1]).as_py()
-                    low, high = min(low, ends["min"]), max(high, ends["max"])
-            if low < 0 and high > MOST_SIGNED:
-                raise pa.ArrowInvalid("no integer type holds all ids")
         except pa.ArrowInvalid as error:
             for row, values in enumerate(zip(*(table[str(c.position)].to_pylist() for c in columns), strict=True)):
-                for column, value in zip(columns, values, strict=True):
-                    if what := column.wrong(value):
-                        block.fault_of(row, what)
-                    if column.kind == "integer":
-                        least, most = min(least, int(value)), max(most, int(value))
-                if least < 0 and most > MOST_SIGNED:
-                    block.fault_of(row, "no integer type holds negative ids and those past 2**63: pass --ids string.")
+                if what := next(filter(None, (c.wrong(value) for c, value in zip(columns, values, strict=True))), ""):
+                    block.fault_of(row, what)
             block.fault(0, f"the text from here on cannot be converted: {error}.")
-        least, most = low, high
         if check is not None:
             check(block)
         rows += len(table)
@@ -146,8 +135,14 @@ def read_columns(
         largest = max(sum(int(part.nbytes) for part in column.parts) for column in columns)
         check_memory(
             WORKING_BYTES + max(largest, GRAPH_BYTES * rows),
-            f"{block.name}, line {block.line:,}: {rows:,} edges have been read",
+            f"{name}, line {block.line:,}: {rows:,} edges have been read",
             "Convert the file to Parquet: prplugin.pagerank(path) reads that one row group at a time.",
         )
-    integer = pa.uint64() if most > MOST_SIGNED else pa.int64()
-    return pd.DataFrame({column.name: column.taken(integer) for column in columns}, copy=False)
+    unsigned = any(part.type == pa.uint64() for column in columns for part in column.parts)
+    try:
+        read = {column.name: column.taken(pa.uint64() if unsigned else pa.int64()) for column in columns}
+    except pa.ArrowInvalid as error:
+        raise InvalidEdgesError(
+            f"{name}: no integer type holds negative ids and those past 2**63: pass --ids string."
+        ) from error
+    return pd.DataFrame(read, copy=False)

@@ -17,8 +17,8 @@ from prplugin.io.formats import STANDARD_STREAM, described, errors_named
 
 __all__ = ["check_memory", "content", "pieces"]
 
-FIRST_BYTES, PIECE_BYTES = 1 << 18, 4 << 20
-"""Bytes of the first piece, which decides on the header and the kinds of the ids, and of the others."""
+PIECE_BYTES = 4 << 20
+"""Bytes that are read at a time."""
 
 WORKING_BYTES = 16 * PIECE_BYTES
 """Memory for parsing a piece: its text several times, and its columns as text and as numbers."""
@@ -30,14 +30,14 @@ def pieces(path: str, compression: str | None) -> Iterator[bytes]:
     Raises InvalidEdgesError: if it is empty, or the compressed data damaged or cut short.
     Raises OSError: if it cannot be opened or read.
     """
-    name, size = described(path), min(FIRST_BYTES, PIECE_BYTES)
+    name = described(path)
     with errors_named(name):
         if path == STANDARD_STREAM and sys.stdin is None:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         with nullcontext(sys.stdin.buffer) if path == STANDARD_STREAM else open(path, "rb") as file:
             stream: Any = pa.CompressedInputStream(file, compression) if compression else file
             try:
-                piece = stream.read(size)
+                piece = stream.read(PIECE_BYTES)
                 if not piece:
                     raise InvalidEdgesError(f"{name} is empty.")
                 while piece:

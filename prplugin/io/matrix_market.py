@@ -28,13 +28,12 @@ VERTEX_BYTES = 24
 def read(selection: Selection, compression: str | None) -> EdgeFile:
     """Read a square matrix; see `prplugin.io.read_edges`."""
     text = blocks(selection.path, compression, None)
-    block = next(text)
-    values, symmetric = _banner(block)
-    block, start, line = next(
-        ((each, *record) for each in chain([block], text) for record in each.records()), (block, 0, b"")
-    )
-    if not line:
-        raise InvalidEdgesError(f"{block.name} has no size line: it is cut short.")
+    banner = next(text)
+    values, symmetric = _banner(banner)
+    size = next(((block, *record) for block in chain([banner], text) for record in block.records()), None)
+    if size is None:
+        raise InvalidEdgesError(f"{banner.name} has no size line: it is cut short.")
+    block, start, line = size
     n, entries = _size(block, start, line.strip())
 
     names = ["source", "destination", "weight"][: FIELDS[values]]
@@ -56,10 +55,7 @@ def read(selection: Selection, compression: str | None) -> EdgeFile:
     frame = read_columns(chain([block.part(start + len(line))], text), len(names), columns, check)
     if len(frame) != entries:
         block.fault(start, f"it announces {entries:,} entries, but {len(frame):,} follow.")
-    vertices = np.arange(1, n + 1)
-    return EdgeFile(
-        frame, found.source_names, found.destination_names, found.weight_name, vertices, directed=not symmetric
-    )
+    return EdgeFile.of(frame, found, np.arange(1, n + 1), directed=not symmetric)
 
 
 def _banner(block: Block) -> tuple[str, bool]:

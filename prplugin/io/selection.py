@@ -33,20 +33,24 @@ class EdgeFile:
     frame: pd.DataFrame
     source: list[Hashable]
     destination: list[Hashable]
-    weight: Hashable = None
-    vertices: NDArray[np.int64] | None = None
-    directed: bool = True
-    unused_weight: Hashable = None
+    weight: Hashable
+    vertices: NDArray[np.int64] | None
+    directed: bool
+    unused_weight: Hashable
+
+    @classmethod
+    def of(
+        cls, frame: pd.DataFrame, found: Columns, vertices: NDArray[np.int64] | None = None, *, directed: bool = True
+    ) -> EdgeFile:
+        """Return the edges in the columns found in a file."""
+        names = found.source_names, found.destination_names, found.weight_name
+        return cls(frame, *names, vertices, directed, found.unused_weight)
 
     def graph_arguments(self) -> dict[str, Any]:
         """Return the arguments of `prplugin.Graph`, without the frame."""
-        return {
-            "source": self.source if len(self.source) > 1 else self.source[0],
-            "destination": self.destination if len(self.destination) > 1 else self.destination[0],
-            "weight": self.weight,
-            "vertices": self.vertices,
-            "directed": self.directed,
-        }
+        source, destination = (ends if len(ends) > 1 else ends[0] for ends in (self.source, self.destination))
+        own = {"weight": self.weight, "vertices": self.vertices, "directed": self.directed}
+        return {"source": source, "destination": destination, **own}
 
 
 @dataclass(frozen=True)

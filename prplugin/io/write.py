@@ -10,9 +10,8 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from operator import methodcaller
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -68,46 +67,36 @@ def write_frame(frame: pd.DataFrame, path: str) -> None:
     with errors_named(STANDARD_OUTPUT if is_standard_output(path) else path), _opened(path) as file:
         try:
             if compression is None:
-                WRITERS[name](table, file)
+                _write(table, name, file)
             else:
                 # Into memory first: pyarrow complains on standard error if the file under a compressed stream fails.
                 sink = pa.BufferOutputStream()
                 with pa.CompressedOutputStream(sink, compression) as stream:
-                    WRITERS[name](table, stream)
+                    _write(table, name, stream)
                 file.write(sink.getvalue())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, AttributeError) as error:
             raise InvalidOptionError(f"{path}: a column cannot be written as {name}: {error}.") from error
 
 
-def _write_parquet(table: pa.Table, file: Any) -> None:
-    import pyarrow.parquet as pq
+def _write(table: pa.Table, name: str, file: Any) -> None:
+    if name == "parquet":
+        import pyarrow.parquet as pq
 
-    pq.write_table(table, file)
+        pq.write_table(table, file)
+    elif name == "jsonl":
+        for batch in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
+            # Dates and times in ISO format; AttributeError for other types that JSON does not have.
+            rows = batch.to_pylist()
+            lines = [json.dumps(row, ensure_ascii=False, default=methodcaller("isoformat")) for row in rows]
+            file.write(("\n".join(lines) + "\n").encode())
+    else:
+        from pyarrow import csv as arrow_csv
 
-
-def _write_csv(table: pa.Table, file: Any, delimiter: str = ",") -> None:
-    from pyarrow import csv as arrow_csv
-
-    # pyarrow quotes every name of a header.
-    header = io.StringIO()
-    csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
-    file.write(header.getvalue().encode())
-    arrow_csv.write_csv(table, file, arrow_csv.WriteOptions(include_header=False, delimiter=delimiter))
-
-
-def _write_json_lines(table: pa.Table, file: Any) -> None:
-    for batch in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
-        # Dates and times in ISO format; AttributeError for other types that JSON does not have.
-        lines = [json.dumps(row, ensure_ascii=False, default=methodcaller("isoformat")) for row in batch.to_pylist()]
-        file.write(("\n".join(lines) + "\n").encode())
-
-
-WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
-    "parquet": _write_parquet,
-    "csv": _write_csv,
-    "tsv": partial(_write_csv, delimiter="\t"),
-    "jsonl": _write_json_lines,
-}
+        # pyarrow quotes every name of a header.
+        header, delimiter = io.StringIO(), "\t" if name == "tsv" else ","
+        csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
+        file.write(header.getvalue().encode())
+        arrow_csv.write_csv(table, file, arrow_csv.WriteOptions(include_header=False, delimiter=delimiter))
 
 
 @contextmanager
