@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from prplugin.distributed.communicator import Communicator
-from prplugin.frames.parts import Shared
+from prplugin.frames.parts import CommonType
 from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
@@ -69,7 +69,7 @@ class Directory:
     """Distributed map from ids to keys, for arguments given by vertex after the graph has been built."""
 
     parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
-    shared: list[Shared]  # common type of each column of the vertices
+    shared: list[CommonType]  # common type of each column of the vertices
     owned: list[Any]  # ids that this rank owns, in the order of the result, column by column
     # If ids are not their own keys:
     hashed: list[Any] = field(default_factory=list)  # ids whose hash selects this rank, column by column
@@ -78,10 +78,10 @@ class Directory:
     def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
         """Return the keys of ids, -1 for ids not in the graph. Collective: each rank passes ids of its own."""
         assert self.hashed_keys is not None
-        pieces, order = pieces_of(self.parts.owners(arrays, self.shared, communicator.size), communicator.size)
-        asked = communicator.all_to_all([self.parts.taken(arrays, rows) for rows in pieces])
+        pieces, order = pieces_of(self.parts.hash_ranks(arrays, self.shared, communicator.size), communicator.size)
+        asked = communicator.all_to_all([self.parts.take(arrays, rows) for rows in pieces])
         known = np.append(self.hashed_keys, -1)  # entry -1, for ids that are not found
-        answers = [known[self.parts.located(self.hashed, ids, self.shared)] for ids in asked]
+        answers = [known[self.parts.find_positions(self.hashed, ids, self.shared)] for ids in asked]
         keys = np.empty(order.size, np.int64)
         keys[order] = np.concatenate(communicator.all_to_all(answers))
         return keys
@@ -151,7 +151,7 @@ def keys_by_appearance(
     part: Part,
     endpoints: list[list[Any]],
     labels: list[list[str]],
-    shared: list[Shared],
+    shared: list[CommonType],
 ) -> tuple[list[Integers], Integers, Directory]:
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
@@ -165,10 +165,10 @@ def keys_by_appearance(
         occurrences += to_host(group_sizes(code, places.size))
 
     # 1. Send distinct ids to the rank selected by their hash, which determines their first places.
-    rows, order = pieces_of(parts.owners(arrays, shared, size), size)
-    received = communicator.all_to_all([(parts.taken(arrays, r), places[r], occurrences[r]) for r in rows])
+    rows, order = pieces_of(parts.hash_ranks(arrays, shared, size), size)
+    received = communicator.all_to_all([(parts.take(arrays, r), places[r], occurrences[r]) for r in rows])
     pieces, places_received, counts = zip(*received, strict=True)
-    numbers, ids = parts.distinct(parts.together(list(pieces), shared), shared)
+    numbers, ids = parts.distinct(parts.concat_columns(list(pieces), shared), shared)
     first = np.full(len(ids[0]), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers, np.concatenate(places_received))
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
@@ -178,13 +178,13 @@ def keys_by_appearance(
     by_place = np.argsort(first)
     places = first[by_place]
     runs = runs_of(places, _weighted_splitters(communicator, places, loads[by_place]))
-    received = communicator.all_to_all([(parts.taken(ids, by_place[run]), places[run]) for run in runs])
+    received = communicator.all_to_all([(parts.take(ids, by_place[run]), places[run]) for run in runs])
     pieces, places_of_owned = zip(*received, strict=True)
     in_order = np.argsort(np.concatenate(places_of_owned))
     offsets = [0, *accumulate(communicator.all_gather(in_order.size))]
     keys_of_owned = np.empty(in_order.size, np.int64)
     keys_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
-    owned = parts.taken(parts.together(list(pieces), shared), in_order)
+    owned = parts.take(parts.concat_columns(list(pieces), shared), in_order)
     keys = np.empty(first.size, np.int64)
     keys[by_place] = np.concatenate(
         communicator.all_to_all(split(keys_of_owned, [one.size for one in places_of_owned]))

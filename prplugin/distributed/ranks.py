@@ -125,7 +125,7 @@ def _vector(communicator: Communicator, shard: Shard, what: str, given: Given | 
         known = (keys.astype(ids.dtype) == ids) & ((keys < 0) == (ids < 0))
     else:
         keys = directory.keys_of(
-            communicator, [parts.to_shared(c, s) for c, s in zip(columns, directory.shared, strict=True)]
+            communicator, [parts.to_common_type(c, s) for c, s in zip(columns, directory.shared, strict=True)]
         )
         known = keys >= 0
     owner = np.where(known, owners_of(keys, to_host(shard.splitters)), communicator.size)
@@ -141,8 +141,8 @@ def _vector(communicator: Communicator, shard: Shard, what: str, given: Given | 
         answers.append(found)
     known[order] = np.concatenate(communicator.all_to_all(answers))
     unknown, repeated = np.flatnonzero(~known), np.flatnonzero(np.bincount(np.concatenate(rows_given)) > 1)
-    given_ids = partial(parts.spelt, [column.array for column in columns])
-    own_ids = partial(parts.spelt, directory.owned)
+    given_ids = partial(parts.format_vertices, [column.array for column in columns])
+    own_ids = partial(parts.format_vertices, directory.owned)
     call_on_all(communicator, lambda: refuse_vertices(InvalidOptionError, UNKNOWN, what, unknown, given_ids, first))
     call_on_all(communicator, lambda: refuse_vertices(InvalidOptionError, REPEATED, what, repeated, own_ids))
 
@@ -183,13 +183,13 @@ def _step(
 def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
     """Return the frame of this rank's part of the result; with `top`, rank 0 has all rows."""
     directory, parts = shard.directory, shard.directory.parts
-    columns = parts.named(directory.owned, directory.shared)
+    columns = parts.in_edge_types(directory.owned, directory.shared)
     if top is None:
         return parts.write(names, columns, ranks, shard.offsets[communicator.rank])
     rows = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
     frame = parts.write(names, columns, ranks, 0, rows)
     to_rank = [frame, *[frame.iloc[:0]] * (communicator.size - 1)]
-    pieces = communicator.all_to_all([parts.packed(piece) for piece in to_rank])
-    joined = parts.joined([parts.unpacked(piece, frame) for piece in pieces], frame)
+    pieces = communicator.all_to_all([parts.to_message(piece) for piece in to_rank])
+    joined = parts.concat_frames([parts.from_message(piece, frame) for piece in pieces], frame)
     # Descending by value; the stable sort keeps equal values in the order of the result.
-    return parts.in_order(joined, np.argsort(-joined["pagerank"].to_numpy(), kind="stable")[:top])
+    return parts.take_rows(joined, np.argsort(-joined["pagerank"].to_numpy(), kind="stable")[:top])

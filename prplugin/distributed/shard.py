@@ -33,11 +33,11 @@ from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, count
 from prplugin.frames import dask
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
-    Shared,
+    CommonType,
+    column_info_of_partitions,
+    concat_endpoints,
     endpoints_of,
     endpoints_of_partitions,
-    facts_of_partitions,
-    joined_endpoints,
     weights_of_partitions,
 )
 from prplugin.graph.adjacency import Adjacency
@@ -140,14 +140,16 @@ def build(
     stages, parts = Stages(), dask.parts(parts_name)
     part = _part(communicator, [len(frame) for frame in frames], partitions, len(additional[0]) if additional else 0)
     labels = columns.id_labels(vertices=additional is not None)
-    pieces, placed = call_on_all(communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns))
+    pieces, part_columns = call_on_all(
+        communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns)
+    )
     shared = _shared(communicator, parts, part, pieces, additional, labels)
     if not frames:  # this rank holds no partition
         like = like.iloc[:0]
-        frames, placed, pieces = [like], [columns], [endpoints_of(parts, like, columns)]
-    read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], placed, part.starts or [0])
+        frames, part_columns, pieces = [like], [columns], [endpoints_of(parts, like, columns)]
+    read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], part_columns, part.starts or [0])
     weights: Floats | None = call_on_all(communicator, read_weights)
-    endpoints = joined_endpoints(parts, pieces, shared, labels)
+    endpoints = concat_endpoints(parts, pieces, shared, labels)
     del pieces
     if additional is not None:
         endpoints.append(additional)
@@ -215,12 +217,12 @@ def _shared(
     pieces: list[Any],
     additional: list[Any] | None,
     labels: list[list[str]],
-) -> list[Shared]:
+) -> list[CommonType]:
     """Return the common type of each column of the vertices over all partitions; collective."""
 
     def facts() -> tuple[Any, Any]:
-        of_partitions = facts_of_partitions(parts, pieces, part.partitions, part.starts, labels)
-        of_additional = additional and [parts.facts(*pair) for pair in zip(additional, labels[2], strict=True)]
+        of_partitions = column_info_of_partitions(parts, pieces, part.partitions, part.starts, labels)
+        of_additional = additional and [parts.column_info(*pair) for pair in zip(additional, labels[2], strict=True)]
         return list(zip(part.partitions, of_partitions, strict=True)), of_additional
 
     of_ranks = gather_results(communicator, facts)
@@ -230,7 +232,7 @@ def _shared(
         endpoints = [[of_endpoints[end][column] for of_endpoints in found] for end in range(2)]
         if additional is not None:
             endpoints.append([of_additional[column] for _, of_additional in of_ranks])
-        shared.append(parts.as_shared(endpoints, list(column_labels)))
+        shared.append(parts.common_type_of(endpoints, list(column_labels)))
     return shared
 
 
@@ -378,7 +380,7 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
         with np.errstate(over="ignore"):  # checked below
             owned[vertices] += weights
     overflowing = to_host(xp.flatnonzero(~xp.isfinite(owned))) if adjacency.weighted else np.empty(0, np.int64)
-    ids = partial(shard.directory.parts.spelt, shard.directory.owned)
+    ids = partial(shard.directory.parts.format_vertices, shard.directory.owned)
     call_on_all(communicator, lambda: refuse_vertices(InvalidEdgesError, OVERFLOW, label, overflowing, ids))
     if adjacency.weighted:
         ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])

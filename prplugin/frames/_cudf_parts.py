@@ -20,30 +20,30 @@ from prplugin.frames._cudf_arrays import as_series
 from prplugin.frames._pandas_ids import integers as given_integers  # noqa: F401
 from prplugin.frames._pandas_ids import places_of
 from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
-    as_shared,
+    common_type_of,
+    concat_columns,
+    concat_frames,
     distinct,
-    in_order,
-    joined,
-    located,
-    owners,
-    packed,
-    spelt,
-    taken,
-    to_shared,
-    together,
-    unpacked,
+    find_positions,
+    format_vertices,
+    from_message,
+    hash_ranks,
+    take,
+    take_rows,
+    to_common_type,
+    to_message,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.parts import Facts, Shared, Typed
+from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly
 from prplugin.gpu.factorize import as_kernel_ids, extremes
 from prplugin.types.arrays import copied, to_device, to_host
 from prplugin.types.edges import Integers
 
 
-def facts(column: Any, label: str) -> Facts:
-    """Return the `Facts` of a column of ids; ids given by the user are a pandas Series."""
+def column_info(column: Any, label: str) -> ColumnInfo:
+    """Return the `ColumnInfo` of a column of ids; ids given by the user are a pandas Series."""
     if isinstance(column, pd.Series):
-        return host.facts(column, label)
+        return host.column_info(column, label)
     kind = ids.kind_of(column, label)
     if kind == "integer":
         values = ids.integers(column, label)
@@ -52,10 +52,10 @@ def facts(column: Any, label: str) -> Facts:
             sample = np.array(extremes(as_kernel_ids([values]))[:2], values.dtype)
     else:
         sample = ids.without_categories(column.head(1)).to_pandas().array
-    return Facts(kind, len(column), Typed(column.dtype), ids.has_width(column), sample)
+    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), ids.has_width(column), sample)
 
 
-def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.Series:
+def concat_column(columns: list[cudf.Series], shared: CommonType, label: str) -> cudf.Series:
     """Concatenate a column over partitions, without loss of values."""
     if len(columns) == 1:
         return columns[0]
@@ -66,13 +66,13 @@ def end_to_end(columns: list[cudf.Series], shared: Shared, label: str) -> cudf.S
     return ids.one_column(columns, label)
 
 
-def integers_of(column: Any, label: str, shared: Shared) -> Integers:
+def integers_of(column: Any, label: str, shared: CommonType) -> Integers:
     """Return integer ids as an array of the common type."""
-    return ids.integers(column, label).astype(shared.common.dtype, copy=False)
+    return ids.integers(column, label).astype(shared.dtype_sample.dtype, copy=False)
 
 
 def by_first_appearance(
-    endpoints: list[list[Any]], labels: list[list[str]], shared: list[Shared]
+    endpoints: list[list[Any]], labels: list[list[str]], shared: list[CommonType]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part as `_pandas_parts.by_first_appearance` does, with codes in CuPy arrays."""
     parts = [
@@ -86,7 +86,7 @@ def by_first_appearance(
     ]
     codes, columns = ids.factorize_by_first_appearance(parts, labels[0], [one.kind for one in shared])
     on_host = [ids.without_categories(column).to_pandas() for column in columns]
-    arrays = [host.to_shared(column, one) for column, one in zip(on_host, shared, strict=True)]
+    arrays = [host.to_common_type(column, one) for column, one in zip(on_host, shared, strict=True)]
     places = np.full(len(arrays[0]), np.iinfo(np.int64).max)
     # The sort of `cupy.unique` is stable, so that its indices are first rows.
     found = [cupy.unique(code, return_index=True) if code.size else (code, code) for code in codes]
@@ -99,24 +99,24 @@ def by_first_appearance(
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
+def in_edge_types(arrays: list[Any], shared: list[CommonType]) -> list[Any]:
     """Return distinct vertices in the types of the edge columns; NumPy integers as an array."""
     return [_named(array, one) for array, one in zip(arrays, shared, strict=True)]
 
 
-def _named(array: Any, shared: Shared) -> Any:
-    like = shared.likes[0].dtype
+def _named(array: Any, shared: CommonType) -> Any:
+    like = shared.part_types[0].dtype
     if shared.kind == "integer":
         array = cupy.asarray(array)
-        return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.likes)
+        return array if isinstance(like, np.dtype) else ids.integers_like(copied(array), shared.part_types)
     given = pd.Series(array, dtype=array.dtype)
     if isinstance(like, pd.StringDtype):
         # Such types may differ in their missing value, which cuDF ignores when it compares types.
         given = given.astype(like)
     series = cudf.Series(given)
     if isinstance(like, cudf.CategoricalDtype):
-        return ids.like_categories(series, shared.likes)
-    same = all(one.dtype == like for one in shared.likes)
+        return ids.like_categories(series, shared.part_types)
+    same = all(one.dtype == like for one in shared.part_types)
     return series if series.dtype == like or not same else series.astype(like)
 
 

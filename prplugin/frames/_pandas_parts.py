@@ -1,6 +1,6 @@
 """Operations on the partitions of a distributed pandas frame. Imports pandas.
 
-Workers exchange `Facts` of their partitions and derive common types from them (`as_shared`).
+Workers exchange `ColumnInfo` of their partitions and derive common types from them (`common_type_of`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from prplugin.frames._pandas_ids import integers as given_integers  # noqa: F401
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.base import format_ids, plain_ids
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
-from prplugin.frames.parts import Facts, Shared, Typed
+from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
 
-def joined(frames: list[Any], like: Any) -> Any:
+def concat_frames(frames: list[Any], like: Any) -> Any:
     """Concatenate the frames of one worker, of pandas or cuDF; return an empty frame like `like` if there are none."""
     if len(frames) == 1:
         return frames[0]
@@ -32,21 +32,21 @@ def joined(frames: list[Any], like: Any) -> Any:
     return library.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
-def facts(column: pd.Series, label: str) -> Facts:
-    """Return the `Facts` of a column of ids."""
+def column_info(column: pd.Series, label: str) -> ColumnInfo:
+    """Return the `ColumnInfo` of a column of ids."""
     kind = kinds.kind_of(deduplicate_objects(column), label)
     if kind == "integer":
         values = ids.integers(column, label)
         sample = np.array([values.min(), values.max()], values.dtype) if values.size else values[:0]
     else:
         sample = ids.without_categories(column.iloc[:1].array)
-    return Facts(kind, len(column), Typed(column.dtype), ids.has_width(column), sample)
+    return ColumnInfo(kind, len(column), TypeOnly(column.dtype), ids.has_width(column), sample)
 
 
 # --- common types -------------------------------------------------------------------------------------------------
 
 
-def as_shared(endpoints: list[list[Facts]], labels: list[str]) -> Shared:
+def common_type_of(endpoints: list[list[ColumnInfo]], labels: list[str]) -> CommonType:
     """Return the common kind and type of one column of the vertices, over all parts and both endpoints."""
     named = [(fact, label) for end, label in zip(endpoints, labels, strict=True) for fact in end]
     filled = [(fact, label) for fact, label in named if fact.rows] or named[:1]
@@ -59,10 +59,10 @@ def as_shared(endpoints: list[list[Facts]], labels: list[str]) -> Shared:
     else:
         common = ids.concat_in_common_type(samples, labels[0])[:1]
     likes = [fact.like for end in endpoints for fact in ([fact for fact in end if fact.rows] or end[:1])]
-    return Shared(kind, common, likes)
+    return CommonType(kind, common, likes)
 
 
-def end_to_end(columns: list[pd.Series], shared: Shared, label: str) -> pd.Series:
+def concat_column(columns: list[pd.Series], shared: CommonType, label: str) -> pd.Series:
     """Concatenate a column over partitions, without loss of values."""
     if len(columns) == 1:
         return columns[0]
@@ -73,13 +73,13 @@ def end_to_end(columns: list[pd.Series], shared: Shared, label: str) -> pd.Serie
     return _series(ids.concat_in_common_type([ids.without_categories(column.array) for column in columns], label))
 
 
-def integers_of(column: pd.Series, label: str, shared: Shared) -> Integers:
+def integers_of(column: pd.Series, label: str, shared: CommonType) -> Integers:
     """Return integer ids as an array of the common type."""
-    return ids.integers(column, label).astype(shared.common.dtype, copy=False)
+    return ids.integers(column, label).astype(shared.dtype_sample.dtype, copy=False)
 
 
 def by_first_appearance(
-    endpoints: list[list[pd.Series]], labels: list[list[str]], shared: list[Shared]
+    endpoints: list[list[pd.Series]], labels: list[list[str]], shared: list[CommonType]
 ) -> tuple[list[Integers], list[Any], Integers]:
     """Factorize the vertices of a part in the common types; see `prplugin.frames._pandas_ids.by_first_appearance`."""
     parts = [
@@ -93,20 +93,20 @@ def by_first_appearance(
     return codes, [_cast(ids.without_categories(array), one) for array, one in zip(arrays, shared, strict=True)], places
 
 
-def to_shared(column: pd.Series, shared: Shared) -> Any:
+def to_common_type(column: pd.Series, shared: CommonType) -> Any:
     """Cast ids given by the user to the common type."""
     if shared.kind == "integer":
         return integers_of(column, "", shared)
     return _cast(ids.without_categories(column.array), shared)
 
 
-def _cast(array: Any, shared: Shared) -> Any:
+def _cast(array: Any, shared: CommonType) -> Any:
     """Cast an array of ids to the common type."""
-    if array.dtype == shared.common.dtype:
+    if array.dtype == shared.dtype_sample.dtype:
         return array
     if shared.kind == "integer":
-        return np.asarray(array).astype(shared.common.dtype)
-    return ids.concat_in_common_type([shared.common, array], "vertices")[len(shared.common) :]
+        return np.asarray(array).astype(shared.dtype_sample.dtype)
+    return ids.concat_in_common_type([shared.dtype_sample, array], "vertices")[len(shared.dtype_sample) :]
 
 
 def _series(array: Any) -> pd.Series:
@@ -114,7 +114,7 @@ def _series(array: Any) -> pd.Series:
     return pd.Series(array, dtype=array.dtype)
 
 
-def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
+def concat_columns(pieces: list[list[Any]], shared: list[CommonType]) -> list[Any]:
     """Concatenate vertices, column by column, in the common types."""
     return [
         np.concatenate(parts) if one.kind == "integer" else ids.concat_in_common_type(list(parts), "vertices")
@@ -122,7 +122,7 @@ def together(pieces: list[list[Any]], shared: list[Shared]) -> list[Any]:
     ]
 
 
-def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[Any]]:
+def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, list[Any]]:
     """Factorize vertices in the order of first appearance; return codes, and distinct vertices column by column."""
     columns = [_series(array) for array in arrays]
     parts, labels = [[column, column.iloc[:0]] for column in columns], [["vertices"] * 2] * len(columns)
@@ -130,18 +130,18 @@ def distinct(arrays: list[Any], shared: list[Shared]) -> tuple[Integers, list[An
     return codes, found
 
 
-def located(vertices: list[Any], asked: list[Any], shared: list[Shared]) -> Integers:
+def find_positions(vertices: list[Any], asked: list[Any], shared: list[CommonType]) -> Integers:
     """Return the position of each vertex of `asked` in `vertices`, or -1."""
     columns = [_series(array) for array in asked]
     return ids.positions_in(vertices, columns, [one.kind for one in shared])
 
 
-def taken(arrays: list[Any], rows: Integers) -> list[Any]:
+def take(arrays: list[Any], rows: Integers) -> list[Any]:
     """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
 
 
-def spelt(arrays: list[Any], rows: Integers) -> list[str]:
+def format_vertices(arrays: list[Any], rows: Integers) -> list[str]:
     """Return the vertices at `rows`, of NumPy, pandas or CuPy arrays, as text, for messages."""
     held = [to_host(array[namespace(array).asarray(rows)]) for array in arrays]
     return format_ids(partial(plain_ids, held), np.arange(len(rows)))
@@ -158,7 +158,7 @@ PYTHON_HASHED = ("decimal.Decimal", "fractions.Fraction", "uuid.UUID")
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def owners(arrays: list[Any], shared: list[Shared], size: int) -> Integers:
+def hash_ranks(arrays: list[Any], shared: list[CommonType], size: int) -> Integers:
     """Return the worker, 0 .. size - 1, responsible for each vertex, from a hash that is the same on all workers."""
     mixed = np.zeros(len(arrays[0]), np.uint64)
     for array, one in zip(arrays, shared, strict=True):
@@ -187,27 +187,27 @@ def _hashes(array: Any, kind: str) -> Any:
 # --- the result -----------------------------------------------------------------------------------------------------
 
 
-def named(arrays: list[Any], shared: list[Shared]) -> list[Any]:
+def in_edge_types(arrays: list[Any], shared: list[CommonType]) -> list[Any]:
     """Return distinct vertices in the types of the edge columns."""
     return [
-        ids.integers_like(np.asarray(array), one.likes)
+        ids.integers_like(np.asarray(array), one.part_types)
         if one.kind == "integer"
-        else ids.like_categories(array, one.likes)
+        else ids.like_categories(array, one.part_types)
         for array, one in zip(arrays, shared, strict=True)
     ]
 
 
-def packed(frame: Any) -> pd.DataFrame:
+def to_message(frame: Any) -> pd.DataFrame:
     """Return a frame of pandas or cuDF in a form that can be sent to another worker."""
     return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
 
 
-def unpacked(frame: pd.DataFrame, like: Any) -> Any:
+def from_message(frame: pd.DataFrame, like: Any) -> Any:
     """Return a frame received from another worker, with the types of `like`."""
     return frame if isinstance(like, pd.DataFrame) else type(like)(frame).astype(dict(like.dtypes))
 
 
-def in_order(frame: Any, rows: Integers) -> Any:
+def take_rows(frame: Any, rows: Integers) -> Any:
     """Return the given rows of a frame, with a new index."""
     return frame.take(rows).reset_index(drop=True)
 

@@ -19,10 +19,10 @@ from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames.base import full_name, is_a, open_frame
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
+    column_info_of_partitions,
+    concat_endpoints,
     endpoints_of_partitions,
-    facts_of_partitions,
     frame_of_columns,
-    joined_endpoints,
     weights_of_partitions,
 )
 from prplugin.frames.wrapped import DelegatedVertices
@@ -241,17 +241,17 @@ class ComputedFrame:
     def _joined(self, frames: list[Any], columns: Columns) -> tuple[Any, Columns]:
         """Concatenate the partitions to one frame of the columns in use; return it, and the column positions."""
         partitions, starts = list(range(len(frames))), np.cumsum([0, *map(len, frames)])[:-1].tolist()
-        pieces, placed = endpoints_of_partitions(self._parts, frames, partitions, columns)
+        pieces, part_columns = endpoints_of_partitions(self._parts, frames, partitions, columns)
         labels = columns.id_labels()
-        facts = facts_of_partitions(self._parts, pieces, partitions, starts, labels)
+        facts = column_info_of_partitions(self._parts, pieces, partitions, starts, labels)
         shared = [
-            self._parts.as_shared(
+            self._parts.common_type_of(
                 [[one[end][column] for one in facts] for end in range(2)], [label[column] for label in labels]
             )
             for column in range(len(columns.source))
         ]
-        source, destination = joined_endpoints(self._parts, pieces, shared, labels)
-        weights = weights_of_partitions(self._parts, frames, partitions, placed, starts)
+        source, destination = concat_endpoints(self._parts, pieces, shared, labels)
+        weights = weights_of_partitions(self._parts, frames, partitions, part_columns, starts)
         width = len(shared)
         values = [] if weights is None else [weights]
         return frame_of_columns(self._parts, [*source, *destination, *values]), replace(

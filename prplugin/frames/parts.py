@@ -17,27 +17,27 @@ from prplugin.types.arrays import namespace
 from prplugin.types.edges import Floats
 
 __all__ = [
-    "Facts",
-    "Shared",
-    "Typed",
+    "ColumnInfo",
+    "CommonType",
+    "TypeOnly",
+    "column_info_of_partitions",
+    "concat_endpoints",
     "endpoints_of",
     "endpoints_of_partitions",
-    "facts_of_partitions",
     "frame_of_columns",
-    "joined_endpoints",
     "weights_of_partitions",
 ]
 
 
 @dataclass(frozen=True)
-class Typed:
+class TypeOnly:
     """Type of a column of another worker; stands in for the column."""
 
     dtype: Any
 
 
 @dataclass(frozen=True)
-class Facts:
+class ColumnInfo:
     """Properties of a column of ids in one part of a frame, which `where` names in messages.
 
     `kind` is "integer", "string", ...; "empty" for a column without ids and without type. `has_width`: whether integers
@@ -47,7 +47,7 @@ class Facts:
 
     kind: str
     rows: int
-    like: Typed
+    like: TypeOnly
     has_width: bool
     sample: Any
     where: str = ""
@@ -58,7 +58,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Shared:
+class CommonType:
     """Common type of one column of the vertices, over all parts and both endpoints.
 
     `common` holds at most one id, in the type in which ids are compared, and `likes` the types of the column
@@ -66,8 +66,8 @@ class Shared:
     """
 
     kind: str
-    common: Any
-    likes: list[Typed]
+    dtype_sample: Any
+    part_types: list[TypeOnly]
 
 
 def _of_each(do: Callable[[Any], Any], items: list[Any], partitions: list[int], starts: list[int]) -> list[Any]:
@@ -96,20 +96,20 @@ def endpoints_of_partitions(
     parts: Any, frames: list[Any], partitions: list[int], columns: Columns
 ) -> tuple[list[Any], list[Columns]]:
     """Return source and destination columns of each partition, and the positions of the columns in each."""
-    placed = [
+    part_columns = [
         columns.within(list(frame.columns), f"partition {partition}")
         for frame, partition in zip(frames, partitions, strict=True)
     ]
-    return [endpoints_of(parts, frame, own) for frame, own in zip(frames, placed, strict=True)], placed
+    return [endpoints_of(parts, frame, own) for frame, own in zip(frames, part_columns, strict=True)], part_columns
 
 
-def facts_of_partitions(
+def column_info_of_partitions(
     parts: Any, endpoints: list[Any], partitions: list[int], starts: list[int], labels: list[list[str]]
-) -> list[list[list[Facts]]]:
-    """Return the `Facts` of the id columns of each partition."""
+) -> list[list[list[ColumnInfo]]]:
+    """Return the `ColumnInfo` of the id columns of each partition."""
     found = _of_each(
         lambda pair: [
-            [parts.facts(column, name) for column, name in zip(end, label, strict=True)]
+            [parts.column_info(column, name) for column, name in zip(end, label, strict=True)]
             for end, label in zip(pair, labels, strict=False)  # no additional vertices here
         ],
         endpoints,
@@ -122,11 +122,13 @@ def facts_of_partitions(
     ]
 
 
-def joined_endpoints(parts: Any, pieces: list[Any], shared: list[Shared], labels: list[list[str]]) -> list[list[Any]]:
+def concat_endpoints(
+    parts: Any, pieces: list[Any], shared: list[CommonType], labels: list[list[str]]
+) -> list[list[Any]]:
     """Concatenate the columns from `endpoints_of_partitions`; return source columns and destination columns."""
     return [
         [
-            parts.end_to_end([endpoints[end][column] for endpoints in pieces], one, labels[end][column])
+            parts.concat_column([endpoints[end][column] for endpoints in pieces], one, labels[end][column])
             for column, one in enumerate(shared)
         ]
         for end in range(2)
@@ -140,15 +142,15 @@ def frame_of_columns(parts: Any, columns: list[Any]) -> Any:
 
 
 def weights_of_partitions(
-    parts: Any, frames: list[Any], partitions: list[int], placed: list[Columns], starts: list[int]
+    parts: Any, frames: list[Any], partitions: list[int], part_columns: list[Columns], starts: list[int]
 ) -> Floats | None:
     """Return the concatenated weights of one or more partitions as float64; None for unweighted edges."""
-    if placed[0].weight is None:
+    if part_columns[0].weight is None:
         return None
-    label = f"column {placed[0].weight_name!r}"
+    label = f"column {part_columns[0].weight_name!r}"
     each: list[Floats] = _of_each(
         lambda pair: parts.numbers(parts.column_of(pair[0], pair[1].weight), label, "row", InvalidEdgesError),
-        list(zip(frames, placed, strict=True)),
+        list(zip(frames, part_columns, strict=True)),
         partitions,
         starts,
     )
