@@ -180,22 +180,12 @@ class Graph(Constructors, Displayed):
     ----------
     edges : frame or graph
         Edges, one per row, or a graph of another library, as for `pagerank`.
-    source, destination : column or list of columns, optional
-        Columns of the endpoints.
-    weight : column, optional
-        Column of edge weights. Default: every edge counts 1.
+    source, destination, weight : column or list of columns, optional
+        Columns of the endpoints and of edge weights. Default: every edge counts 1.
     time, half_life, window, now : optional
         Weights that decay with age, as for `pagerank`.
-    directed : bool, default True
-        If False, each row is an edge both ways.
-    vertices : list, Series, index or array, optional
-        Additional vertices.
-    duplicates : {"sum", "first", "last", "error"}
-        Treatment of rows that repeat a pair of vertices.
-
-    See Also
-    --------
-    pagerank : Describes the parameters in full.
+    directed, vertices, duplicates : optional
+        Whether edges lead one way; additional vertices; treatment of rows that repeat a pair of vertices.
 
     Examples
     --------
@@ -246,7 +236,7 @@ class Graph(Constructors, Displayed):
         return self._graph.vertices()
 
     def csr(self) -> Compressed:
-        """Return the out-edges by source.
+        """Return the out-edges by source, as read-only views of the graph, or as CuPy copies if it is on the GPU.
 
         Returns
         -------
@@ -256,18 +246,6 @@ class Graph(Constructors, Displayed):
             Positions of the targets in the order of `vertices`.
         weights : array of m float64, or None
             Edge weights; None if the graph has none.
-
-        Notes
-        -----
-        The arrays are read-only views of the graph, or copies as CuPy arrays if it is on the GPU.
-
-        Examples
-        --------
-        >>> import pandas as pd, prplugin
-        >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
-        >>> offsets, indices, weights = graph.csr()
-        >>> offsets.tolist(), indices.tolist(), weights
-        ([0, 1, 2, 3], [1, 0, 0], None)
         """
         return self._graph.csr()
 
@@ -276,16 +254,8 @@ class Graph(Constructors, Displayed):
 
         Returns
         -------
-        offsets : array of n + 1 integers
-            The in-edges of vertex i are the entries ``offsets[i]:offsets[i + 1]`` of the other two arrays.
-        indices : array of m integers
-            Positions of the sources in the order of `vertices`.
-        weights : array of m float64, or None
-            Edge weights; None if the graph has none.
-
-        See Also
-        --------
-        Graph.csr : Out-edges by source.
+        Compressed
+            As of `csr`, for the in-edges of each vertex: `indices` holds the positions of the sources.
         """
         return self._graph.csc()
 
@@ -321,15 +291,7 @@ class Graph(Constructors, Displayed):
         Returns
         -------
         Estimate
-            Prints as a table; ``estimate["numba"]`` has the ``device`` and ``host`` bytes of one method, and its
-            ``seconds``.
-
-        Examples
-        --------
-        >>> import pandas as pd, prplugin
-        >>> graph = prplugin.Graph(pd.DataFrame({"src": [1, 2, 3], "dst": [2, 1, 1]}))
-        >>> graph.estimate().chosen.method
-        'numpy'
+            Prints as a table; ``estimate["numba"]`` has ``device`` and ``host`` bytes and ``seconds`` of a method.
         """
         return self._graph.estimate()
 
@@ -358,32 +320,18 @@ class Graph(Constructors, Displayed):
 
         Parameters
         ----------
-        alpha : float, default 0.85
-            Damping factor.
-        personalization : dict, Series, frame, list, set or array, optional
-            The teleport distribution.
-        seeds : list, frame or array, optional
-            Many personalizations: a ranking of each.
-        among : list, Series, index or array of vertices, optional
-            Return the ranks of these alone.
+        alpha, personalization : optional
+            Damping factor, and the teleport distribution.
+        seeds, among : optional
+            Many personalizations: a ranking of each. Vertices whose ranks alone are returned.
         dangling, nstart : optional
             As `personalization`: where the dangling mass goes; the ranks to start from.
-        tol : float, default 1e-6
-            Threshold of the `stop` rule.
-        max_iter : int, optional
-            Budget of iterations. Default: as many as `tol` needs.
-        stop : {"error", "delta", "vertex", "networkx"}
-            What `tol` bounds; by default the proved L1 error.
-        scale : {1, "n"}
-            Sum of the ranks.
-        dtype : {"float64", "float32"}
-            Type of the ranks.
-        method : str, default "auto"
-            A method by name, "auto" or "measured".
-        top : int, optional
-            Return only the highest ranks.
-        certified : bool, default False
-            With `top`: stop as soon as their order is proved.
+        tol, max_iter, stop : optional
+            Threshold, by default of the proved L1 error; budget of iterations; what `tol` bounds.
+        scale, dtype, method : optional
+            Sum and type of the ranks; a method by name, "auto" or "measured".
+        top, certified : optional
+            Return only the highest ranks; stop as soon as their order is proved.
         progress : bool or function, default False
             Show a progress bar, or call the function with a `prplugin.Progress`.
         **method_options
