@@ -1,4 +1,4 @@
-"""What calls of the public functions have in common: errors that name the argument meant, and types for checkers."""
+"""Decorators of the public functions: errors that name the intended argument, and types for type checkers."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class MethodOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class EdgeOptions:
-    """How the columns of a frame are read as edges; `directed` and `duplicates` are validated."""
+    """Options for reading the columns of a frame as edges; `directed` and `duplicates` are validated."""
 
     source: Hashable | list[Hashable] = None
     destination: Hashable | list[Hashable] = None

@@ -1,4 +1,4 @@
-"""What a graph and its rankings take, estimated before the graph is made: `prplugin.estimate`."""
+"""Estimate of memory and time from counts or a frame, before a graph is made: `prplugin.estimate`."""
 
 from __future__ import annotations
 

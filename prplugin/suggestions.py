@@ -1,4 +1,4 @@
-"""What is meant by a name that is not known: for the "did you mean" of messages."""
+"""Suggestions for unknown names: the "did you mean" of messages."""
 
 from __future__ import annotations
 

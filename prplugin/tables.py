@@ -18,7 +18,7 @@ UNLIMITED = 1 << 16
 
 @dataclass(frozen=True)
 class Display:
-    """What an object shows of itself: a line, a table, and a remark below it.
+    """Representation of an object: a title, a table, and a remark below it.
 
     An empty `head` leaves out the line of names. The columns at the positions in `left` are aligned to the left.
     """

@@ -1,1 +1,1 @@
-"""What a ranking returns: ranks, error bound, explanation and plots."""
+"""Results of a ranking: ranks, error bound, explanation and plots."""

@@ -1,4 +1,4 @@
-"""What a ranking did and what it cost, for people to read: `Ranking.explain`."""
+"""Readable report of the stages, choices and costs of a ranking: `Ranking.explain`."""
 
 from __future__ import annotations
 

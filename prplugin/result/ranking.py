@@ -1,4 +1,4 @@
-"""What a ranking is: the ranks, and how they came about."""
+"""Results of `Graph.rank`: the ranks, their error bound and how they were computed."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class Tie(NamedTuple):
 
 
 SHOWN = 10
-"""How many of the highest ranks, or of the seeds, a ranking shows of itself."""
+"""Number of highest ranks, or of seeds, in the representation of a ranking."""
 
 SHOWN_OF_A_SEED = 3
-"""How many of its highest ranks are shown of each seed."""
+"""Number of highest ranks of each seed in the representation of rankings."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,7 +131,7 @@ class Ranking(Displayed):
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
-        """What an order that was to be certified leaves open, from the top down: empty where it is strict.
+        """Ties of a certified order, from the highest ranks down; empty if the order is strict.
 
         The last tie may go on past the end of the `frame`. Without ``certified=True`` nothing is known of ties, and
         this raises InvalidOptionError.
@@ -212,7 +212,7 @@ class Ranking(Displayed):
     @property
     def _record(self) -> History:
         if self._history is None:
-            raise PageRankError("this ranking keeps no record of how it came about.")
+            raise PageRankError("this ranking keeps no record of how it was computed.")
         return self._history
 
     def _written(self, rows: Integers) -> Any:

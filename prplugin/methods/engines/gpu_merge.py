@@ -112,7 +112,7 @@ def most_blocks_of(plan: Plan) -> int:
 
 
 class Plan(Protocol):
-    """How a method reads the edges."""
+    """Plan of the passes over the edges, which differs by method."""
 
     pieces: Pieces
     threads: int  # per block

@@ -44,7 +44,7 @@ MEMORY = Memory(
 
 
 class Pull(Protocol):
-    """How a method computes the row sums."""
+    """Computation of the row sums, which differs by method."""
 
     rounding_depth: int  # of a row sum, as counted by `StepRounding.row`
 
