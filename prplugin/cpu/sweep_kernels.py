@@ -8,7 +8,7 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled
 
-__all__ = ["GROUP", "RED_BLACK_GROUP", "index_sources", "order_vertices", "sum_dangling_fractions", "sweep"]
+__all__ = ["GROUP", "RED_BLACK_GROUP", "index_sources", "sum_dangling_fractions", "sweep"]
 
 GROUP = 4
 """Edges added with independent accumulators; the edges of each vertex are padded to a multiple of this."""
@@ -21,29 +21,6 @@ A vertex that read the result of the one just before it would stall on that depe
 
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(number) for number in range(5))
 ZERO_F32: Any = np.float32(0)
-
-
-@compiled
-def order_vertices(first, last, at, rows, offsets, out_weight, weighted, swept, position, ends, value_factor):
-    """Append the vertices ``rows[first:last]`` to the sweep order, from position `at` on.
-
-    `swept` receives the vertex at each position, `position` the position of each vertex, `ends` the end of its padded
-    edges, counted from the first of these vertices, and `value_factor` the factor from a contribution to a value.
-    """
-    begin, last, at = np.uint64(first), np.uint64(last), np.uint64(at)
-    edge_end = ZERO
-    while begin < last:
-        end = begin + np.uint64(RED_BLACK_GROUP) if last - begin > np.uint64(RED_BLACK_GROUP) else last
-        for odd in range(ZERO, TWO):
-            for row in range(begin + odd, end, TWO):
-                vertex = np.uint64(rows[row])
-                swept[at] = vertex
-                position[vertex] = at
-                value_factor[at] = 1.0 if weighted else out_weight[vertex]
-                edge_end += (offsets[vertex + ONE] - offsets[vertex] + THREE) & ~THREE
-                at += ONE
-                ends[at] = edge_end
-        begin = end
 
 
 @compiled

@@ -285,7 +285,7 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     offsets, sources, weights = adjacency.csc
     offsets, sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
     out_weight = adjacency.out_weight
-    rows = np.flatnonzero(out_weight).astype(np.uint32)
+    rows = np.flatnonzero(out_weight)
     n, count = rows.size, STREAMS * TURNS
     # Streams of about equal work, where a row costs as four edges, and of whole red-black groups.
     work = int(offsets[-1]) + 4 * n
@@ -301,20 +301,22 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     ends = np.zeros(n + 1, np.uint32 if most_indices < 2**32 else np.uint64)
     position = np.full(adjacency.n, n, np.uint32)
     layout_work = RepeatedWork([(turn, turn + 1) for turn in range(count)], threads)
-    layout_work.run(
-        lambda turn, _: kernels.order_vertices(
-            *runs[turn],
-            pieces[turn][0],
-            rows,
-            offsets,
-            out_weight,
-            adjacency.weighted,
-            swept,
-            position,
-            ends,
-            value_factor,
-        )
-    )
+    padded = np.diff(offsets)
+    padded += np.uint64(kernels.GROUP - 1)
+    padded &= ~np.uint64(kernels.GROUP - 1)  # edges per vertex, in whole groups
+
+    def order_vertices(turn: int, _: int) -> None:
+        # Groups of vertices of which those of even index precede the others; the last group may be smaller.
+        own, group = rows[slice(*runs[turn])], kernels.RED_BLACK_GROUP
+        full = own.size // group * group
+        by_parity = own[:full].reshape(-1, group // 2, 2).swapaxes(1, 2).ravel()
+        vertices = np.concatenate([by_parity, own[full::2], own[full + 1 :: 2]])
+        first, last = pieces[turn]
+        swept[first:last], position[vertices] = vertices, np.arange(first, last, dtype=np.uint32)
+        value_factor[first:last] = 1.0 if adjacency.weighted else out_weight.take(vertices)
+        np.cumsum(padded.take(vertices), out=ends[first + 1 : last + 1])  # counted from the first vertex of the piece
+
+    layout_work.run(order_vertices)
     dangling = np.flatnonzero(out_weight == 0).astype(np.uint32)
     dangling_fraction = np.zeros(n if dangling.size else 1, np.float32)
     kernels.sum_dangling_fractions(dangling, position, offsets, sources, weights, out_weight, dangling_fraction)
