@@ -317,6 +317,7 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
         np.cumsum(padded.take(vertices), out=ends[first + 1 : last + 1])  # counted from the first vertex of the piece
 
     layout_work.run(order_vertices)
+    rows, padded = rows[:0].copy(), padded[:0].copy()  # frees their memory
     dangling = np.flatnonzero(out_weight == 0).astype(np.uint32)
     dangling_fraction = np.zeros(n if dangling.size else 1, np.float32)
     kernels.sum_dangling_fractions(dangling, position, offsets, sources, weights, out_weight, dangling_fraction)
