@@ -19,8 +19,8 @@ Measured in docs/decisions/0002-numpy-numba-threshold.md.
 COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
 """Number of edges processed so far from which compiled kernels are also used for smaller frames."""
 
-COMPILED_MIN_EDGES = 1 << 15
-"""Number of edges below which NumPy is as fast as compiled kernels."""
+COMPILED_MIN_EDGES = 1 << 17
+"""Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
 
 _processed_edges = 0
 
@@ -41,13 +41,13 @@ def count_processed_edges(edges: int) -> None:
     _processed_edges += edges
 
 
-def use_compiled(edges: int) -> bool:
+def use_compiled(edges: int, least: int = COMPILED_MIN_EDGES) -> bool:
     """Return whether Numba's kernels are used for this number of edges, rather than NumPy.
 
     Below `COMPILED_FROM` edges the answer depends on what the process did before, so that the first small frames do not
     wait for a compiler. Callers must compute the same bits either way there.
     """
-    return edges >= COMPILED_FROM or (edges >= COMPILED_MIN_EDGES and _processed_edges >= COMPILED_AFTER_EDGES)
+    return edges >= COMPILED_FROM or (edges >= least and _processed_edges >= COMPILED_AFTER_EDGES)
 
 
 def this_machine() -> Machine:

@@ -16,6 +16,9 @@ from prplugin.types.edges import Floats, GroupedEdges, Integers
 
 __all__ = ["Product", "product_of"]
 
+MIN_COMPILED_EDGES = 1 << 13
+"""Number of edges below which NumPy is as fast as the compiled product."""
+
 MIN_THREADED_EDGES = 1 << 18
 """Number of edges from which the compiled product uses several threads."""
 
@@ -26,7 +29,7 @@ def product_of(adjacency: Adjacency) -> Product:
     It returns for each vertex the sum of ``vector[source]``, in weighted graphs times the normalized weight w / W, over
     its in-edges. The graph caches it. Each ranking gets a shallow copy, with its own buffer and threads.
     """
-    kind: type[Product] = _CompiledProduct if use_compiled(adjacency.m) else _NumpyProduct
+    kind: type[Product] = _CompiledProduct if use_compiled(adjacency.m, MIN_COMPILED_EDGES) else _NumpyProduct
     if not isinstance(adjacency.product, kind):
         adjacency.product = kind.of(adjacency)
     return copy(adjacency.product)
