@@ -19,7 +19,7 @@ Measured in docs/decisions/0002-numpy-numba-threshold.md.
 COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
 """Number of edges processed so far from which compiled kernels are also used for smaller frames."""
 
-COMPILED_MIN_EDGES = 1 << 17
+COMPILED_MIN_EDGES = 1 << 16
 """Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
 
 _processed_edges = 0
