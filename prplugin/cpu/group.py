@@ -30,9 +30,9 @@ FETCHED_FROM = 1 << 20
 """Number of counts above which they are prefetched: they exceed the L2 cache of a core."""
 
 
-def cut(size: int) -> list[tuple[int, int]]:
-    """Partition `size` rows into pieces (first, last + 1)."""
-    return [(first, min(first + PIECE, size)) for first in range(0, size, PIECE)]
+def cut(size: int, piece: int = PIECE) -> list[tuple[int, int]]:
+    """Partition `size` rows into pieces (first, last + 1) of `piece` rows."""
+    return [(first, min(first + piece, size)) for first in range(0, size, piece)]
 
 
 def as_int64(low: int) -> Any:

@@ -61,7 +61,7 @@ class ColumnInfo:
 class CommonType:
     """Common type of one column of the vertices, over all parts and both endpoints.
 
-    `common` holds at most one id, in the type in which ids are compared, and `likes` the types of the column
+    `dtype_sample` holds at most one id, in the type in which ids are compared, and `part_types` the types of the column
     in the parts that have rows, at least one per endpoint.
     """
 

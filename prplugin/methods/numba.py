@@ -83,6 +83,7 @@ def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
 class _ThreadedPull(HostStep):
     def __init__(self, problem: Problem, threads: int, *, sweeps: bool) -> None:
         from prplugin.cpu import mixing_kernels, pull_kernels  # imports Numba
+        from prplugin.cpu.group import cut
 
         self._kernels, self._mixing = pull_kernels, mixing_kernels
         adjacency = problem.adjacency
@@ -107,7 +108,7 @@ class _ThreadedPull(HostStep):
         self._sweeps: Sweeps | None = None
         self._changes: list[float] = []
         self._block_ranges = equal_work(offsets, pull_kernels.BLOCK, 8 * threads)
-        self._pieces = [(piece, first, min(first + PIECE, n)) for piece, first in enumerate(range(0, n, PIECE))]
+        self._pieces = [(nth, *piece) for nth, piece in enumerate(cut(n, PIECE))]
         largest = adjacency.largest_in_degree
         self._fan_in = np.uint64(pull_kernels.fan_in_for(largest))
         self.rounding = StepRounding(
