@@ -18,7 +18,7 @@ from prplugin.machine import COMPILED_FROM, Machine
 from prplugin.methods.base import SeedsStep, Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.methods.engines.sweeps import STREAMS, Sweeps, iterates_size, least_steps_for_sweeps
-from prplugin.numerics.extrapolation import depth_for
+from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.options import validate_int
 from prplugin.types.arrays import to_host
@@ -212,8 +212,7 @@ class _ThreadedPull(HostStep):
         of = np.array(rows)
         sums = np.zeros((len(self._pieces), of.size, of.size))
         self._threads.for_each(self._pieces, lambda piece, *own: self._mixing.products(*own, moves, of, sums[piece]))
-        lower: Floats = sums.sum(axis=0)
-        return lower + np.tril(lower, -1).T
+        return symmetric(sums.sum(axis=0))
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
         of = np.flatnonzero(weights)

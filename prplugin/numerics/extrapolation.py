@@ -22,7 +22,7 @@ import numpy as np
 
 from prplugin.types.edges import Floats
 
-__all__ = ["Depth", "depth_for", "mixing_weights"]
+__all__ = ["Depth", "depth_for", "mixing_weights", "symmetric"]
 
 RIDGE = 1e-12
 """Relative ridge: this times the trace is added to the diagonal, since residuals may be nearly dependent."""
@@ -52,6 +52,12 @@ def depth_for(alpha: float, seeds: int | None = None) -> Depth:
     if seeds is not None:
         return Depth(8, 1)
     return Depth(9, 2) if alpha > LONG_FROM else Depth(3, 2)
+
+
+def symmetric(lower: Floats) -> Floats:
+    """Return the symmetric matrices that have these lower triangles; the entries above must be 0."""
+    matrices: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
+    return matrices
 
 
 def mixing_weights(products: Floats) -> Floats:

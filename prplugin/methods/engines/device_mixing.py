@@ -8,6 +8,7 @@ import numpy as np
 
 from prplugin.gpu import runtime
 from prplugin.methods.base import Step
+from prplugin.numerics.extrapolation import symmetric
 from prplugin.types.edges import Floats
 
 __all__ = ["MixedOnDevice"]
@@ -43,8 +44,7 @@ class MixedOnDevice(Step):
         self._mixing("products", moves)((BLOCKS,), threads, (n, moves, partials))
         lower = np.zeros((count, count, *seeds))
         lower[np.tril_indices(count)] = self.add(partials.get().sum(axis=0))
-        lower = np.moveaxis(lower, -1, 0) if seeds else lower
-        products: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
+        products = symmetric(np.moveaxis(lower, -1, 0) if seeds else lower)
         return products[..., rows, :][..., rows]
 
     def mix(self, moves: Any, weights: Floats, jump: Any) -> None:

@@ -13,7 +13,7 @@ from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
-from prplugin.numerics.extrapolation import depth_for
+from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.edges import Floats
 
@@ -111,9 +111,7 @@ class NumbaBatch(HostBatch):
                 kernels.products(*self._bounds[block : block + 2], flat, of, width, buffer, sums[block])
 
         self._work.run(multiply)
-        lower = np.moveaxis(sums.sum(axis=0), -1, 0)
-        products: Floats = lower + np.tril(lower, -1).swapaxes(-2, -1)
-        return products
+        return symmetric(np.moveaxis(sums.sum(axis=0), -1, 0))
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
         transposed, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)

@@ -35,7 +35,7 @@ from prplugin.cpu.repeated_work import Piece, RepeatedWork
 from prplugin.cpu.sums import total
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
-from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights
+from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights, symmetric
 from prplugin.types.edges import Floats, Integers
 
 __all__ = ["Sweeps", "iterates_size", "least_steps_for_sweeps"]
@@ -231,8 +231,7 @@ class Sweeps:
             kernels.products(first, last, rows, after, sums[piece])
 
         self._for_each(multiply)
-        lower = sums.sum(axis=0)
-        weights = mixing_weights(lower + np.tril(lower, -1).T)
+        weights = mixing_weights(symmetric(sums.sum(axis=0)))
         table[next_cycle, 0] = weights @ table.reshape(-1, 2)[after]
         # The sum of the w_j y_j of a cycle is that of w_j for s, and of w_j, w_{j+1}, ... for y_j - y_{j-1}.
         by_cycle = np.cumsum(weights.reshape(len(cycles), -1)[:, ::-1], axis=1)[:, ::-1]
