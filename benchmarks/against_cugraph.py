@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from benchmarks import first_call, iterations
-from benchmarks.generate import rmat, scattered, scattered_ids, uniform, weighted
+from benchmarks.generate import cube, local_web, purchases, rmat, scattered, scattered_ids, uniform, weighted
 from benchmarks.measure import alternately
 from benchmarks.reference import reference
 from benchmarks.run import Part
@@ -71,6 +71,8 @@ class Case:
         Whether cuGraph builds a `MultiGraph`; else a `Graph`.
     weight : "weight", optional
         Column of float64 weights.
+    directed : bool
+        Whether edges count in one direction; both libraries get one row per pair.
     alpha : float
     tol : float
         Initial tolerance of prplugin; see `_match_error`.
@@ -80,6 +82,7 @@ class Case:
     ids: Literal["int32", "int64", "str"] = "int32"
     multi: bool = True
     weight: Literal["weight"] | None = None
+    directed: bool = True
     alpha: float = 0.85
     tol: float = 1e-5
 
@@ -91,6 +94,7 @@ class Case:
             for word, said in (
                 (f"{self.ids} ids", self.ids != "int32"),
                 ("float64 weights", self.weight is not None),
+                ("undirected", not self.directed),
                 (f"alpha {self.alpha}", self.alpha != 0.85),
                 ("Graph", not self.multi),
             )
@@ -108,6 +112,7 @@ PLAIN, STEP, SIMPLE, SCATTERED = Case(), Case(what="iteration"), Case(multi=Fals
 WEIGHTED = Case(weight="weight", tol=1e-10)
 WEIGHTED_STEP = Case(what="iteration", weight="weight")
 NAMES = Case(ids="str", multi=False)
+UNDIRECTED = Case(directed=False)
 
 
 def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], Any], tuple[Case, ...]]]:
@@ -118,8 +123,16 @@ def graphs(data: Path | None, quick: bool) -> Iterator[tuple[str, Callable[[], A
         yield "road-luxembourg", lambda: _real(data, "road-luxembourg"), (PLAIN, STEP)
         yield "web-NotreDame", lambda: _real(data, "web-NotreDame"), (PLAIN, STEP)
         yield "cnr-2000", lambda: _real(data, "cnr-2000"), (PLAIN, SLOW_CASE, STEP)
+        yield "soc-Epinions1", lambda: _real(data, "soc-Epinions1"), (PLAIN,)
     if quick:
         return
+    yield "local web 4M x 64M", lambda: local_web(4_000_000, 64_000_000, memory_space="device"), (PLAIN,)
+    yield (
+        "purchases 5M x 200k, 40M",
+        lambda: purchases(5_000_000, 200_000, 40_000_000, memory_space="device"),
+        (UNDIRECTED,),
+    )
+    yield "grid 200 x 200 x 200", lambda: cube(200, memory_space="device"), (UNDIRECTED,)
     yield "R-MAT 18", lambda: rmat(18, memory_space="device"), (NAMES,)
     yield "R-MAT 20", lambda: rmat(20, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, STEP)
     yield "R-MAT 22", lambda: rmat(22, memory_space="device"), (PLAIN, SIMPLE, SCATTERED, WEIGHTED, STEP, WEIGHTED_STEP)
@@ -182,17 +195,22 @@ def _row(known: dict[str, Any]) -> dict[str, Any]:
 def _frame_to_frame(about: dict[str, Any], edges: Callable[[], Any], case: Case) -> Iterator[dict[str, Any]]:
     import prplugin
 
+    given_edges = edges() if case.weight is None else weighted(edges())
     exact = reference(
-        edges() if case.weight is None else weighted(edges()), multi=case.multi, weight=case.weight, alpha=case.alpha
-    )
+        given_edges if case.directed else _both_ways(given_edges), multi=case.multi, weight=case.weight,
+        alpha=case.alpha,
+    )  # fmt: skip
+    del given_edges
     frame = _frame_of_case(edges(), case)
-    given: dict[str, Any] = {"weight": case.weight, "duplicates": "sum" if case.multi else "first"}
+    given: dict[str, Any] = {
+        "weight": case.weight, "duplicates": "sum" if case.multi else "first", "directed": case.directed,
+    }  # fmt: skip
     options: dict[str, Any] = {"alpha": case.alpha, "dtype": case.dtype}
 
     def theirs() -> Any:
         import cugraph
 
-        graph = iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight)
+        graph = iterations.cugraph_graph(frame, multi=case.multi, weight=case.weight, directed=case.directed)
         return _synchronized(cugraph.pagerank(graph, alpha=case.alpha, tol=CUGRAPH_TOL, max_iter=CUGRAPH_MAX_ITER))
 
     found, their_peak = _measure_peak(theirs)
@@ -303,6 +321,14 @@ def _frame_of_case(edges: Any, case: Case) -> Any:
         return edges
     ids = scattered(edges)
     return ids if case.ids == "int64" else ids.astype("str")
+
+
+def _both_ways(edges: Any) -> Any:
+    """Return the edges of both directions as a frame of sources and targets."""
+    import cudf
+
+    reversed_edges = edges.rename(columns={"src": "dst", "dst": "src"})
+    return cudf.concat([edges, reversed_edges], ignore_index=True)
 
 
 def _synchronized(result: Any) -> Any:

@@ -1,7 +1,8 @@
 """Seeded graph generators: skewed, uniform and regular graphs with dense or scattered integer ids.
 
 R-MAT, which includes Kronecker graphs (`rmat`), uniformly random (`uniform`), with the degrees of a web crawl (`web`)
-or of a retweet network (`retweets`), and a grid (`grid`).
+or of a retweet network (`retweets`), with the locality of a web crawl (`local_web`), bipartite (`purchases`), and grids
+(`grid`, `cube`).
 
 Random numbers are integer hashes of a counter and the seed, so that a pandas frame on the CPU and a cuDF frame on the
 GPU hold the same graph.
@@ -16,7 +17,10 @@ import pandas as pd
 
 from prplugin.types.arrays import MemorySpace, namespace
 
-__all__ = ["grid", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform", "web", "weighted"]
+__all__ = [
+    "cube", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform",
+    "web", "weighted",
+]  # fmt: skip
 
 
 def rmat(scale: int, edge_factor: int = 16, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -47,11 +51,7 @@ def rmat_part(
 def uniform(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
     """Draw both endpoints of every edge uniformly from n < 2**32 vertices."""
     xp = _array_module(memory_space)
-
-    def endpoint(first: int) -> Any:
-        return (((_random(xp, first, m, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
-
-    return _frame(endpoint(0), endpoint(m))
+    return _frame(_uniform(xp, 0, m, n, seed), _uniform(xp, m, m, n, seed))
 
 
 def web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -82,6 +82,41 @@ def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") 
         again &= (coins >> np.uint64(flip)) & np.uint64(1) != 0
         counts += again
     return _frame(busy[user], popular[author]).assign(retweets=counts)
+
+
+def local_web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
+    """Draw a graph of n < 2**32 vertices with the locality of a web crawl in the order of its addresses.
+
+    Sources are uniform and sorted. 85 % of the targets are at an exponential distance of mean 60 from their source, to
+    either side; the frequency of vertex i among the others is proportional to i**(-5/6).
+    """
+    xp = _array_module(memory_space)
+    source = xp.sort(_uniform(xp, 0, m, n, seed))
+    drawn = _random(xp, m, m, seed)
+    distances = xp.asarray(np.floor(-60 * np.log1p(-(np.arange(1 << 16) + 0.5) / (1 << 16))).astype(np.int64))
+    distance = distances[(drawn >> np.uint64(48)).astype(np.int64)]
+    near = source + xp.where(drawn & np.uint64(1) != 0, distance, -distance)
+    third = _fraction(xp, 2 * m, m, seed)
+    third = third * third * third
+    far = (n * (third * third)).astype(np.int64)
+    is_near = (drawn & np.uint64(0xFFFFFFFF)) >> np.uint64(1) < np.uint64(int(0.85 * 2**31))
+    return _frame(source, xp.where(is_near & (near >= 0) & (near < n), near, far))
+
+
+def purchases(users: int, items: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
+    """Draw edges from uniform users to items; the frequency of item i is proportional to i**(-2/3)."""
+    xp = _array_module(memory_space)
+    fraction = _fraction(xp, m, m, seed)
+    return _frame(_uniform(xp, 0, m, users, seed), users + (items * (fraction * fraction * fraction)).astype(np.int64))
+
+
+def cube(side: int, memory_space: MemorySpace = "host") -> Any:
+    """Return a cubic grid with one edge for each pair of neighbours."""
+    xp = _array_module(memory_space)
+    places = xp.arange(side**3).reshape(side, side, side)
+    one = xp.concatenate([places[:-1].ravel(), places[:, :-1].ravel(), places[:, :, :-1].ravel()])
+    other = xp.concatenate([places[1:].ravel(), places[:, 1:].ravel(), places[:, :, 1:].ravel()])
+    return _frame(one, other)
 
 
 def grid(side: int) -> pd.DataFrame:
@@ -127,6 +162,16 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
         left >>= shift
     place = (_random(xp, first + count, count, seed) >> np.uint64(32)) * size
     return (place >> np.uint64(32)).astype(np.int64)
+
+
+def _uniform(xp: Any, first: int, count: int, n: int, seed: int) -> Any:
+    """Draw from n < 2**32 vertices."""
+    return (((_random(xp, first, count, seed) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+
+
+def _fraction(xp: Any, first: int, count: int, seed: int) -> Any:
+    """Draw multiples of 2**-32 from [0, 1)."""
+    return (_random(xp, first, count, seed) >> np.uint64(32)) * 2.0**-32
 
 
 def _random(xp: Any, first: int, count: int, seed: int, bits: int = 64) -> Any:

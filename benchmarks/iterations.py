@@ -51,10 +51,10 @@ def time_cugraph(graph: Any) -> list[float]:
     return [(run(2 + ADDITIONAL) - run(2)) / ADDITIONAL for _ in range(REPEATS)]
 
 
-def cugraph_graph(edges: Any, *, multi: bool = True, weight: str | None = None) -> Any:
+def cugraph_graph(edges: Any, *, multi: bool = True, weight: str | None = None, directed: bool = True) -> Any:
     """Build a cuGraph `MultiGraph`, which counts every row as prplugin does, or a `Graph`."""
     import cugraph
 
-    graph = (cugraph.MultiGraph if multi else cugraph.Graph)(directed=True)
+    graph = (cugraph.MultiGraph if multi else cugraph.Graph)(directed=directed)
     graph.from_cudf_edgelist(edges, source="src", destination="dst", edge_attr=weight, store_transposed=True)
     return graph

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.generate import retweets, rmat, scattered, uniform, web, weighted
+from benchmarks.generate import cube, local_web, purchases, retweets, rmat, scattered, uniform, web, weighted
 from prplugin.gpu import runtime
 
 SMALL = {
@@ -17,6 +17,9 @@ SMALL = {
     "uniform": (lambda memory_space: uniform(1000, 5000, memory_space=memory_space), "7aa839f5866a8659"),
     "web": (lambda memory_space: web(3000, 20_000, memory_space=memory_space), "0882255fe0758025"),
     "retweets": (lambda memory_space: retweets(3000, 20_000, memory_space=memory_space), "02ffd3641bad46d7"),
+    "local web": (lambda memory_space: local_web(3000, 20_000, memory_space=memory_space), "eb1d328ba7ea86e9"),
+    "purchases": (lambda memory_space: purchases(2000, 300, 20_000, memory_space=memory_space), "723dd393be9c5723"),
+    "cube": (lambda memory_space: cube(8, memory_space=memory_space), "37471d6af6017cbc"),
 }
 
 
