@@ -185,6 +185,10 @@ class _Workers:
     def __init__(self, client: Client) -> None:
         self.client = client
         threads = _threads_by_address(client)
+        if not threads:
+            raise PageRankError(
+                "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
+            )
         self.addresses, self.threads = list(threads), list(threads.values())
 
     def assign(self, partitions: list[Future]) -> list[list[int]]:
@@ -312,10 +316,6 @@ def _threads_by_address(client: Client) -> dict[str, int]:
         workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
     except OSError as error:
         raise WorkerLostError(f"the Dask scheduler cannot be reached: {error}") from error
-    if not workers:
-        raise PageRankError(
-            "the Dask cluster has no workers: start one, or wait for it with client.wait_for_workers(1)."
-        )
     by_name = sorted(workers.items(), key=lambda worker: (str(type(worker[1]["name"])), worker[1]["name"]))
     return {address: worker["nthreads"] for address, worker in by_name}
 

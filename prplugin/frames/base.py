@@ -432,7 +432,7 @@ def seed_ids(vertices: Vertices, labels: Labels, count: int) -> list[Any]:
 
 def open_frame(frame: Any) -> tuple[Any, list[Hashable]]:
     """Return the frame unchanged, and its column labels."""
-    return frame, list(frame.columns)
+    return frame, list(frame)
 
 
 def is_a(value: object, module: str, name: str) -> bool:

@@ -142,7 +142,7 @@ def _weights(frame: cudf.DataFrame, columns: Columns) -> GivenWeights | None:
 
 def column_of(frame: cudf.DataFrame, position: int) -> cudf.Series:
     """Return a column by position. Its index is arbitrary."""
-    label = frame.columns[position]
+    label = list(frame)[position]  # `frame.columns` converts the labels to an index of pandas
     if isinstance(label, str) and isinstance(frame.index, cudf.RangeIndex):
         return frame[label]  # ten times faster
     return frame.iloc[:, position].reset_index(drop=True)

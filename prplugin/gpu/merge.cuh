@@ -62,7 +62,8 @@ struct Vectors {
 
 // Why a launch ends: after the given number of iterations (COUNT); after one whose change is at most `goal` (GOAL); at
 // least `stall` times the previous change, initially `before`, unless a mix was in between (STALL); or when, at the
-// rate of the last iteration, the goal is more than `mixing_from` iterations away (FAR_FROM_GOAL).
+// rate of the last iteration, the goal is more than `mixing_from` iterations away (FAR_FROM_GOAL). With memory for a
+// history mixing begins then, and the launch continues.
 enum Reason { COUNT, GOAL, STALL, FAR_FROM_GOAL };
 
 struct Ending {
@@ -233,7 +234,7 @@ __device__ inline Totals grid_totals(const Totals *written) {
 // piece to shared memory; `scatter(from)` does work of the whole grid that must precede it, and then ends with a
 // barrier. The loop ends early as `ending` says, and never after an iteration that mixing rejects: see mixing.cuh.
 // `latest` has the measurements of the iteration before the first, in `parts` to be added up. Block 0 writes to
-// totals[0] the number of iterations, the reason for the end, and the number of rejected iterations; and to the entries
+// totals[0] the number of iterations, the reason for the end, and whether mixing has begun; and to the entries
 // after it the measurements of each iteration. `partials` has two entries per block.
 template <typename Scatter, typename TermsOf>
 __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, const Equation &equation,
@@ -243,11 +244,10 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
     __shared__ double weights[MOST_WINDOW], scale, before;
     vectors.scale = &scale;
     term_t *terms = reinterpret_cast<term_t *>(smem);
-    const bool mixes = mixing.window > 0;
+    bool mixes = mixing.window > 0 && mixing.phase != WAITING;
     if (threadIdx.x == 0) {
-        if (mixes && !mixing.fresh) {
+        if (mixes && mixing.phase == CONTINUING) {
             history = *mixing.history;
-            history.rejected = 0;
         } else {
             history.begin();
         }
@@ -297,6 +297,8 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         ++step;
         if (blockIdx.x == 0 && threadIdx.x == 0) totals[step] = all;
         reason = ending.after(before, all.change, mixes && history.mixed & 1);
+        bool begins = reason == FAR_FROM_GOAL && mixing.window > 0 && !mixes;
+        if (reason == FAR_FROM_GOAL && mixing.window > 0) reason = COUNT;
         bool is_rejected = mixes && reason == COUNT && history.is_rejected(equation.alpha, before, all.change);
         __syncthreads();  // no thread reads the old values any more
         if (threadIdx.x == 0) {
@@ -305,10 +307,15 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
                 history.reject(mixing.period);
             } else {
                 before = all.change;
-                history.keep(mixing.window, equation.alpha, all.change);
+                if (begins) {
+                    history.begin();
+                } else {
+                    history.keep(mixing.window, equation.alpha, all.change);
+                }
             }
         }
         __syncthreads();
+        mixes = mixes || begins;
         if (reason != COUNT) break;
         real_t *swap = vectors.from;
         vectors.from = vectors.to;
@@ -337,7 +344,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
-        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(history.rejected)};
+        totals[0] = {static_cast<double>(step), static_cast<double>(reason), static_cast<double>(mixes)};
         if (mixes) *mixing.history = history;
     }
 }

@@ -40,13 +40,13 @@ struct History {
     int next;  // row of the next residual
     int latest;  // row of the last correction
     int rest;         // iterations until the next mix, this one included
-    int pause, rejected;  // rejected: number of rejected mixes
+    int pause;        // iterations to the next mix after a rejected one
     unsigned mixed;  // bit i: the i-th residual before the next follows a mix
     double allowed;  // bound for the residual of the last accepted iteration; 0 before the first
     double excess[MOST_CORRECTIONS];  // s - 1
 
     __device__ void begin() {
-        held = next = latest = pause = rejected = 0;
+        held = next = latest = pause = 0;
         rest = FIRST;
         mixed = 0;
         allowed = 0.0;
@@ -76,21 +76,28 @@ struct History {
         held = next = 0;
         mixed = 0;
         rest = pause = max(2 * pause, period);
-        ++rejected;
     }
 };
 
 static_assert(sizeof(History) <= 128, "as much room as the host has for it");
 
+enum Phase { WAITING, BEGINNING, CONTINUING };
+
 struct Mixing {
     int window, period;  // m and p; m = 0: plain iterations only
-    int fresh;                  // whether the history begins with this launch
-    int width;  // rows whose residuals shared memory holds at a time
-    float *residuals;           // (m + 1) x n
-    float *corrections;         // (m / p) x n
-    double *kept;               // n: y_k of the last mix
-    History *history;           // from launch to launch
-    double *weights, *partials;  // g; and one product per pair of (1) and block of the grid
+    int phase;   // whether mixing begins when the goal is far, begins with this launch, or continues from the last one
+    int width;   // rows whose residuals shared memory holds at a time
+    float *residuals, *corrections;  // (m + 1) x n and (m / p) x n
+    double *kept;                    // n: y_k of the last mix
+    History *history;                // from launch to launch
+    double *weights, *partials;      // g; and one product per pair of (1) and block of the grid
+
+    // `store`: residuals, then corrections; `state`: 16 doubles for the history, m for the weights, then the products.
+    __device__ Mixing(int window, int period, int phase, int width, long long n, float *store, double *kept,
+                      double *state)
+        : window(window), period(period), phase(phase), width(width), residuals(store),
+          corrections(store + (window + 1) * n), kept(kept), history(reinterpret_cast<History *>(state)),
+          weights(state + 16), partials(state + 16 + window) {}
 
     // The row `count` before another in the ring buffer of residuals.
     __device__ int before(int place, int count) const {

@@ -47,9 +47,9 @@ class MethodEstimate(NamedTuple):
     reason : str or None
         Why it cannot run here; None if it can.
     device, host : int
-        Peak bytes of `rank` in GPU memory and in host memory, beside those that the graph held before. Arrays that
-        the graph builds during `rank`, and keeps, are included. Memory requested by NumPy and CuPy counts; compiled
-        kernels, the CUDA context and the frame of the result do not.
+        Peak bytes of `rank` in GPU memory and in host memory, beside those that the graph held before, if few
+        iterations suffice. Arrays that the graph builds during `rank`, and keeps, are included. Memory requested by
+        NumPy and CuPy counts; compiled kernels, the CUDA context and the frame of the result do not.
     device_at_most, host_at_most : int
         The same for many iterations, as with alpha close to 1: the method continues in float64 and extrapolates. On
         the GPU it extrapolates only if the memory suffices.

@@ -37,7 +37,7 @@ LEAST = 512
 memory = Memory(
     edge=Size(20 / LEAST, normalized_weight=1),  # pieces, and normalized weights
     vertex=gpu_merge.VERTEX,
-    many_vertex=Size(40),
+    many_vertex=gpu_merge.HISTORY_VERTEX,
     float32_from=NARROW_FROM,
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)

@@ -48,7 +48,7 @@ memory = Memory(
     # Two 16-bit indices, an eighth of a 32-bit one, the contribution, and the normalized weight in both orders.
     edge=Size(4.5, real=1, normalized_weight=2),
     vertex=gpu_merge.VERTEX,
-    many_vertex=Size(40),
+    many_vertex=gpu_merge.HISTORY_VERTEX,
     tile=MOST,
 )
 

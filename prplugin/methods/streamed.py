@@ -52,7 +52,8 @@ REMEDY = "Use a GPU with more, or a smaller chunk_bytes."
 memory = Memory(
     arrays_on="host",
     edge=Size(PIECE_BYTES * (1 / packed.PIECE + 1 / packed.PART)),
-    vertex=Size(3 * 8, real=1),  # ranks, sums and inverse out-weights; contributions
+    vertex=gpu_pull.MEMORY.vertex,
+    many_vertex=gpu_pull.MEMORY.many_vertex,
     packed_edge=Size(EDGE_BYTES, normalized_weight=1),
     packed_vertex=Size(8, index=2),  # permutation of the vertices and its inverse, and their out-weights
     chunk_bytes=CHUNK_BYTES,
@@ -104,10 +105,20 @@ def prepare(
 
 def step_of(problem: Problem, pull: StreamedPull) -> gpu_pull.DeviceStep:
     """Return the step around the row sums of `pull`, for a problem in host memory."""
-    return _Reordered(problem, pull) if pull.rows.order is not None else gpu_pull.DeviceStep(problem, pull)
+    return _Reordered(problem, pull) if pull.rows.order is not None else _StreamedStep(problem, pull)
 
 
-class _Reordered(gpu_pull.DeviceStep):
+class _StreamedStep(gpu_pull.DeviceStep):
+    """A step whose buffers for chunks are allocated at the start, before acceleration takes what memory is left."""
+
+    _pull: StreamedPull
+
+    def start(self, ranks: Floats | float) -> None:
+        self._pull.allocate(self._contributions.dtype)
+        super().start(ranks)
+
+
+class _Reordered(_StreamedStep):
     """A step on renumbered vertices; ranks are permuted on the host, where the GPU would need one more vector."""
 
     def __init__(self, problem: Problem, pull: StreamedPull) -> None:
@@ -176,7 +187,8 @@ class StreamedPull:
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
         row_sums.fill(0.0)  # rows without edges are in no piece
-        if not self._count:
+        self.allocate(contributions.dtype)
+        if self.chunk_stream is None:
             return
         types: dict[str, str | int] = {
             "real_t": runtime.ctype(contributions.dtype),
@@ -185,7 +197,7 @@ class StreamedPull:
         sum_pieces = runtime.with_dynamic_smem(
             runtime.kernel("methods/streamed.cu", "sum_streamed", **types), self._smem
         )
-        for chunk, (data, *normalized_weights) in self._chunk_stream_for(contributions.dtype):
+        for chunk, (data, *normalized_weights) in self.chunk_stream:
             first, last = self._chunks[chunk : chunk + 2]
             sum_pieces(
                 (last - first,),
@@ -200,8 +212,10 @@ class StreamedPull:
         collect = runtime.kernel("methods/streamed.cu", "collect", **types)
         collect((self._count,), (pieces.COLLECTORS,), (self._pieces, self._partials, row_sums))
 
-    def _chunk_stream_for(self, dtype: Any) -> _ChunkStream:
-        """Return the iterator over chunks with normalized weights of this type; one type is stored at a time."""
+    def allocate(self, dtype: Any) -> None:
+        """Allocate the buffers, and normalize the weights in this type; one type is stored at a time."""
+        if not self._count:
+            return
         if self.chunk_stream is None or (self.rows.weights is not None and self._normalized_weights_dtype != dtype):
             self.chunk_stream = None  # frees its memory first
             columns = [self.data]
@@ -214,7 +228,6 @@ class StreamedPull:
                 columns.append(_split(stored, self._edges))
             self.chunk_stream = _ChunkStream(columns, staged=self._directory is not None)
             self._normalized_weights_dtype = dtype
-        return self.chunk_stream
 
 
 # --- edges on the host --------------------------------------------------------------------------------------------

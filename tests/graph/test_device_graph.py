@@ -231,7 +231,7 @@ def assert_binned_degrees(groups, n, monkeypatch):
     from prplugin.gpu import group
 
     monkeypatch.setattr("prplugin.gpu.group.BINNED", range(n, n + 1))
-    monkeypatch.setattr("prplugin.gpu.group.A_GROUP", 0)
+    monkeypatch.setattr("prplugin.gpu.group.MIN_ROWS_PER_GROUP", 0)
     given_groups = to_device(groups)
     counts = group.degrees(given_groups, n)
     assert counts.dtype == np.int32
@@ -252,7 +252,7 @@ def test_binned_degrees(n, kind, piece, monkeypatch):
         "both ends": (n - 1) * rng.integers(0, 2, 10_000),
     }[kind].astype(np.int32)
     monkeypatch.setattr("prplugin.gpu.group.PIECE", piece)
-    monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
+    monkeypatch.setattr("prplugin.gpu.group.ROWS_PER_GROUP", 0)
     assert_binned_degrees(groups, n, monkeypatch)
 
 
@@ -549,7 +549,7 @@ def test_exact_sums_over_many_pieces(kind, n, smallest, monkeypatch):
     }[kind].astype(np.int32)
     terms = rng.choice([0.0, 1.0, smallest, 1 - 2.0**-53, 0.1], groups.size)
     monkeypatch.setattr("prplugin.gpu.group.PIECE", 999)
-    monkeypatch.setattr("prplugin.gpu.group.A_COUNT", 0)
+    monkeypatch.setattr("prplugin.gpu.group.ROWS_PER_GROUP", 0)
     sums, rounding_depth = group.sums_by(*to_device(groups, terms), n, (smallest, 1.0), absent=-1.0)
     present = np.bincount(groups, minlength=n) > 0
     assert rounding_depth == 1

@@ -364,15 +364,18 @@ def test_device_bytes_agree_with_measured_peak(method, library, weight, shape):
     given = rapids.as_cudf(edges) if library == "cudf" else edges
     prplugin.Graph(given, weight=weight).rank(method=method, tol=1e-3)  # compile before measuring
     graph = prplugin.Graph(given, weight=weight)
-    estimated = graph.estimate()[method].device
+    found = graph.estimate()[method]
     peak = peak_device_bytes(lambda: graph.rank(method=method, tol=1e-3))
-    message = f"{method} on {name}, {library}, {weight}: estimated {estimated:,}, measured {peak:,}"
-    print(message, f"{estimated / peak:.2f}")
-    assert abs(estimated - peak) <= MARGIN * peak + CONSTANT, message
+    estimated = f"{found.device:,} to {found.device_at_most:,}"
+    message = f"{method} on {name}, {library}, {weight}: estimated {estimated}, measured {peak:,}"
+    print(message)
+    # Extrapolation takes less memory than at most, or none, as the number of iterations requires.
+    assert found.device - CONSTANT <= (1 + MARGIN) * peak, message
+    assert (1 - MARGIN) * peak <= found.device_at_most + CONSTANT, message
 
 
 @pytest.mark.filterwarnings("default")
-@pytest.mark.parametrize("method", [param("persistent"), param("propagation-blocking")])
+@pytest.mark.parametrize("method", [param("persistent"), param("propagation-blocking"), param("warp")])
 @pytest.mark.parametrize("library", ["pandas", "cudf"])
 def test_device_bytes_include_extrapolation(method, library):
     if library == "cudf" and (reason := rapids.missing("cudf")):

@@ -35,6 +35,9 @@ VERTEX = Size(5 * 8)
 MIN_ITERATIONS = 4
 """Least number of iterations per launch for a mix: one before it, one that measures its effect, one that follows."""
 
+MAX_CHANGE = 2.0
+"""L1 distance of two distributions, at most."""
+
 LONG_ROW = 32
 """Terms that one lane adds up: see merge.cuh."""
 
@@ -50,17 +53,26 @@ LONG_WINDOW_FROM = 250
 WINDOWS = ((8, 4), (16, 4))
 """Residual differences per mix, and iterations between mixes, of the short and of the long window."""
 
+HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))
+"""Bytes per vertex of the residuals and corrections of the long window."""
+
 MIXING_SMEM = 4608
 """Bytes of shared memory for mixing: 32 rows of 17 residuals, and one column of padding. See mixing.cuh."""
 
 MAX_TILE_ROWS = 256
 """Rows of residuals that a block loads into shared memory at a time, at most."""
 
-NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 6)
+NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 3)
 """Kernel arguments for plain iterations."""
 
-HISTORY = 16
+HISTORY_STATE = 16
 """Doubles in the struct `History` of mixing.cuh, at most."""
+
+EARLY_HISTORY = 1 << 16
+"""Vertices up to which the history is allocated before the first launch: another launch would cost more."""
+
+WAITING, BEGINNING, CONTINUING = range(3)
+"""Whether mixing begins once the goal is far, begins with the launch, or continues: `Phase` of mixing.cuh."""
 
 COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)
 """Why a launch ended: `Reason` of merge.cuh."""
@@ -172,7 +184,7 @@ class MergeStep(MixedOnDevice):
         )  # in float64
         self._alpha = problem.alpha
         self._history: tuple[Any, ...] | None = None
-        self._fresh = self._fits_history = True
+        self._fits_history, self._phase = True, WAITING
         self._contributions: list[Any] = []
 
     def set_contribution_dtype(self, dtype: str) -> None:
@@ -204,7 +216,7 @@ class MergeStep(MixedOnDevice):
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
         self._latest, self._change = (self._starting, self._begun), np.inf
-        self._fresh = True
+        self._phase = min(self._phase, BEGINNING)
 
     def __call__(self, moves: Any = None) -> Sums:
         return self._launch_iterations(1)[0][0]  # a single iteration only enters the history
@@ -212,31 +224,33 @@ class MergeStep(MixedOnDevice):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         taken: list[Sums] = []
         stall = (1 + self._alpha) / 2  # exact plain iterations contract by alpha or less
+        if self._history is None and self._fits_history and self._n <= EARLY_HISTORY:
+            self._allocate_history(goal, MAX_CHANGE)
         while (left := budget - len(taken)) > 0:
             steps, reason = self._launch_iterations(min(left, self.iterations_per_launch), goal, stall)
             taken += steps
             if reason in (GOAL, STALL):
                 break
             if reason == FAR_FROM_GOAL:
-                # The first iterations are faster than later ones; alpha bounds the rate of all.
-                self._allocate_history(math.log(goal / self._change) / math.log(self._alpha))
+                self._allocate_history(goal, self._change)
+                self._phase = BEGINNING
         return len(taken), taken[-1]
 
     def history(self, rows: int) -> None:
         return  # mixing happens within the launches
 
-    def _allocate_history(self, left: float) -> None:
-        """Allocate the history for mixing if it fits; at most `left` plain iterations are left."""
+    def _allocate_history(self, goal: float, change: float) -> None:
+        """Allocate the history for mixing, if it fits, for the iterations from an L1 change to the goal."""
         import cupy
 
+        # The first iterations are faster than later ones; alpha bounds the rate of all.
+        left = math.log(goal / change) / math.log(self._alpha) if goal > 0 and self._alpha > 0 else math.inf
         blocks = min(self._plan.pieces.count, most_blocks_of(self._plan))
         for window, period in WINDOWS[::-1] if left > LONG_WINDOW_FROM else WINDOWS[:1]:
             if runtime.fits(history_bytes(self._n, window, period)):
-                residuals = cupy.empty((window + 1, self._n), np.float32)
-                corrections = cupy.empty((window // period, self._n), np.float32)
-                known, weights = cupy.empty(HISTORY), cupy.empty(window)
-                products = cupy.empty(blocks * window * (window + 3) // 2)
-                self._history = window, period, residuals, corrections, self._before, known, weights, products
+                vectors = cupy.empty((window + 1 + window // period, self._n), np.float32)
+                state = cupy.empty(HISTORY_STATE + window + blocks * window * (window + 3) // 2)
+                self._history = window, period, vectors, self._before, state
                 return
         self._fits_history = False
 
@@ -245,11 +259,11 @@ class MergeStep(MixedOnDevice):
 
         It ends at an L1 change of `goal`, or when changes shrink by less than `stall`.
         """
-        mixing, mixing_from = NO_MIXING, MIXING_FROM if self._fits_history else math.inf
+        mixing, mixing_from = NO_MIXING, MIXING_FROM if self._fits_history and self._phase == WAITING else math.inf
         if self._history is not None:
             window, period, *arrays = self._history
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
-            mixing, mixing_from = (*np.array([window, period, self._fresh, width], np.int32), *arrays), math.inf
+            mixing = (*np.array([window, period, self._phase, width], np.int32), *arrays)
         self._launch(
             (self._blocks,),
             (self._plan.threads,),
@@ -261,13 +275,14 @@ class MergeStep(MixedOnDevice):
             shared_mem=self._smem,
             enable_cooperative_groups=True,
         )  # fmt: skip
-        (taken, reason, _), *measured = self._totals[0][: 1 + steps].get().tolist()
+        (taken, reason, mixes), *measured = self._totals[0][: 1 + steps].get().tolist()
         sums = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
         self._latest, self._change = (1, self._totals[0][int(taken)]), sums[-1].change
         self._totals.reverse()
         if int(taken) % 2:
             self._contributions.reverse()
-        self._fresh = self._history is None
+        if mixes:
+            self._phase = CONTINUING
         return sums, int(reason)
 
     def ranks(self) -> Floats:

@@ -16,6 +16,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Sums
 from prplugin.methods.engines.device_mixing import MixedOnDevice
+from prplugin.numerics.extrapolation import depth_for
 from prplugin.numerics.rounding import StepRounding
 from prplugin.types.edges import Floats, Integers
 
@@ -35,10 +36,13 @@ TOTALS_DEPTH = 12
 ROW_DEPTH = 2
 """Rounding depth of a compensated sum of up to 2**26 terms: see sums.cuh."""
 
+SMALL = runtime.FEW_BYTES >> 8
+"""Vertices and edges that fit on any GPU: no method needs 256 bytes for each, unless it stores pairs."""
+
 MEMORY = Memory(
     edge=Size(normalized_weight=1),
-    # Inverse out-weight, row sum, and ranks now and before the steps taken at once; contributions.
-    vertex=Size(4 * 8, real=1),
+    vertex=Size(3 * 8, real=1),  # inverse out-weights, row sums and ranks; contributions
+    many_vertex=Size(4 * depth_for(1.0).rows),
 )
 """Memory of a `DeviceStep` that pulls over the in-edges."""
 
@@ -258,6 +262,8 @@ def unavailable_reason(
     if reason := runtime.unavailable_reason():
         return reason
     if adjacency is None:
+        return None
+    if memory.pair == Size() and adjacency.n + adjacency.m <= SMALL and runtime.budget() is None:
         return None
     needed = footprint(memory, Counts.of(adjacency), real=8).device.peak  # for float64
     if runtime.fits(needed):

@@ -49,7 +49,7 @@ memory = replace(
     gpu_pull.MEMORY,
     vertex=replace(gpu_pull.MEMORY.vertex, index=1, offset=2),  # begins, ends and indices of heads
     preparing_vertex=Size(64, index=1, offset=2),  # vertices sorted by in-degree
-    preparing_bytes=32 * CHUNK,  # copies of tails to the host for timing
+    preparing_bytes=24 * CHUNK,  # copies of tails to the host for timing
 )
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
@@ -119,7 +119,7 @@ def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[
     """Time iterations on this graph, with one split in memory at a time."""
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
-    contributions, row_sums = cupy.full(n, 1 / n), cupy.empty(n)
+    contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
 
     def seconds(split: N) -> float:
         pull = SplitPull(layout, n, [split], threads)

@@ -8,7 +8,6 @@ from typing import Any
 
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
-from prplugin.graph.memory import Size
 from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
@@ -19,7 +18,7 @@ from prplugin.types.edges import Floats
 name = "edge"
 runs_on = "gpu"
 nondeterministic = True  # the order of atomic additions varies
-memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"), vertex=Size(3 * 8, real=1))
+memory = replace(gpu_pull.MEMORY, arrays=("csc", "rows", "out_weight"))
 unavailable_reason = partial(gpu_pull.unavailable_reason, memory)
 
 
