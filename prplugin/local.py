@@ -95,7 +95,7 @@ class LocalGraph:
         weighted = columns.weight is not None
         with (
             explain_oom(partial(describe_ingest_memory, frame, weighted, adapter.memory_space)),
-            runtime.device_allocation(adapter.memory_space),
+            runtime.device_allocation(adapter.memory_space, wait=lasting),
         ):
             if adapter.memory_space == "device":
                 compile_ahead(weighted=weighted)
@@ -218,7 +218,7 @@ class LocalGraph:
     def _rank_one(self, options: Options, given: GivenByVertex, watch: Watch) -> Ranking:
         began, machine = time.perf_counter(), this_machine()
         record: History | None = None
-        with self._allocating():
+        with self._allocating(wait=False):  # only this call reads the vectors, on this stream
             v, w = (self._vector(what, getattr(given, what)) for what in ("personalization", "dangling"))
             start = self._vector("nstart", given.nstart)
             among = self._positions(given, options)
@@ -307,9 +307,9 @@ class LocalGraph:
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
-    def _allocating(self) -> Any:
+    def _allocating(self, *, wait: bool = True) -> Any:
         gpu = self._adjacency.gpu if self._changing is None else None
-        return runtime.device_allocation(self.memory_space, gpu)
+        return runtime.device_allocation(self.memory_space, gpu, wait=wait)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

@@ -163,7 +163,7 @@ __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     for (int pair = threadIdx.x / WARP; pair < count * (count + 3) / 2; pair += blockDim.x / WARP) {
         const double *partials = mixing.partials + static_cast<long long>(pair) * gridDim.x;
         double sum = 0.0;
-#pragma unroll 4
+#pragma unroll 16
         for (int block = lane; block < gridDim.x; block += WARP) sum += partials[block];
         for (int distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
         int i = 1, j = pair;

@@ -73,12 +73,11 @@ def unavailable_reason() -> str | None:
 
 
 @contextmanager
-def device_allocation(memory_space: MemorySpace, gpu: Any = None) -> Iterator[None]:
+def device_allocation(memory_space: MemorySpace, gpu: Any = None, *, wait: bool = True) -> Iterator[None]:
     """Allocate within the budget, and from RMM if that is loaded, on the "device"; on the "host" do nothing.
 
-    Synchronizes the current stream at the end, so that any other stream may read or free the arrays.
-
     `gpu` (cupy.cuda.Device, optional): device that holds the arrays; the current one if not given.
+    `wait`: Whether to synchronize the current stream at the end, so that any other stream may read or free the arrays.
 
     Raises OutOfMemoryError: if the GPU's memory runs out within the block.
     """
@@ -88,7 +87,8 @@ def device_allocation(memory_space: MemorySpace, gpu: Any = None) -> Iterator[No
     try:
         with gpu or nullcontext(), _allocator():
             yield
-            synchronize(memory_space)
+            if wait:
+                synchronize(memory_space)
     except MemoryError as error:
         if type(error).__module__.startswith("numpy"):  # host memory
             raise

@@ -304,7 +304,7 @@ def test_device_graph_times_candidates_of_auto(weight, caplog):
         ranking = graph.rank(method="measured")
     candidates = registry.candidates(graph._graph.adjacency)
     assert ranking.method in candidates
-    (timings,) = graph._timings.values()
+    (timings,) = graph._graph._timings.values()
     assert set(timings) <= set(candidates)
     assert {"persistent", "propagation-blocking"} <= set(timings)
     assert all(timing.layout > 0 and timing.step > 0 for timing in timings.values())
@@ -312,4 +312,4 @@ def test_device_graph_times_candidates_of_auto(weight, caplog):
     named = graph.rank(method=ranking.method)
     assert named.ranks.tobytes() == ranking.ranks.tobytes()
     graph.rank(method="measured", alpha=0.5)
-    assert len(graph._timings) == 1
+    assert len(graph._graph._timings) == 1

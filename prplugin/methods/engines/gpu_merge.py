@@ -41,10 +41,11 @@ MAX_CHANGE = 2.0
 LONG_ROW = 32
 """Terms that one lane adds up: see merge.cuh."""
 
-MIXING_FROM = 20
+MIXING_FROM = 20.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
-On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges.
+On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A kernel argument: CuPy
+passes a Python integer as 64-bit integer.
 """
 
 LONG_WINDOW_FROM = 250
