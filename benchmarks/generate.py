@@ -1,8 +1,8 @@
 """Seeded graph generators: skewed, uniform and regular graphs with dense or scattered integer ids.
 
-R-MAT, which includes Kronecker graphs (`rmat`), uniformly random (`uniform`), with the degrees of a web crawl (`web`)
-or of a retweet network (`retweets`), with the locality of a web crawl (`local_web`), bipartite (`purchases`), and grids
-(`grid`, `cube`).
+R-MAT, which includes Kronecker graphs (`rmat`), uniformly random (`uniform`), with the degrees of a web graph (`web`)
+or of a retweet network (`retweets`), with degrees, dangling vertices and locality of a web crawl (`crawl`), with
+stronger locality (`local_web`), bipartite (`purchases`), and grids (`grid`, `cube`).
 
 Random numbers are integer hashes of a counter and the seed, so that a pandas frame on the CPU and a cuDF frame on the
 GPU hold the same graph.
@@ -18,8 +18,8 @@ import pandas as pd
 from prplugin.types.arrays import MemorySpace, namespace
 
 __all__ = [
-    "cube", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids", "uniform",
-    "web", "weighted",
+    "crawl", "cube", "grid", "local_web", "purchases", "retweets", "rmat", "rmat_part", "scattered", "scattered_ids",
+    "uniform", "web", "weighted",
 ]  # fmt: skip
 
 
@@ -82,6 +82,58 @@ def retweets(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") 
         again &= (coins >> np.uint64(flip)) & np.uint64(1) != 0
         counts += again
     return _frame(busy[user], popular[author]).assign(retweets=counts)
+
+
+def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
+    """Draw a graph of n < 2**32 vertices and m >= n edges like a web crawl in the order of its addresses.
+
+    Degrees, dangling vertices and distances between the endpoints are fitted to cnr-2000 and web-NotreDame, and to the
+    statement of Wu and others 2010 that over half of the rows have less than two entries. Duplicates are kept.
+
+    - Every vertex has an in-edge from a vertex nearby. Half of the vertices have no other.
+    - The others are in tiers, each an eighth of the one before it, spread evenly: a site has many pages, few of which
+      all others link to. Of the remaining edges 7/8 go to tier 1 or a later one, and 3/4 of those that go to a tier or
+      a later one go to a later one. 7/8 of the targets are near, by the scale of their tier, the others anywhere.
+    - Of four vertices one is dangling, one of the half with a single in-edge. Of four blocks of 64 vertices one has
+      3/4 of the out-edges, and a share of the others.
+    """
+    if m < n:
+        raise ValueError(f"m={m:,} edges are fewer than the n={n:,} vertices.")
+    xp = _array_module(memory_space)
+    numbers = _Numbers(xp, seed)
+    tiers = [2 * xp.arange(n // 2) + numbers.below(2, n // 2)]
+    while (left := tiers[-1].size // 8) >= 32:
+        tiers.append(tiers[-1][8 * xp.arange(left) + numbers.below(8, left)])
+    pairs = 2 * xp.arange(n // 4) + numbers.below(2, n // 4)
+    links = xp.ones(n, bool)
+    links[4 * pairs + 1 - tiers[0][pairs]] = False  # the vertex of the pair that is in no tier
+    linking = xp.flatnonzero(links)
+
+    near = xp.arange(n) * linking.size // n + numbers.distances(n)
+    found_by = linking[xp.clip(near, 0, linking.size - 1)]
+
+    count = m - n
+    place = numbers.below(linking.size, count)
+    busy = numbers.below(4, linking.size // 256 + 1)
+    moved = place // 256 * 256 + 64 * busy[place // 256] + place % 64
+    place = xp.where((numbers.below(4, count) > 0) & (moved < linking.size), moved, place)
+    del moved
+    source = linking[place]
+    del place
+
+    tier, later = xp.zeros(count, np.int64), numbers.below(8, count) > 0
+    for _ in tiers[1:]:
+        tier += later
+        later &= numbers.below(4, count) > 0
+    del later
+    sizes = xp.asarray([vertices.size for vertices in tiers])
+    size = sizes[tier]
+    near = xp.minimum(source // (2 << 3 * tier), size - 1) + numbers.distances(count)
+    far = (near < 0) | (near >= size) | (numbers.below(8, count) == 0)
+    place = xp.where(far, (numbers.fractions(count) * size).astype(np.int64), near)
+    del near, far, size
+    target = xp.concatenate(tiers)[(xp.cumsum(sizes) - sizes)[tier] + place]
+    return _frame(xp.concatenate([found_by, source]), xp.concatenate([xp.arange(n), target]))
 
 
 def local_web(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> Any:
@@ -162,6 +214,28 @@ def _tiered(xp: Any, first: int, count: int, n: int, seed: int, bits: int, shift
         left >>= shift
     place = (_random(xp, first + count, count, seed) >> np.uint64(32)) * size
     return (place >> np.uint64(32)).astype(np.int64)
+
+
+class _Numbers:
+    """Successive random numbers of a seed."""
+
+    def __init__(self, xp: Any, seed: int) -> None:
+        self._xp, self._seed, self._first = xp, seed, 0
+
+    def fractions(self, count: int) -> Any:
+        """Draw multiples of 2**-32 from [0, 1)."""
+        self._first += count
+        return _fraction(self._xp, self._first - count, count, self._seed)
+
+    def below(self, n: int, count: int) -> Any:
+        """Draw from n < 2**32 integers."""
+        self._first += count
+        return _uniform(self._xp, self._first - count, count, n, self._seed)
+
+    def distances(self, count: int) -> Any:
+        """Draw signed distances below 2**k, k from 1 to 6 with equal probabilities."""
+        distance = self.below(64, count) >> self.below(6, count)
+        return self._xp.where(self.below(2, count) > 0, distance, -distance)
 
 
 def _uniform(xp: Any, first: int, count: int, n: int, seed: int) -> Any:

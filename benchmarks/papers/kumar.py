@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.generate import web
+from benchmarks.generate import crawl
 from benchmarks.papers import claims, cpu_peers, implementations
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import plain, sideways
@@ -77,7 +77,7 @@ def _graph(data: Path | None, name: str, n: int, m: int, quick: bool) -> Benchma
         return file
     instead = "" if quick else f" in place of {name}"
     n, m = (n // 100, m // 100) if quick else (n, m)
-    return generated(f"web {n:,} x {m:,}{instead}", n, m, lambda memory_space: web(n, m, memory_space=memory_space))
+    return generated(f"crawl {n:,} x {m:,}{instead}", n, m, lambda memory_space: crawl(n, m, memory_space=memory_space))
 
 
 def _of_graph(graph: BenchmarkGraph) -> Iterator[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.generate import cube, local_web, purchases, retweets, rmat, scattered, uniform, web, weighted
+from benchmarks.generate import crawl, cube, local_web, purchases, retweets, rmat, scattered, uniform, web, weighted
 from prplugin.gpu import runtime
 
 SMALL = {
@@ -17,6 +17,7 @@ SMALL = {
     "uniform": (lambda memory_space: uniform(1000, 5000, memory_space=memory_space), "7aa839f5866a8659"),
     "web": (lambda memory_space: web(3000, 20_000, memory_space=memory_space), "0882255fe0758025"),
     "retweets": (lambda memory_space: retweets(3000, 20_000, memory_space=memory_space), "02ffd3641bad46d7"),
+    "crawl": (lambda memory_space: crawl(3000, 20_000, memory_space=memory_space), "5948c30f882ea4d4"),
     "local web": (lambda memory_space: local_web(3000, 20_000, memory_space=memory_space), "eb1d328ba7ea86e9"),
     "purchases": (lambda memory_space: purchases(2000, 300, 20_000, memory_space=memory_space), "723dd393be9c5723"),
     "cube": (lambda memory_space: cube(8, memory_space=memory_space), "37471d6af6017cbc"),
@@ -37,6 +38,7 @@ LARGER = {
     "rmat": lambda memory_space: rmat(16, memory_space=memory_space),
     "uniform": lambda memory_space: uniform(100_000, 1_000_000, seed=7, memory_space=memory_space),
     "web": lambda memory_space: web(100_000, 1_000_000, seed=7, memory_space=memory_space),
+    "crawl": lambda memory_space: crawl(100_000, 1_000_000, seed=7, memory_space=memory_space),
     "retweets": lambda memory_space: retweets(18_469, 60_000, memory_space=memory_space),
     "scattered ids": lambda memory_space: scattered(rmat(12, memory_space=memory_space)),
     "weights": lambda memory_space: weighted(uniform(1000, 50_000, memory_space=memory_space)),
@@ -105,6 +107,46 @@ def test_fractions_of_edges_at_popular_vertices(make, column, probability, shift
     # The vertices of highest degree have at least the edges of the vertices of the tier.
     assert np.all(measured >= expected - 0.01)
     assert measured == pytest.approx(expected, abs=0.06)
+
+
+# Measured on cnr-2000 (first of each pair) and web-NotreDame.
+CRAWLS = {
+    "dangling": (0.24, 0.58), "in-degree below 2": (0.42, 0.60), "below 3": (0.64, 0.74), "up to 6": (0.87, 0.91),
+    "below 64": (0.989, 0.992), "in-edges of 0.1 %": (0.39, 0.14), "of 1 %": (0.56, 0.34), "of 5 %": (0.72, 0.59),
+    "of 20 %": (0.86, 0.77), "out-edges of 5 %": (0.27, 0.60), "out-edges of 20 %": (0.70, 0.88),
+    "distance below 10": (0.17, 0.20), "below 50": (0.31, 0.38), "below 1,000": (0.53, 0.49), "below 50,000": (0.99, 0.79),
+}  # fmt: skip
+
+
+def test_crawl_is_like_real_crawls():
+    n, m = 325_557, 3_216_152
+    edges = crawl(n, m)
+    assert len(edges) == m
+    sources, targets = edges["src"].to_numpy(), edges["dst"].to_numpy()
+    outward, inward = np.bincount(sources, minlength=n), np.bincount(targets, minlength=n)
+    assert outward.size == inward.size == n
+    assert inward.min() == 1
+    assert 10_000 < inward.max() < 40_000  # 18,235 in cnr-2000, 10,721 in web-NotreDame
+    distances = np.abs(sources - targets)
+
+    def part(degrees, fraction):
+        return np.sort(degrees)[::-1][: int(fraction * n)].sum() / m
+
+    measured = [
+        (outward == 0).mean(), (inward < 2).mean(), (inward < 3).mean(), (inward <= 6).mean(), (inward < 64).mean(),
+        *(part(inward, fraction) for fraction in (0.001, 0.01, 0.05, 0.2)),
+        *(part(outward, fraction) for fraction in (0.05, 0.2)),
+        *((distances < limit).mean() for limit in (10, 50, 1000, 50_000)),
+    ]  # fmt: skip
+    for (what, crawls), value in zip(CRAWLS.items(), measured, strict=True):
+        assert min(crawls) - 0.08 < value < max(crawls) + 0.08, what
+    assert (inward < 2).mean() > 0.5  # Wu and others 2010, Figure 3
+
+
+def test_crawl_has_an_in_edge_per_vertex():
+    assert sorted(crawl(7, 7)["dst"]) == list(range(7))
+    with pytest.raises(ValueError, match="m=6 edges are fewer than the n=7 vertices"):
+        crawl(7, 6)
 
 
 def test_retweet_counts_are_geometric():
