@@ -7,13 +7,14 @@ Run it by `python -m conformance`.
 - `equation`: the PageRank equation of a frame and options, read by plain Python.
 - `references`: independent solutions of the equation. To add a reference, add a function there.
 - `published`: values that other projects publish for their own tests.
+- `forced`: options of the methods that are run on every shape in addition to their defaults.
 - `compare`: comparison of one case.
 - `rapids`: access to cuDF and cuGraph, if they are installed and a GPU is available.
 - `against_cugraph`: comparison of the GPU methods with `cugraph.pagerank`, on shapes and real graphs.
 - `probes`: behaviour of cuGraph and prplugin on invalid or ambiguous input.
-- `work`: the suite as units, which are spread over processes.
+- `work`: the suite as units, which are spread over processes; `parts`: results of parts of it, and their union.
 - `report`: report in Markdown, JSON and SVG; `report_cugraph`: its section on cuGraph; `tables`: Markdown tables.
 - `sanitize`: every kernel under compute-sanitizer, a separate command.
 
-No module names the methods to compare: they are those of prplugin's registry.
+No module but `forced` names the methods to compare: they are those of prplugin's registry.
 """

@@ -1,9 +1,12 @@
-"""Run the suite: `python -m conformance [--output DIR] [--jobs N] [--quick]`."""
+"""Run the suite: `python -m conformance [--output DIR] [--jobs N] [--quick]`; in parts: `--part K/N`, then `--join`."""
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -19,9 +22,22 @@ except ModuleNotFoundError as error:
 from conformance import published, report
 from conformance.circumstances import circumstances
 from conformance.compare import available
-from conformance.probes import findings
-from conformance.work import JOBS, Unit, UnitResult, run_units, units
+from conformance.parts import PartError, PartFile, joined
+from conformance.work import JOBS, UnitResult, run_units, units
 from prplugin.methods.registry import methods
+
+
+class _Part(click.ParamType):
+    """K/N with 1 <= K <= N."""
+
+    name = "K/N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return K and N."""
+        found = re.fullmatch(r"(\d+)/(\d+)", str(value))
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            self.fail(f"{value!r} is not K/N with 1 <= K <= N.", param, ctx)
+        return int(found[1]), int(found[2])
 
 
 @click.command()
@@ -36,44 +52,90 @@ from prplugin.methods.registry import methods
 @click.option(
     "--method", "only", multiple=True, type=click.Choice(sorted(methods())), help="Run only this method; repeatable."
 )
-def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...]) -> None:
+@click.option(
+    "--part",
+    type=_Part(),
+    help="Run part K of N, and store its results in --output as they come, without a report. A part that was cut off "
+    "continues where it ended.",
+)
+@click.option("--join", is_flag=True, help="Run nothing; write the report of the parts that are stored in --output.")
+def main(output: Path, jobs: int, quick: bool, only: tuple[str, ...], part: tuple[int, int] | None, join: bool) -> None:
     """Compare every method that can run here with independent references, and write a report.
 
     GPU methods get cuDF frames if cuDF is installed, and are compared with cuGraph if that is installed. Exit with 1 if
     a case fails.
     """
+    if join:
+        try:
+            about, results = joined(output)
+        except PartError as error:
+            raise click.ClickException(str(error)) from error
+        _finish(output, about, results)
     reasons = {name: reason for name, reason in available().items() if name in (only or methods())}
     all_units = units()
+    options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
+    command = " ".join(["python -m conformance", *options])
+    about = {"environment": circumstances(command), "methods": reasons, "units": len(all_units)}
+    chosen = dict(enumerate(all_units))
+    done: dict[int, UnitResult] = {}
+    file = None
+    if part is not None:
+        k, n = part
+        chosen = {number: unit for number, unit in chosen.items() if number % n == k - 1}
+        try:
+            file = PartFile(output / f"part-{k}-of-{n}.jsonl", about)
+        except PartError as error:
+            raise click.ClickException(str(error)) from error
+        done |= {number: result for number, result in file.done.items() if number in chosen}
+    numbers = {unit: number for number, unit in chosen.items() if number not in done}
     console = Console(stderr=True)
-    done: dict[Unit, UnitResult] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task("conformance", total=len(all_units))
+        task = progress.add_task("conformance", total=len(chosen), completed=len(done))
         try:
-            for unit, result in run_units(all_units, jobs, quick, only):
-                done[unit] = result
+            for unit, result in run_units(list(numbers), jobs, quick, only):
+                done[numbers[unit]] = result
+                if file is not None:
+                    file.add(numbers[unit], result)
                 for line in _failures(result):
                     print(f"FAILED {line}", flush=True)
                 progress.update(task, advance=1, description=str(unit)[:40].ljust(40))
                 if not console.is_terminal and len(done) % 50 == 0:
-                    console.print(f"{len(done):,} of {len(all_units):,} graphs and options")
+                    console.print(f"{len(done):,} of {len(chosen):,} graphs and options")
         except KeyboardInterrupt:
-            console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(all_units):,} graphs and options")
+            console.print(f"[yellow]Interrupted[/] after {len(done):,} of {len(chosen):,} graphs and options")
     if not published.files():
         console.print(f"[yellow]Skipped:[/] {published.ABSENT}")
-    reference_results = [entry for unit in all_units if unit in done for entry in done[unit].reference_results]
-    results = [result for unit in all_units if unit in done for result in done[unit].results]
-    comparisons = [comparison for unit in all_units if unit in done for comparison in done[unit].comparisons]
-    experiments = findings() if comparisons and len(done) == len(all_units) else []
-    # Last, because only imported packages have a version.
-    count = f"{len(done):,} of {len(all_units):,} graphs and options"
-    interruption = "" if len(done) == len(all_units) else f", interrupted after {count}"
-    options = [*["--quick"] * quick, *(f"--method {name}" for name in only)]
-    environment = circumstances(" ".join(["python -m conformance", *options]) + interruption)
-    markdown = report.save(output, results, reference_results, reasons, environment, comparisons, experiments)
-    failed = sum(len(_failures(unit_result)) for unit_result in done.values())
+    if file is not None:
+        failed = sum(len(_failures(result)) for result in done.values())
+        print(f"{len(done):,} of {len(chosen):,} graphs and options, {failed:,} failed: {file.path}")
+        sys.exit(1 if failed or len(done) < len(chosen) else 0)
+    about["environment"] = circumstances(command)  # again, because only imported packages have a version
+    _finish(output, about, done)
+
+
+def _finish(output: Path, about: Mapping[str, Any], done: Mapping[int, UnitResult]) -> NoReturn:
+    """Write the report of the results by number of their unit, and exit."""
+    in_order = [done[number] for number in sorted(done)]
+    results = [result for unit in in_order for result in unit.results]
+    comparisons = [comparison for unit in in_order for comparison in unit.comparisons]
+    environment = about["environment"]
+    interrupted = len(done) < about["units"]
+    if interrupted:
+        count = f"{len(done):,} of {about['units']:,} graphs and options"
+        environment = environment | {"command": f"{environment['command']}, interrupted after {count}"}
+    markdown = report.save(
+        output,
+        results,
+        [entry for unit in in_order for entry in unit.reference_results],
+        about["methods"],
+        environment,
+        comparisons,
+        [finding for unit in in_order for finding in unit.findings],
+    )
+    failed = sum(len(_failures(unit)) for unit in in_order)
     print(f"{len(results) + len(comparisons):,} cases, {failed:,} failed: {markdown}")
-    sys.exit(1 if failed or interruption else 0)
+    sys.exit(1 if failed or interrupted else 0)
 
 
 def _failures(unit_result: UnitResult) -> list[str]:

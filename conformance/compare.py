@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ import pandas as pd
 import prplugin
 from conformance import rapids
 from conformance.equation import EPS, Equation, Extended, equation, with_vectors
+from conformance.forced import Forced
 from conformance.options import STEPS, Choice
 from conformance.references import Solution, iterate, residual, solutions
 from conformance.shapes import SHAPES
@@ -81,6 +84,8 @@ class Result:
     ----------
     library : str
         Library of the frame, its arguments and the result: "pandas" or "cudf".
+    options : str
+        Options of the method that are forced; empty for its defaults.
     outcome : str
         "ranked"; "refused" if the tolerance is below `required_tol`; "unavailable" if the method is; "unsupported" if
         the library cannot represent the frame.
@@ -98,6 +103,7 @@ class Result:
     method: str
     dtype: str
     library: str = "pandas"
+    options: str = ""
     outcome: str = "ranked"
     iterations: int = 0
     tol: float | None = None
@@ -111,7 +117,9 @@ class Result:
     @property
     def name(self) -> str:
         """Return the name of the case in reports."""
-        return "-".join([self.method, *([] if self.library == "pandas" else [self.library]), self.dtype, self.case])
+        library = [] if self.library == "pandas" else [self.library]
+        options = [f"[{self.options}]"] if self.options else []
+        return "-".join([self.method, *options, *library, self.dtype, self.case])
 
     def expect(self, value: float, at_most: float, quantity: str) -> None:
         """Record a failure unless the value is at most the limit; NaN always fails."""
@@ -187,8 +195,8 @@ def _as_argument(vector: Mapping[Hashable, float] | None, kind: str | None, name
 # --- comparison ---------------------------------------------------------------------------------------------------
 
 
-def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Result:
-    """Rank with a method and check the ranks x against the equation.
+def compare(case: Case, method: str, dtype: str, library: str = "pandas", forced: Forced | None = None) -> Result:
+    """Rank with a method, by its defaults or with forced options, and check the ranks x against the equation.
 
     With the exact x*, ||x - x*|| <= b = `error_bound` (all norms are L1) implies
 
@@ -196,14 +204,16 @@ def compare(case: Case, method: str, dtype: str, library: str = "pandas") -> Res
     - ||G x - x|| <= ||G x - G x*|| + ||x* - x|| <= (1 + alpha) * b, as G contracts by alpha;
     - |sum x - 1| <= b, as x* sums to 1.
     """
-    result = Result(case.name, method, dtype, library)
+    result = Result(case.name, method, dtype, library, "" if forced is None else forced.text)
     try:
         edges, graph, rank = _in_library(case, library)
     except rapids.UnsupportedFrameError as reason:
         result.outcome, result.note = "unsupported", str(reason)
         return result
     try:
-        ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype)
+        with tempfile.TemporaryDirectory() as folder:
+            options = {} if forced is None else forced.options(case, Path(folder))
+            ranking = prplugin.Graph(edges, **graph).rank(**rank, method=method, dtype=dtype, **options)
         frame = ranking.frame
     except prplugin.MethodUnavailableError as reason:
         result.outcome, result.note = "unavailable", str(reason)

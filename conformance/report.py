@@ -41,6 +41,10 @@ With `--quick`, a case runs with a quarter of the methods and dtypes, and the ne
 quarter, so that every graph gets all of them. At alpha = 0.999, `warp` and `persistent` are the only GPU methods: all
 share the loop and the end of each step."""
 
+FORCED = """\
+The same checks on every shape, from random ranks, with options that the defaults seldom choose. The references include
+cuGraph if it is installed."""
+
 REFERENCE = """\
 The error of a reference is bounded by its residual, which is computed by a scatter in extended precision. The residual
 of every ranking is checked in the same way. The error of published values is the tolerance stated for each rank."""
@@ -92,6 +96,7 @@ def _markdown(
     machine = environment["machine"]
     parts = [machine["processor"], f"{machine['cores']} cores", *filter(None, [machine["device"]])]
     failed = [result for result in results if result.failures]
+    by_default = [result for result in results if not result.options]
     lines = [
         "# Conformance",
         "",
@@ -117,12 +122,13 @@ def _markdown(
                 "largest error / bound",
                 "largest error / tol",
             ],
-            [_row(*key, list(group)) for key, group in _grouped(results)],
+            [_row(*key, list(group)) for key, group in _grouped(by_default)],
         ),
         "",
         *[f"- `{name}` did not run: {reason}" for name, reason in methods.items() if reason],
         *_notes(results),
         "",
+        *_forced(results),
         "## References",
         "",
         REFERENCE,
@@ -216,6 +222,28 @@ def _row(name: str, library: str, dtype: str, results: list[Result]) -> list[str
         short(max(to_bound, default=None)),
         short(max(to_tol, default=None)),
     ]
+
+
+def _forced(results: list[Result]) -> list[str]:
+    """Return the section on forced options, or none."""
+
+    def key(result: Result) -> tuple[str, str]:
+        return result.method, result.options
+
+    groups = [list(group) for _, group in groupby(sorted((r for r in results if r.options), key=key), key)]
+    rows = [[f"`{group[0].method}`", group[0].options, *_row(group[0].method, "", "", group)[3:]] for group in groups]
+    if not rows:
+        return []
+    columns = [
+        "cases",
+        "failures",
+        "refused",
+        "unavailable",
+        "unsupported",
+        "largest error / bound",
+        "largest error / tol",
+    ]
+    return ["## Forced options", "", FORCED, "", *table(["method", "options", *columns], rows), ""]
 
 
 def _notes(results: list[Result]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from itertools import count
@@ -14,7 +14,10 @@ from typing import NamedTuple
 from conformance import published, rapids, report
 from conformance.against_cugraph import CALLS, Comparison, compare_with_cugraph, graphs
 from conformance.compare import DTYPES, Result, available, compare, library_for, prepare
+from conformance.forced import FORCED
 from conformance.options import Choice, choices
+from conformance.probes import Finding, findings
+from conformance.shapes import SHAPES
 from prplugin.machine import this_machine
 from prplugin.methods.registry import methods
 
@@ -34,16 +37,19 @@ REPRESENTATIVES = "warp", "persistent"
 
 
 class Unit(NamedTuple):
-    """Work of one process at a time: a case with all methods, or a graph compared with cuGraph."""
+    """Work of one process at a time: a case with all methods, a graph compared with cuGraph, or all probes."""
 
     choice: Choice | None = None
+    forced: bool = False
     file: Path | None = None
     graph: str = ""
     call: str = ""
     number: int = 0
 
     def __str__(self) -> str:
-        return str(self.choice or (self.file and self.file.stem) or f"{self.graph}, {self.call}")
+        if self.choice is not None:
+            return f"{self.choice}, forced options" if self.forced else str(self.choice)
+        return (self.file and self.file.stem) or (f"{self.graph}, {self.call}" if self.graph else "probes")
 
 
 class UnitResult(NamedTuple):
@@ -52,15 +58,20 @@ class UnitResult(NamedTuple):
     reference_results: list[report.ReferenceResult]
     results: list[Result]
     comparisons: list[Comparison]
+    findings: Sequence[Finding] = ()
 
 
 def units() -> list[Unit]:
     """Return every unit, in the order of the report."""
     numbers = {shape: count() for shape in {choice.shape for choice in choices()}}
     found = [Unit(choice=choice, number=next(numbers[choice.shape])) for choice in choices()]
+    # From random ranks, since uniform ones are the solution on regular shapes.
+    found += [
+        Unit(choice=Choice(shape, nstart="random"), forced=True, number=number) for number, shape in enumerate(SHAPES)
+    ]
     found += [Unit(file=file, number=number) for number, file in enumerate(published.files())]
     if rapids.missing("cugraph") is None:
-        found += [Unit(graph=graph, call=call) for graph in graphs() for call in CALLS]
+        found += [Unit(graph=graph, call=call) for graph in graphs() for call in CALLS] + [Unit()]
     return found
 
 
@@ -100,6 +111,8 @@ def _run(unit: Unit, quick: bool, only: tuple[str, ...]) -> UnitResult:
         case = prepare(unit.choice)
     elif unit.file is not None:
         case = published.read(unit.file)
+    elif not unit.graph:
+        return UnitResult([], [], [], findings())
     else:
         return UnitResult([], [], [compare_with_cugraph(unit.graph, unit.call, quick=quick, only=only)])
     available_methods = [
@@ -107,9 +120,14 @@ def _run(unit: Unit, quick: bool, only: tuple[str, ...]) -> UnitResult:
         for name, unavailable_reason in available().items()
         if unavailable_reason is None and name in (only or methods())
     ]
-    pairs = [(method, dtype) for method in available_methods for dtype in DTYPES]
+    runs = [
+        (method, dtype, library_for(method), options)
+        for method in available_methods
+        for options in (FORCED.get(method, ()) if unit.forced else (None,))
+        for dtype in DTYPES
+    ]
     if quick:
-        pairs = pairs[unit.number % QUICK_STRIDE :: QUICK_STRIDE]
+        runs = runs[unit.number % QUICK_STRIDE :: QUICK_STRIDE]
     if case.equation.alpha >= SLOW_ALPHA:
-        pairs = [run for run in pairs if methods()[run[0]].runs_on == "cpu" or run[0] in REPRESENTATIVES]
-    return UnitResult(report.reference_results(case), [compare(case, *run, library_for(run[0])) for run in pairs], [])
+        runs = [run for run in runs if methods()[run[0]].runs_on == "cpu" or run[0] in REPRESENTATIVES]
+    return UnitResult(report.reference_results(case), [compare(case, *run) for run in runs], [])

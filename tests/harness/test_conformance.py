@@ -6,6 +6,7 @@ Cases with alpha = 0.999 and large graphs, whose references take seconds, are sl
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,17 +14,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from method_params import param
 
-from conformance import against_cugraph, probes, rapids, report
+from conformance import __main__ as command
+from conformance import against_cugraph, forced, probes, rapids, report, work
 from conformance.against_cugraph import CALLS, LIMIT, Comparison, compare_with_cugraph
 from conformance.circumstances import circumstances
 from conformance.compare import DTYPES, LIBRARIES, Case, Result, available, compare, library_for, prepare
 from conformance.equation import equation
+from conformance.forced import FORCED
 from conformance.options import FACTORS, Choice, choices, pairwise, periodic
+from conformance.parts import PartError, PartFile, joined
 from conformance.references import REFERENCES, SLOW_ALPHA, iterate, measured, residual, solutions
 from conformance.shapes import SHAPES
-from prplugin.methods.registry import methods
+from conformance.work import Unit, UnitResult
+from prplugin.methods.papers.segmented import Schedule, Segment
+from prplugin.methods.registry import methods, options_of
 
 SLOW = {"large"}
 """Shapes whose references take seconds. They run with default options here, with all in `python -m conformance`."""
@@ -63,6 +70,35 @@ def test_conforms(method: str, dtype: str, wanted: str, choice: Choice) -> None:
     if result.outcome in ("unavailable", "unsupported"):
         pytest.skip(f"{method} cannot run on this graph: {result.outcome} {result.note}")
     assert not result.failures
+
+
+@pytest.mark.filterwarnings("default")  # cuDF raises warnings of its own
+@pytest.mark.parametrize(
+    ("method", "text", "shape"),
+    [
+        param(name, options.text, shape)
+        for name, several in FORCED.items()
+        for options in several
+        for shape in ("isolated", "skewed", "random-weights")
+    ],
+)
+def test_conforms_with_forced_options(method: str, text: str, shape: str) -> None:
+    options = next(options for options in FORCED[method] if options.text == text)
+    result = compare(prepare(Choice(shape, nstart="random")), method, "float64", library_for(method), options)
+    assert (result.outcome, result.options, result.failures) == ("ranked", text, [])
+
+
+def test_forced_options_are_options_of_their_methods(
+    case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    of_gpu = tuple(Segment(method=method, threads=64) for method in ("node", "node", "block"))
+    monkeypatch.setattr(forced, "_schedule", lambda case: Schedule(n=400, m=2500, segments=of_gpu))
+    for name, several in FORCED.items():
+        for options in several:
+            assert set(options.options(case, tmp_path)) <= set(options_of(methods()[name])), (name, options.text)
+    saved, every_second, others, all_ = (options.options(case, tmp_path) for options in FORCED["segmented"][3:])
+    assert Schedule.load(saved["schedule"]).segments == of_gpu
+    assert [given["schedule"].host_segments for given in (every_second, others, all_)] == [[0, 2], [1], [0, 1, 2]]
 
 
 # --- the suite itself ---------------------------------------------------------------------------------------------
@@ -145,6 +181,92 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
     assert "`another` did not run: no GPU" in text
     assert len(json.loads((tmp_path / "cpu.json").read_text(encoding="utf-8"))["cases"]) == 2
     assert (tmp_path / "cpu.svg").stat().st_size > 1_000
+
+
+def test_report_lists_forced_options(tmp_path: Path) -> None:
+    results = [
+        Result("a-case", "a-method", "float64", options=options, bound=1e-6, error=1e-7, failures=failures)
+        for options, failures in (("", []), ("split=1", []), ("split=1", ["residual"]))
+    ]
+    text = report.save(tmp_path, results, [], {}, circumstances("python -m conformance")).read_text(encoding="utf-8")
+    assert "| `a-method` | pandas | float64 | 1 | 0 |" in text
+    assert "| `a-method` | split=1 | 2 | 1 | 0 | 0 | 0 | 0.1 |" in text
+    assert "- `a-method-[split=1]-float64-a-case`: residual" in text
+
+
+ABOUT: dict[str, Any] = {
+    "environment": {"command": "python -m conformance", "commit": "c0ffee", "machine": {"device": None}, "versions": {}},
+    "methods": {"numpy": None}, "units": 3,
+}  # fmt: skip
+
+
+def result_of(name: str) -> UnitResult:
+    result = Result(name, "numpy", "float64", bound=1e-6, error=1e-7, errors={"dense": (1e-7, 1e-15)})
+    return UnitResult([("dense", 1e-15)], [result], [Comparison(name, "Graph", 2, 1)], [probes.Finding("a", "b", "c")])
+
+
+def test_parts_continue_after_the_last_unit_and_are_joined(tmp_path: Path) -> None:
+    first, second = tmp_path / "part-1-of-2.jsonl", tmp_path / "part-2-of-2.jsonl"
+    cut_off = PartFile(first, ABOUT)
+    cut_off.add(0, result_of("zero"))
+    with first.open("a") as file:
+        file.write('{"unit": 2, "refer')
+    continued = PartFile(first, ABOUT)
+    assert list(continued.done) == [0]
+    continued.add(2, result_of("two"))
+    PartFile(second, ABOUT).add(1, result_of("one"))
+    about, done = joined(tmp_path)
+    assert about["environment"]["command"] == "python -m conformance, in 2 parts"
+    assert {number: result.results[0].case for number, result in done.items()} == {0: "zero", 1: "one", 2: "two"}
+    expected = result_of("one")
+    assert asdict(done[1].results[0]) == json.loads(json.dumps(asdict(expected.results[0])))
+    assert done[1]._replace(results=[]) == expected._replace(results=[])
+
+
+def test_parts_of_other_code_are_not_joined(tmp_path: Path) -> None:
+    with pytest.raises(PartError, match="has no part"):
+        joined(tmp_path)
+    PartFile(tmp_path / "part-1-of-2.jsonl", ABOUT)
+    other = {**ABOUT, "environment": {**ABOUT["environment"], "commit": "decaf"}}
+    with pytest.raises(PartError, match="is of another commit: delete it"):
+        PartFile(tmp_path / "part-1-of-2.jsonl", other)
+    PartFile(tmp_path / "part-2-of-2.jsonl", {**other, "units": 4})
+    with pytest.raises(PartError, match="are of another commit and another number of units"):
+        joined(tmp_path)
+
+
+def test_command_runs_parts_and_joins_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = []
+
+    def run_units(units: list[Unit], *_: Any) -> Any:
+        for unit in units:
+            ran.append(str(unit))
+            yield unit, result_of(str(unit))
+
+    few = [Unit(choice=Choice(shape)) for shape in ("path", "cycle", "grid")]
+    monkeypatch.setattr(command, "units", lambda: few)
+    monkeypatch.setattr(command, "run_units", run_units)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(command.main, [*arguments, "--output", str(tmp_path)])
+        return done.exit_code, done.output
+
+    assert run("--part", "1/2")[0] == 0
+    code, output = run("--join")
+    assert code == 1
+    assert "interrupted after 2 of 3 graphs and options" in next(tmp_path.glob("*.md")).read_text()
+    assert run("--part", "2/2")[0] == run("--part", "2/2")[0] == 0
+    assert ran == ["path-defaults", "grid-defaults", "cycle-defaults"]
+    code, output = run("--join")
+    assert (code, output.startswith("6 cases, 0 failed")) == (0, True)
+    text = next(tmp_path.glob("*.md")).read_text()
+    assert "`python -m conformance, in 2 parts`" in text
+    assert run("--part", "3/2")[0] == 2
+
+
+def test_each_unit_has_a_name_of_its_own() -> None:
+    names = [str(unit) for unit in work.units()]
+    assert len(set(names)) == len(names)
 
 
 def test_only_nondeterministic_methods_may_refuse_a_provable_tolerance(monkeypatch: pytest.MonkeyPatch) -> None:

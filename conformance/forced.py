@@ -1,0 +1,98 @@
+"""Options of the methods that `method="auto"` and the methods' own defaults seldom choose, to be run on every shape.
+
+Splits between GPU and CPU, segments of the host, saved schedules, thresholds, lanes, launch configurations, and the
+smallest pieces and chunks. To add one, add it to `FORCED`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import prplugin
+from prplugin.methods.papers.segmented import Schedule, Segment
+
+if TYPE_CHECKING:
+    from conformance.compare import Case
+
+__all__ = ["FORCED", "Forced"]
+
+Options: TypeAlias = dict[str, Any]
+
+MANY = 1 << 40
+"""More in-edges than any row has."""
+
+
+class Forced(NamedTuple):
+    """Options, as a text and as a function of the case and of a folder for files."""
+
+    text: str
+    options: Callable[[Case, Path], Options]
+
+
+def _fixed(**options: Any) -> Forced:
+    text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return Forced(text, lambda case, folder: options)
+
+
+@lru_cache(maxsize=1)
+def _schedule(case: Case) -> Schedule:
+    """Return the measured schedule of a case, of which others are derived."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "schedule.json"
+        prplugin.Graph(case.frame, **case.graph).rank(alpha=0.85, method="segmented", save=path)
+        return Schedule.load(path)
+
+
+def _saved(case: Case, folder: Path) -> Options:
+    path = folder / "schedule.json"
+    _schedule(case).save(path)
+    return {"schedule": path}
+
+
+def _on_the_host(segments: slice) -> Callable[[Case, Path], Options]:
+    """Return the measured schedule with these segments on the host."""
+
+    def options(case: Case, folder: Path) -> Options:
+        schedule = _schedule(case)
+        placed = list(schedule.segments)
+        placed[segments] = [Segment(method="host", threads=2) for _ in placed[segments]]
+        return {"schedule": replace(schedule, segments=tuple(placed)), "cpu": True}
+
+    return options
+
+
+FORCED: Mapping[str, Iterable[Forced]] = {
+    "binned": [
+        _fixed(thresholds=(0, 0)), _fixed(thresholds=(0, 1)), _fixed(thresholds=(1, 2)),
+        _fixed(thresholds=(2, MANY)), _fixed(thresholds=(MANY, MANY)),
+    ],
+    "block": [_fixed(threads=32, blocks=1), _fixed(threads=1024)],
+    "cpu-split": [
+        *(_fixed(split=split) for split in (0, 1, 2, "all", [2, 1, 0], ["all", 1, "all"])),
+        _fixed(split=1, threads=1),
+    ],
+    "dense": [_fixed(threads=32), _fixed(threads=1024)],
+    "edge": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],
+    "expanded": [_fixed(piece_bytes=256, threads=32), _fixed(piece_bytes=32768, threads=1024)],
+    "node": [_fixed(threads=32, blocks=1), _fixed(threads=1000, blocks=1000)],
+    "numba": [_fixed(threads=1), _fixed(threads=3)],
+    "propagation-blocking": [_fixed(tile=32, piece=32), _fixed(tile=32), _fixed(piece=32)],
+    "segmented": [
+        _fixed(segments=1), _fixed(segments=3), _fixed(cpu=True),
+        Forced("a schedule saved and loaded", _saved),
+        Forced("every second segment on the host", _on_the_host(slice(None, None, 2))),
+        Forced("the others on the host", _on_the_host(slice(1, None, 2))),
+        Forced("all segments on the host", _on_the_host(slice(None))),
+    ],
+    "streamed": [
+        _fixed(chunk_bytes=1), _fixed(chunk_bytes=20_000),
+        Forced("chunk_bytes=1, in a file", lambda case, folder: {"chunk_bytes": 1, "directory": folder}),
+    ],
+    "warp": [*(_fixed(lanes=lanes) for lanes in (4, 8, 16, 32)), _fixed(lanes=4, threads=32, blocks=1)],
+}  # fmt: skip
+"""Options by method."""
