@@ -14,7 +14,7 @@ from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
-from prplugin.types.arrays import MemorySpace
+from prplugin.types.arrays import MemorySpace, namespace
 from prplugin.types.edges import Edges, index_dtype
 
 __all__ = ["BenchmarkGraph", "find_file", "generated", "memory_space", "real"]
@@ -64,7 +64,13 @@ def memory_space() -> MemorySpace:
 
 
 def generated(
-    name: str, n: int, m: int, make: Callable[[MemorySpace], Any], weight: str | None = None
+    name: str,
+    n: int,
+    m: int,
+    make: Callable[[MemorySpace], Any],
+    weight: str | None = None,
+    *,
+    directed: bool = True,
 ) -> BenchmarkGraph:
     """Return a generated graph of the vertices 0 to n - 1, isolated ones included.
 
@@ -74,6 +80,8 @@ def generated(
         Returns its frame in a memory space.
     weight : str, optional
         Column of weights.
+    directed : bool
+        If False, each row of the frame is an edge both ways; there are m of these. Only without weights.
     """
     there = memory_space()
 
@@ -81,6 +89,9 @@ def generated(
         frame = make(there)
         source, target = (frame[end].values.astype(index_dtype(n)) for end in ("src", "dst"))
         weights = None if weight is None else frame[weight].values.astype(float)
+        if not directed:
+            xp, others = namespace(source), source != target
+            source, target = xp.concatenate([source, target[others]]), xp.concatenate([target, source[others]])
         return Adjacency(Edges(source, target, weights, n))
 
     return BenchmarkGraph(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)

@@ -7,6 +7,12 @@ outDegree). prplugin's auto and cuSPARSE transfer the same as `node`, cuGraph th
 from that. "transfers" includes both directions, "iterations" the preparation and ten iterations. The error is the L1
 distance to a run on one CPU thread.
 
+Arrays lie in pageable memory, as NumPy allocates it, and are copied by `cupy.asarray`. In rows labelled "page-locked",
+they and the memory for the ranks are page-locked before the time starts. The paper does not state which it uses.
+
+On undirected graphs `edge` reads each edge in both directions, as all methods do; Algorithm 2 with its line 6, which
+reads each edge once and adds both terms, is timed beside it.
+
 The paper computes the out-degree from the offsets of the in-edges, which is correct only for undirected graphs; here it
 is the out-degree. The paper drops the dangling mass; here it is redistributed, and its time is included. The paper
 shows times only as bars (Figures 4 to 6), so only the ratios in its text can be compared.
@@ -17,7 +23,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,11 +36,13 @@ from benchmarks.papers import claims, cpu_peers, implementations
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import colours, heat, plain
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
+from benchmarks.papers.undirected import UndirectedPush, rows_of_pairs
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.base import Step
+from prplugin.methods.engines.gpu_pull import DeviceStep
 from prplugin.methods.registry import choose, methods
 from prplugin.types.arrays import synchronize, to_device
 from prplugin.types.compressed import Compressed
@@ -74,6 +82,8 @@ SWEEP_BLOCKS = 64, 256, 1000, 4096, 16384
 SWEEP_THREADS = 32, 64, 128, 256, 512, 1000, 1024
 
 ONE, ALL, NODE, EDGE = implementations.ONE.label, implementations.ALL_THREADS.label, "node", "edge"
+LINE_6 = "edge, one row per undirected edge"
+LOCKED = "{}, page-locked"
 BEST, SCIPY = implementations.OURS.label, implementations.SCIPY.label
 SPARSE, PEER = implementations.CUSPARSE.label, implementations.CUGRAPH.label
 
@@ -89,7 +99,8 @@ class Ran(NamedTuple):
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
     """Return one part per graph, and the sweep over launch configurations."""
-    graphs = [*_random(100 if quick else 1), *_real(data)]
+    fraction = 100 if quick else 1
+    graphs = [*_random(fraction), _undirected(2_000_000 // fraction, 5_000_000 // fraction), *_real(data)]
     swept = _uniform(20_000, 5) if quick else _uniform(2_000_000, 5)
     return [
         *(Part(graph.name, partial(_ten, graph), graph.edges) for graph in graphs),
@@ -112,6 +123,17 @@ def _uniform(n: int, density: int) -> BenchmarkGraph:
     )
 
 
+def _undirected(n: int, m: int) -> BenchmarkGraph:
+    """Return a random graph of m undirected edges."""
+    return generated(
+        f"undirected uniform {n:,} x {m:,}",
+        n,
+        2 * m,
+        lambda memory_space: uniform(n, m, memory_space=memory_space),
+        directed=False,
+    )
+
+
 def _real(data: Path | None) -> Iterator[BenchmarkGraph]:
     """Yield the paper's real graphs, or smaller ones of the same kinds if their files are absent."""
     road = real(data, STAND_INS[0], 114_599, 2 * 119_666, directed=False)
@@ -130,17 +152,54 @@ def _ten(graph: BenchmarkGraph) -> Iterator[Row]:
     yield from rows_or_reason(row(TEN, TABLES[TEN], about), lambda: merge_absent(_time_all(graph, about)))
 
 
+class Inputs:
+    """Graph in host memory, and the arrays of it that each implementation transfers; making them is not timed."""
+
+    def __init__(self, here: Adjacency) -> None:
+        self.here = here
+        # With offsets of the type that the GPU uses.
+        self.in_edges = here.csc._replace(offsets=here.csc.offsets.astype(offset_dtype(here.m)))
+        self.out_weight, self.largest_in_degree = here.out_weight, here.largest_in_degree
+        self._page_locked: dict[str, tuple[Any, ...]] = {}
+
+    @cached_property
+    def pairs(self) -> tuple[Any, Any] | None:
+        """One row per undirected edge; None if the graph is directed."""
+        return rows_of_pairs(self.here.edges)
+
+    def arrays(self, what: str) -> tuple[Any, ...]:
+        """Return the arrays that an implementation transfers, the out-degrees last."""
+        if what == LINE_6:
+            assert self.pairs is not None
+            return *self.pairs, self.out_weight
+        if what == EDGE:
+            return self.here.edges.source, self.here.edges.destination, self.out_weight
+        return self.in_edges.indices, self.in_edges.offsets, self.out_weight
+
+    def page_locked(self, what: str) -> tuple[Any, ...]:
+        """Return page-locked copies of these arrays, and page-locked memory for the ranks."""
+        if what not in self._page_locked:
+            import cupyx  # lazy import; `require_gpu` has passed
+
+            copies = []
+            for array in self.arrays(what):
+                copies.append(cupyx.empty_pinned(array.shape, array.dtype))
+                copies[-1][:] = array
+            self._page_locked[what] = *copies, cupyx.empty_pinned(self.here.n)
+        return self._page_locked[what]
+
+
 def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     here = graph.adjacency().on("host")
     about |= {"vertices": here.n, "edges": here.m}
-    # Not timed, as in the paper: the arrays of the graph, with offsets of the type that the GPU uses.
-    in_edges, _, _ = here.csc, here.out_weight, here.largest_in_degree
-    in_edges = in_edges._replace(offsets=in_edges.offsets.astype(offset_dtype(here.m)))
+    inputs = Inputs(here)
     base: dict[str, list[float]] = {}
     exact = None
     for what, do in IMPLEMENTATIONS.items():
+        if what.startswith(LINE_6) and inputs.pairs is None:
+            continue
         known = row(TEN, TABLES[TEN], about | {"what": what})
-        for found in rows_or_reason(known, partial(_timed, known, partial(do, here, in_edges), exact)):
+        for found in rows_or_reason(known, partial(_timed, known, partial(do, inputs), exact)):
             if what in (ONE, ALL) and "samples" in found:
                 base[what] = found["samples"]["total"]
             if what == ONE:
@@ -197,7 +256,8 @@ def _timed(known: Row, do: Callable[[], Ran], exact: Any) -> Iterator[Row]:
     )
 
 
-def _on_the_host(threads: int | None, here: Adjacency, in_edges: Compressed) -> Ran:
+def _on_the_host(threads: int | None, inputs: Inputs) -> Ran:
+    here = inputs.here
     began = time.perf_counter()
     step = methods()["numba"].prepare(Problem(here, implementations.ALPHA), this_machine(), threads=threads)
     step.start(1 / here.n)
@@ -206,41 +266,61 @@ def _on_the_host(threads: int | None, here: Adjacency, in_edges: Compressed) -> 
     return Ran(0.0, time.perf_counter() - began, step.ranks())
 
 
-def _sparse_loop(here: Adjacency, in_edges: Compressed) -> Ran:
+def _sparse_loop(inputs: Inputs) -> Ran:
     began = time.perf_counter()
-    step = implementations.SparseLoop(in_edges.offsets, in_edges.indices, here.out_weight)
+    step = implementations.SparseLoop(inputs.in_edges.offsets, inputs.in_edges.indices, inputs.out_weight)
     for _ in range(ITERATIONS):
         step()
     return Ran(0.0, time.perf_counter() - began, step.ranks)
 
 
-def _sent(here: Adjacency, in_edges: Compressed, what: str) -> Adjacency:
+def _sent(inputs: Inputs, what: str, copy: Callable[[Any], Any], arrays: tuple[Any, ...]) -> Adjacency:
     """Copy the arrays that a kernel of the paper reads to the GPU; take other properties of the graph from the host."""
-    if what == EDGE:
-        there = Adjacency(Edges(*(to_device(end) for end in (here.edges.source, here.edges.destination)), None, here.n))
-    else:
-        sources = to_device(in_edges.indices)
-        offsets = to_device(in_edges.offsets)
-        there = Adjacency(Edges(sources, sources, None, here.n))  # methods that sum in-edges do not read the edge list
-        there.csc = Compressed(offsets, sources, None)
-    there.largest_in_degree = here.largest_in_degree
-    there._out_weight = to_device(here.out_weight), 0
+    first, second, out_weight = map(copy, arrays)
+    if what in (EDGE, LINE_6):
+        there = Adjacency(Edges(first, second, None, inputs.here.n))
+    else:  # methods that sum in-edges do not read the edge list
+        there = Adjacency(Edges(first, first, None, inputs.here.n))
+        there.csc = Compressed(second, first, None)
+    there.largest_in_degree = inputs.largest_in_degree
+    there._out_weight = out_weight, 0
     synchronize("device")
     return there
 
 
-def _on_the_gpu(name: str, here: Adjacency, in_edges: Compressed) -> Ran:
+def _from_page_locked(array: Any) -> Any:
+    """Copy page-locked memory, without the copy to other page-locked memory that `cupy.asarray` makes."""
+    import cupy  # lazy import; `require_gpu` has passed
+
+    there = cupy.empty(array.shape, array.dtype)
+    there.set(array)
+    return there
+
+
+def _on_the_gpu(name: str, inputs: Inputs, *, page_locked: bool = False) -> Ran:
     implementations.require_gpu()
+    room, copy = None, to_device
+    arrays = inputs.arrays(name)
+    if page_locked:
+        *arrays, room = inputs.page_locked(name)
+        copy = _from_page_locked
     began = time.perf_counter()
-    there = _sent(here, in_edges, name)
+    there = _sent(inputs, name, copy, arrays)
     sent = time.perf_counter()
-    options: dict[str, Any] = {"blocks": BLOCKS, "threads": THREADS} if name in (NODE, EDGE) else {}
-    chosen = name if options else choose("auto", there, this_machine(), {}).name
-    step = methods()[chosen].prepare(Problem(there, implementations.ALPHA), this_machine(), **options)
-    _iterate(step, here.n)
+    problem, note = Problem(there, implementations.ALPHA), f"{BLOCKS} blocks of {THREADS} threads"
+    step: Any
+    if name == LINE_6:
+        ends, others = there.edges.source, there.edges.destination
+        push = UndirectedPush(ends, others, there.largest_in_degree, blocks=BLOCKS, threads=THREADS)
+        step = DeviceStep(problem, push)
+    elif name in (NODE, EDGE):
+        step = methods()[name].prepare(problem, this_machine(), blocks=BLOCKS, threads=THREADS)
+    else:
+        note = choose("auto", there, this_machine(), {}).name
+        step = methods()[note].prepare(problem, this_machine())
+    _iterate(step, inputs.here.n)
     done = time.perf_counter()
-    ranks = step.ranks().get()
-    note = f"{BLOCKS} blocks of {THREADS} threads" if options else chosen
+    ranks = step.ranks().get(out=room)
     return Ran(sent - began + time.perf_counter() - done, done - sent, ranks, note)
 
 
@@ -252,10 +332,10 @@ def _iterate(step: Any, n: int) -> None:
         step()
 
 
-def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
+def _cusparse(inputs: Inputs) -> Ran:
     implementations.require_gpu()
     began = time.perf_counter()
-    there = _sent(here, in_edges, SPARSE)
+    there = _sent(inputs, SPARSE, to_device, inputs.arrays(SPARSE))
     sent = time.perf_counter()
     step = implementations.SparseLoop(there.csc.offsets, there.csc.indices, there.out_weight)
     for _ in range(ITERATIONS):
@@ -266,8 +346,9 @@ def _cusparse(here: Adjacency, in_edges: Compressed) -> Ran:
     return Ran(sent - began + time.perf_counter() - done, done - sent, ranks)
 
 
-def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
+def _cugraph(inputs: Inputs) -> Ran:
     implementations.require_gpu()
+    here = inputs.here
     import cudf  # lazy import; a dependency of cuGraph
     import cugraph
 
@@ -284,12 +365,16 @@ def _cugraph(here: Adjacency, in_edges: Compressed) -> Ran:
     return Ran(sent - began + time.perf_counter() - done, done - sent, None, note)
 
 
-IMPLEMENTATIONS: dict[str, Callable[[Adjacency, Compressed], Ran]] = {
+IMPLEMENTATIONS: dict[str, Callable[[Inputs], Ran]] = {
     ONE: partial(_on_the_host, 1),
     ALL: partial(_on_the_host, None),
     SCIPY: _sparse_loop,
     EDGE: partial(_on_the_gpu, EDGE),
+    LOCKED.format(EDGE): partial(_on_the_gpu, EDGE, page_locked=True),
+    LINE_6: partial(_on_the_gpu, LINE_6),
+    LOCKED.format(LINE_6): partial(_on_the_gpu, LINE_6, page_locked=True),
     NODE: partial(_on_the_gpu, NODE),
+    LOCKED.format(NODE): partial(_on_the_gpu, NODE, page_locked=True),
     BEST: partial(_on_the_gpu, BEST),
     SPARSE: _cusparse,
     PEER: _cugraph,
@@ -347,35 +432,53 @@ def _over_the_fastest(results: list[Row]) -> dict[str, float]:
     """Return the ratio of the fastest other method of the paper to the node-centric one by graph."""
     found = {}
     for graph, times in _times(results).items():
-        others = [times[what] for what in (ONE, ALL, EDGE) if what in times]
-        if NODE in times and others:
+        others = [times[what] for what in (ONE, ALL, EDGE, LINE_6) if what in times]
+        if NODE in times and others and graph not in STAND_INS:
             found[graph] = min(others) / times[NODE]
     return found
 
 
 def _transfers(gpu: str, graphs: Callable[[str], bool]) -> Callable[[list[Row]], str]:
-    """Return the share of the transfers in a method's time, as text."""
+    """Return the share of the transfers in a method's time, from pageable and from page-locked memory, as text."""
 
-    def said(results: list[Row]) -> str:
+    def share(results: list[Row], what: str) -> str:
         fractions = [
             line["transfers ms"] / line["total ms"]
             for line in results
-            if line["table"] == TEN and line["what"] == gpu and line["total ms"] != "" and graphs(line["graph"])
+            if line["table"] == TEN and line["what"] == what and line["total ms"] != "" and graphs(line["graph"])
         ]
-        return f"Transfers are {min(fractions):.0%} to {max(fractions):.0%} of {gpu}'s time." if fractions else ""
+        return f"{min(fractions):.0%} to {max(fractions):.0%}" if fractions else ""
+
+    def said(results: list[Row]) -> str:
+        pageable, locked = share(results, gpu), share(results, LOCKED.format(gpu))
+        also = locked and f", {locked} from page-locked memory"
+        return pageable and f"Transfers are {pageable} of {gpu}'s time{also}."
 
     return said
 
 
+def _compared(slow: str, fast: str, graphs: Callable[[str], bool]) -> ClaimTest:
+    """Return the test of a claim, with the ratio from page-locked memory and the share of transfers in its note."""
+    gpu = fast if fast in (NODE, EDGE) else slow
+
+    def said(results: list[Row]) -> str:
+        locked = [LOCKED.format(what) if what in (NODE, EDGE) else what for what in (slow, fast)]
+        ratios = _ratios(*locked, graphs, results).values()
+        median = ratios and f"From page-locked memory: {statistics.median(ratios):.3g}."
+        return " ".join(filter(None, (_transfers(gpu, graphs)(results), median)))
+
+    return ClaimTest(_ratios_on(slow, fast, graphs), said)
+
+
 def _edge_ahead(results: list[Row]) -> str:
-    """Name the graphs on which `edge` is faster than `node`."""
-    times = _times(results)
+    """Name the graphs on which an edge-centric version is faster than `node`."""
     ahead = [
-        f"{graph}: {EDGE} {of_it[EDGE]:.3g} ms, {NODE} {of_it[NODE]:.3g} ms"
-        for graph, of_it in times.items()
-        if NODE in of_it and EDGE in of_it and of_it[EDGE] < of_it[NODE]
+        f"{graph}: {what} {times[what]:.3g} ms, {NODE} {times[NODE]:.3g} ms"
+        for graph, times in _times(results).items()
+        for what in (EDGE, LINE_6)
+        if NODE in times and what in times and times[what] < times[NODE] and graph not in STAND_INS
     ]
-    return f"{'; '.join(ahead)}." if ahead else ""
+    return " ".join(filter(None, (f"{'; '.join(ahead)}." if ahead else "", _stand_ins(results))))
 
 
 def _stand_ins(results: list[Row]) -> str:
@@ -406,13 +509,11 @@ def _is_real(graph: str) -> bool:
 
 
 TESTS = {
-    "node/all": ClaimTest(_ratios_on(ALL, NODE, _is_small), _transfers(NODE, _is_small)),
-    "node/all, random": ClaimTest(
-        _ratios_on(ALL, NODE, _is_of_the_papers_size), _transfers(NODE, _is_of_the_papers_size)
-    ),
-    "node/edge": ClaimTest(_ratios_on(EDGE, NODE, _is_small), _transfers(EDGE, _is_small)),
+    "node/all": _compared(ALL, NODE, _is_small),
+    "node/all, random": _compared(ALL, NODE, _is_of_the_papers_size),
+    "node/edge": _compared(EDGE, NODE, _is_small),
     "node/every": ClaimTest(_over_the_fastest, _edge_ahead),
-    "all/edge": ClaimTest(_ratios_on(EDGE, ALL, _is_of_the_papers_size), _transfers(EDGE, _is_of_the_papers_size)),
+    "all/edge": _compared(EDGE, ALL, _is_of_the_papers_size),
     "edge/all": ClaimTest(_ratios_on(ALL, EDGE, _is_real), _stand_ins),
     "all/one": ClaimTest(_ratios_on(ONE, ALL, _is_small)),
 }
@@ -448,7 +549,7 @@ def _bars(results: list[Row]) -> Figure:
     times = _times(results)
     panels: dict[str, list[str]] = {}
     for graph in times:
-        panels.setdefault(graph.split(" x ")[0] if _is_random(graph) else "real graphs", []).append(graph)
+        panels.setdefault(graph.split(" x ")[0] if " x " in graph else "real graphs", []).append(graph)
     drawing = Figure(figsize=(5 * ((len(panels) + 1) // 2), 7.5), layout="constrained")
     grid = drawing.subplots(2, (len(panels) + 1) // 2, squeeze=False, sharey=True).ravel()
     shown = list(dict.fromkeys(what for of_it in times.values() for what in of_it))
@@ -462,7 +563,7 @@ def _bars(results: list[Row]) -> Figure:
                 panel.bar(left, [value for _, value in ms], width, align="edge", label=what, color=colour[what])
         panel.set_xticks(range(len(graphs)), [graph.split(" x ")[-1] for graph in graphs])
         panel.set(yscale="log", ylabel="ms, transfers included")
-        panel.set(title=f"{title} vertices", xlabel="edges") if _is_random(graphs[0]) else panel.set(title=title)
+        panel.set(title=f"{title} vertices", xlabel="edges") if " x " in graphs[0] else panel.set(title=title)
         plain(panel.yaxis)
     for panel in grid[len(panels) :]:
         panel.set_visible(False)
