@@ -127,8 +127,9 @@ def crawl(n: int, m: int, seed: int = 1, memory_space: MemorySpace = "host") -> 
         later &= numbers.below(4, count) > 0
     del later
     sizes = xp.asarray([vertices.size for vertices in tiers])
+    widths = xp.asarray([2 * 8**number for number in range(len(tiers))])  # of the blocks with a vertex of the tier each
     size = sizes[tier]
-    near = xp.minimum(source // (2 << 3 * tier), size - 1) + numbers.distances(count)
+    near = xp.minimum(source // widths[tier], size - 1) + numbers.distances(count)
     far = (near < 0) | (near >= size) | (numbers.below(8, count) == 0)
     place = xp.where(far, (numbers.fractions(count) * size).astype(np.int64), near)
     del near, far, size

@@ -125,6 +125,9 @@ CRAWLS = ("cnr-2000", 325_557, 3_216_152), ("web-NotreDame", 325_729, 1_497_134)
 TINY, SMALL = (0, 2, 4, 6, 8, 12, 24), (16, 32, 64, 96, 128, 256)
 THRESHOLDS = 6, 96
 
+DISTRIBUTION = tuple(2**power for power in range(18))
+"""Numbers of entries at which the cumulative distribution of row sizes is drawn."""
+
 LAUNCHES = 16
 
 MIN_COPIED_PERCENT = 70
@@ -200,7 +203,8 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
         for which, size in zip(("tiny", "small", "normal"), plan.sizes, strict=True)
     }
     degrees = adjacency.csc.offsets[1:] - adjacency.csc.offsets[:-1]
-    fractions |= {f"below {entries} %": 100 * float((degrees < entries).mean()) for entries in (2, 64)}
+    below = {entries: 100 * float((degrees < entries).mean()) for entries in DISTRIBUTION}
+    fractions |= {f"below {entries} %": below[entries] for entries in (2, 64)}
     paper = (
         {
             "paper CSR MB": known.csr,
@@ -217,6 +221,7 @@ def _sizes(known: Dataset | None, adjacency: Adjacency, about: Row) -> Row:
         | paper
         | fractions
         | {
+            "distribution": [below[entries] for entries in DISTRIBUTION],
             "rows": adjacency.n,
             "non-zeros": adjacency.m,
             "non-zeros per row": adjacency.m / adjacency.n,
@@ -640,7 +645,7 @@ def _kind(what: str) -> str:
 
 
 def figures(results: list[Row]) -> dict[str, Figure]:
-    """Draw the paper's Figure 4, and the sweep over thresholds."""
+    """Draw the paper's Figures 3 and 4, and the sweep over thresholds."""
     drawn = {}
     groups: dict[str, list[tuple[str, float]]] = {}
     for line in results:
@@ -652,6 +657,9 @@ def figures(results: list[Row]) -> dict[str, Figure]:
         title = "Wu and others 2010, Figure 4: SpMV"
         label = "GFLOP/s, at 2 * non-zeros - rows flops"
         drawn["gflops"] = sideways(groups, label, title, _kind)
+    distributions = {line["graph"]: line["distribution"] for line in results if "distribution" in line}
+    if distributions:
+        drawn["rows"] = _cumulative(distributions)
     swept = [line for line in results if line["table"] == SWEEP and line["ms"] != ""]
     if swept:
         panels = {graph: [line for line in swept if line["graph"] == graph] for graph in _swept(swept)}
@@ -659,3 +667,21 @@ def figures(results: list[Row]) -> dict[str, Figure]:
             panels, "tiny up to", "small up to", "ms", "SpMV, ms by thresholds", marked=THRESHOLDS
         )
     return drawn
+
+
+def _cumulative(distributions: dict[str, list[float]]) -> Figure:
+    """Draw the cumulative distribution of row sizes by graph."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(8, 5), layout="constrained")
+    panel = drawing.subplots()
+    for graph, percentages in distributions.items():
+        panel.plot(DISTRIBUTION, percentages, "o-" if graph.startswith("crawl ") else "s--", markersize=3, label=graph)
+    panel.plot([2, 64], [50, 95], "k^", label="the paper: over")
+    panel.set(
+        xlabel="entries", ylabel="% of the rows that have fewer",
+        title="Wu and others 2010, Figure 3: row sizes",
+    )  # fmt: skip
+    panel.set_xscale("log", base=2)
+    panel.legend(fontsize="small")
+    return drawing

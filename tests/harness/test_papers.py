@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -101,6 +102,27 @@ def test_one_row_per_undirected_edge():
     sums = np.bincount(others, contributions[ends], n) + np.bincount(ends, contributions[others] * ~loops, n)
     expected = np.bincount(graph.edges.destination, contributions[graph.edges.source], n)
     assert sums == pytest.approx(expected)
+
+
+def test_page_locked_copies_are_made_once(monkeypatch):
+    made = []
+
+    def empty_pinned(shape, dtype=float):
+        made.append(np.empty(shape, dtype))
+        return made[-1]
+
+    monkeypatch.setitem(sys.modules, "cupyx", SimpleNamespace(empty_pinned=empty_pinned))
+    inputs = kim.Inputs(adjacency(both_ways(uniform(50, 400)), 50))
+    for what, edges in ((kim.NODE, inputs.here.m), (kim.EDGE, inputs.here.m), (kim.LINE_6, 400)):
+        first = inputs.page_locked(what)
+        assert first is inputs.page_locked(what)
+        *copies, room = first
+        assert copies[0].size == edges
+        for copy, array in zip(copies, inputs.arrays(what), strict=True):
+            assert copy.dtype == array.dtype
+            assert (copy == array).all()
+        assert room.shape == (50,)
+    assert len(made) == 12
 
 
 def test_directed_graphs_have_no_undirected_edges():
@@ -276,7 +298,8 @@ def test_wu_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
     size = next(line for line in results if line["table"] == wu.SIZES)
     below = 100 * np.mean(np.bincount(uniform(2819, 23_124)["dst"], minlength=2819) < 2)
     assert size["below 2 %"] == pytest.approx(below)
-    assert figures == {"-gflops", "-thresholds"}
+    assert size["distribution"][1] == pytest.approx(below)
+    assert figures == {"-gflops", "-rows", "-thresholds"}
 
 
 def test_only_real_graphs_are_evidence_of_short_rows():
