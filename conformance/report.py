@@ -43,7 +43,7 @@ share the loop and the end of each step."""
 
 FORCED = """\
 The same checks on every shape, from random ranks, with options that the defaults seldom choose. The references include
-cuGraph if it is installed."""
+cuGraph if it is installed; the distance to its ranks is in the L1 norm, at a tolerance of 1e-6."""
 
 REFERENCE = """\
 The error of a reference is bounded by its residual, which is computed by a scatter in extended precision. The residual
@@ -231,7 +231,11 @@ def _forced(results: list[Result]) -> list[str]:
         return result.method, result.options
 
     groups = [list(group) for _, group in groupby(sorted((r for r in results if r.options), key=key), key)]
-    rows = [[f"`{group[0].method}`", group[0].options, *_row(group[0].method, "", "", group)[3:]] for group in groups]
+    rows = []
+    for group in groups:
+        distances = [result.errors["cugraph"][0] for result in group if "cugraph" in result.errors]
+        figures = _row(group[0].method, "", "", group)[3:]
+        rows.append([f"`{group[0].method}`", group[0].options, *figures, short(max(distances, default=None))])
     if not rows:
         return []
     columns = [
@@ -242,6 +246,7 @@ def _forced(results: list[Result]) -> list[str]:
         "unsupported",
         "largest error / bound",
         "largest error / tol",
+        "largest distance to cuGraph",
     ]
     return ["## Forced options", "", FORCED, "", *table(["method", "options", *columns], rows), ""]
 

@@ -185,12 +185,15 @@ def test_report_lists_failures(tmp_path, case: Case) -> None:
 
 def test_report_lists_forced_options(tmp_path: Path) -> None:
     results = [
-        Result("a-case", "a-method", "float64", options=options, bound=1e-6, error=1e-7, failures=failures)
+        Result(
+            "a-case", "a-method", "float64", options=options, bound=1e-6, error=1e-7, errors=errors, failures=failures
+        )
+        for errors in [{"cugraph": (2e-7, 1e-12)}]
         for options, failures in (("", []), ("split=1", []), ("split=1", ["residual"]))
     ]
     text = report.save(tmp_path, results, [], {}, circumstances("python -m conformance")).read_text(encoding="utf-8")
     assert "| `a-method` | pandas | float64 | 1 | 0 |" in text
-    assert "| `a-method` | split=1 | 2 | 1 | 0 | 0 | 0 | 0.1 |" in text
+    assert "| `a-method` | split=1 | 2 | 1 | 0 | 0 | 0 | 0.1 |  | 2e-07 |" in text
     assert "- `a-method-[split=1]-float64-a-case`: residual" in text
 
 
