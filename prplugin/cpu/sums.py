@@ -27,8 +27,9 @@ def total(terms: Floats) -> float:
     while terms.size > FAN_IN:
         width = -(-terms.size // FAN_IN)
         full = terms.size // width * width
-        folded = np.add.reduce(terms[:full].reshape(-1, width), axis=0)
-        folded[: terms.size - full] += terms[full:]
+        folded = np.add.reduce(terms[:full].reshape(-1, width))
+        if full < terms.size:
+            folded[: terms.size - full] += terms[full:]
         terms = folded
     return float(np.add.reduce(terms))  # np.add.reduce avoids the Python overhead of ndarray.sum
 
@@ -108,11 +109,12 @@ class GroupSums:
 
     def __call__(self, terms: Floats) -> Floats:
         """Return the sum of the terms of each group, 0 for a group without terms."""
+        if not terms.size:
+            return np.zeros(self._n)  # `bincount` would return integers
         sums: Any = terms
         for pieces in self._levels[:-1]:
             sums = np.bincount(pieces, sums)
-        # With nothing to count, bincount returns integers.
-        summed: Floats = np.bincount(self._levels[-1], sums, self._n).astype(np.float64, copy=False)
+        summed: Floats = np.bincount(self._levels[-1], sums, self._n)  # type: ignore[assignment]
         return summed
 
 

@@ -116,6 +116,12 @@ class Adjacency:
         """Set out-weights that were computed elsewhere, and their rounding depth."""
         self._out_weight = out_weight, rounding_depth
 
+    @cached_property
+    def dangling(self) -> Integers:
+        """Positions of the dangling vertices."""
+        found: Integers = namespace(self.out_weight).flatnonzero(self.out_weight == 0)
+        return found
+
     def overflowing_vertices(self) -> Integers:
         """Return the vertices whose out-weight overflows float64."""
         if not self.weighted or self.m * self.edges.extent[1] <= 2.0**1023:

@@ -57,8 +57,8 @@ class _NumpyProduct:
     def __call__(self, vector: Floats) -> Floats:
         if self._terms is None:
             self._terms = np.empty(self._sources.size)
-        # All positions are valid. mode="clip" writes to `out` directly, while "raise" uses a buffer.
-        terms = vector.take(self._sources, out=self._terms, mode="clip")
+        # All positions are valid. Mode "clip" writes to the array directly, while "raise" uses a buffer.
+        terms = vector.take(self._sources, None, self._terms, "clip")
         if self._weights is not None:
             terms *= self._weights
         return self._sums(terms)
@@ -83,14 +83,18 @@ class _CompiledProduct:
         return cls(offsets, sources, _normalized(adjacency, sources, weights), adjacency.largest_in_degree)
 
     def __call__(self, vector: Floats) -> Floats:
-        if self._work is None:
-            threads = this_machine().threads if self._sources.size >= MIN_THREADED_EDGES else 1
-            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
-        sums = np.empty(self._offsets.size - 1)
+        n = self._offsets.size - 1
+        sums = np.empty(n)
 
         def add(first: int, last: int) -> None:
             self._kernel(first, last, self._offsets, self._sources, self._weights, self._fan_in, vector, sums)
 
+        if self._sources.size < MIN_THREADED_EDGES:
+            add(0, n)
+            return sums
+        if self._work is None:
+            threads = this_machine().threads
+            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
         self._work.run(add)
         return sums
 

@@ -76,7 +76,7 @@ class _Pull(HostStep):
         count_processed_edges(adjacency.m)
         self._product = product_of(adjacency)
         out_weight = adjacency.out_weight
-        self._dangling = np.flatnonzero(out_weight == 0)
+        self._dangling = adjacency.dangling
         # c = x / W per vertex. Dangling vertices have no out-edges, so their divisor is arbitrary.
         self._divisor = None if adjacency.weighted else np.maximum(out_weight, 1.0)
         self._alpha = problem.alpha
@@ -95,26 +95,26 @@ class _Pull(HostStep):
         )
 
     def start(self, ranks: Floats | float) -> None:
-        self._x: Floats = np.full(self._n, ranks) if isinstance(ranks, float) else to_host(ranks)
-        self._mass, self._change = total(self._x[self._dangling]), math.inf
+        self._x: Floats = np.empty(self._n)  # a copy: steps overwrite the ranks that they replace
+        self._x[:] = to_host(ranks)
+        self._change = math.inf
 
     def __call__(self, moves: Any = None) -> Sums:
         if moves is None:  # mixing does not pay
             self._mixing_from, self._mixes = math.inf, False
         x = self._x
-        y = self._pulled()
-        y += self._alpha * self._mass * self._dangling_target + self._teleport
-        self._x, self._mass = y, total(y.take(self._dangling))
-        change = y - x
+        y = self._pulled(x)
+        y += self._alpha * total(x.take(self._dangling)) * self._dangling_target + self._teleport
+        self._x = y
+        change = np.subtract(y, x, x)
         if moves is not None:
             moves[:] = change
-        np.abs(change, out=change)
-        self._change = total(change)
-        return Sums(self._change, float(change.max()))
+        self._change = total(np.absolute(change, change))
+        return Sums(self._change, float(np.maximum.reduce(change)))
 
-    def _pulled(self) -> Floats:
+    def _pulled(self, x: Floats) -> Floats:
         """Return alpha * P^T x."""
-        y = self._product(self._x if self._divisor is None else self._x / self._divisor)
+        y = self._product(x if self._divisor is None else x / self._divisor)
         y *= self._alpha
         return y
 
@@ -123,20 +123,18 @@ class _Pull(HostStep):
         before, change, passes = math.inf, self._change, 0
         # Ends when the next iteration, which the solver proves, is expected to reach the goal.
         while passes < budget - 1 and goal < change < before and not self._mixes:
-            x = self._x  # frees the ranks of the iteration before
-            y = self._pulled()
+            x = self._x
+            y = self._pulled(x)
             # alpha * D = alpha - sum(alpha * P^T x), as x sums to 1.
-            y += (self._alpha - np.add.reduce(y)) * self._dangling_target + self._teleport
-            difference = y - x
-            before, change = change, float(np.add.reduce(np.abs(difference, out=difference)))
+            y += (self._alpha - float(np.add.reduce(y))) * self._dangling_target + self._teleport
+            difference = np.subtract(y, x, x)
+            before, change = change, float(np.add.reduce(np.absolute(difference, difference)))
             self._x, passes = y, passes + 1
             if 0 < goal < change < before:
                 rate = math.log(before / change)
                 if (left := math.log(change / goal) / rate) <= 1:
                     break
                 self._mixes = left > self._mixing_from
-        if passes:
-            self._mass = total(self._x.take(self._dangling))
         return passes, None
 
     def ranks(self) -> Floats:

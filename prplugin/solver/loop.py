@@ -128,7 +128,7 @@ class Loop:
                 step.set_contribution_dtype("float64")
                 step.start(ranks)
                 state.live = ~np.asarray(state.converged)[()]
-        if np.any(state.live) and budget > 0:
+        if budget > 0 and np.count_nonzero(state.live):
             last = budget if options.max_iter is not None else state.passes + budget
             self._until(step, state, certificate, goal_of(options, certificate), last)
         if self.order is not None:
