@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Hashable
 from dataclasses import replace
@@ -35,7 +36,7 @@ from prplugin.methods.estimates import (
     explain_oom,
 )
 from prplugin.methods.measured import TimingCache, fastest, measured
-from prplugin.methods.registry import choose, choose_batch, compile_ahead, reasons
+from prplugin.methods.registry import ChoiceCache, choose, choose_batch, compile_ahead, reasons
 from prplugin.options import EdgeOptions, GivenByVertex, Options, proves
 from prplugin.progress import Watch
 from prplugin.result.ranking import Ranking, Rankings, require_converged, select_ranks, store_rows
@@ -80,6 +81,7 @@ class LocalGraph:
         self._last: LastRanks | None = None
         self._access = Access()
         self._timings: TimingCache = {}
+        self._cheapest: ChoiceCache = {}
         self._reasons: dict[tuple[str, ...], tuple[Considered, ...]] = {}
         self._check_out_weights(weights)
         self._reading = time.perf_counter() - began
@@ -175,6 +177,7 @@ class LocalGraph:
                 del self._adjacency, self._last
             self._changing.update(add, remove)
             self._timings.clear()
+            self._cheapest.clear()
             self._reasons.clear()
 
     def vertices(self) -> Any:
@@ -237,7 +240,7 @@ class LocalGraph:
             if options.method == "measured":
                 method = fastest(problem, machine, options, self._timings)
             else:
-                method = choose(options.method, adjacency, machine, options.method_options)
+                method = choose(options.method, adjacency, machine, options.method_options, self._cheapest)
         memory_space: MemorySpace = "device" if method.runs_on == "gpu" else adjacency.memory_space
         planned = partial(describe_method_memory, adjacency, method.name, machine)
         with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
@@ -315,12 +318,10 @@ class LocalGraph:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         if given is None:
             return None
-        values = self._vertices.read_values(given, what)
-        with np.errstate(over="ignore"):
-            vector, sum_ = normalised(values)
+        vector, sum_ = normalised(self._vertices.read_values(given, what))
         if sum_ == 0:
             raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-        if not np.isfinite(sum_):
+        if not math.isfinite(sum_):
             raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
         return vector
 

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -106,27 +106,24 @@ def _expected(first: tuple[int, float] | None, now: int, bound: float, tol: floa
     return min(budget, now + math.ceil(math.log(bound / tol) / rate))
 
 
-@contextmanager
-def watching(progress: ProgressOption) -> Iterator[Watch]:
+def watching(progress: ProgressOption) -> AbstractContextManager[Watch]:
     """Return the `Watch` for a `progress` argument, which must be a bool or a function; remove the bar at the end."""
     if progress is True:
-        with _bar() as report:
-            yield Watch(report)
-    elif progress is False or callable(progress):
-        yield Watch(progress or None)
-    else:
-        raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
+        return _bar()
+    if progress is False or callable(progress):
+        return nullcontext(Watch(progress or None))
+    raise InvalidOptionError(f"progress must be True, False or a function of the state, not {progress!r}.")
 
 
 @contextmanager
-def _bar() -> Iterator[Report | None]:
+def _bar() -> Iterator[Watch]:
     """Show a bar once the work has taken `QUIET_SECONDS`: in a notebook's cell, or on standard error, a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
-        yield None
+        yield Watch(None)
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
@@ -145,7 +142,7 @@ def _bar() -> Iterator[Report | None]:
     begin.daemon = True
     begin.start()
     try:
-        yield report
+        yield Watch(report)
     finally:
         begin.cancel()
         begin.join()

@@ -147,8 +147,7 @@ def _vector(communicator: Communicator, shard: Shard, what: str, given: Given | 
     call_on_all(communicator, lambda: refuse_vertices(InvalidOptionError, REPEATED, what, repeated, own_ids))
 
     def sum_of(values: Floats) -> float:
-        with np.errstate(over="ignore"):
-            return float(all_reduce_sum(communicator, float(total(values))))
+        return float(all_reduce_sum(communicator, float(total(values))))
 
     quotients, sum_ = normalised(own_values, sum_of)
     if sum_ == 0:

@@ -108,6 +108,6 @@ def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
 
 def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
     """Divide non-negative values by their sum; return quotients and sum. The sum may be 0 or infinite."""
-    total = sum_of(values)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        total = sum_of(values)
         return values / total, total

@@ -8,10 +8,9 @@ import logging
 import math
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, TypeAlias
 
 from prplugin.errors import InvalidOptionError, MethodUnavailableError
 from prplugin.gpu import runtime
@@ -23,6 +22,7 @@ from prplugin.options import check_choice
 from prplugin.types.history import Considered
 
 __all__ = [
+    "ChoiceCache",
     "candidates",
     "check_options",
     "choose",
@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 
 PACKAGES = "prplugin.methods", "prplugin.methods.papers"
 """Packages whose modules are methods if they define `prepare`."""
+
+ChoiceCache: TypeAlias = dict[tuple[Any, ...], Method]
+"""Methods of least cost on one graph, by what they depend on."""
 
 RUNS_ON = {"host": "cpu", "device": "gpu"}
 """Methods available for each memory space."""
@@ -88,8 +91,12 @@ def _keywords_of(prepare: Callable[..., Step]) -> tuple[str, ...]:
     return tuple(p.name for p in inspect.signature(prepare).parameters.values() if p.kind is p.KEYWORD_ONLY)
 
 
-def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Method:
+def choose(
+    name: str, adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], cheapest: ChoiceCache | None = None
+) -> Method:
     """Return the named method, or for "auto" the available one of least cost that takes these options.
+
+    `cheapest` keeps the method of least cost on this graph between calls.
 
     Raises InvalidOptionError: if there is no method of that name, or it does not take the options.
     Raises MethodUnavailableError: if the named method cannot run here, with the reason; a named method is never
@@ -103,8 +110,14 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
             raise MethodUnavailableError(f"method {name!r} cannot run here: {reason}")
         check_options(method, options)
         return method
-    by_cost = contenders(adjacency, machine, options)
+    key = machine, runtime.budget(), *options
+    if cheapest and key in cheapest and not cheapest[key].unavailable_reason(adjacency, machine):
+        return cheapest[key]
+    unavailable: dict[str, str] = {}
+    by_cost = contenders(adjacency, machine, options, unavailable)
     chosen = next(by_cost)
+    if cheapest is not None and not unavailable:
+        cheapest[key] = chosen
     if logger.isEnabledFor(logging.INFO):
         logger.info(
             "%s for %d vertices and %d edges: %s",
@@ -114,8 +127,12 @@ def choose(name: str, adjacency: Adjacency, machine: Machine, options: Mapping[s
     return chosen
 
 
-def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any]) -> Iterator[Method]:
+def contenders(
+    adjacency: Adjacency, machine: Machine, options: Mapping[str, Any], unavailable: dict[str, str] | None = None
+) -> Iterator[Method]:
     """Yield the available methods that "auto" may choose and that take these options, by ascending cost.
+
+    The reasons of those that are not available are added to `unavailable`.
 
     Raises InvalidOptionError: if no method takes the options.
     Raises MethodUnavailableError: if none can run here, with the reason of each.
@@ -126,7 +143,7 @@ def contenders(adjacency: Adjacency, machine: Machine, options: Mapping[str, Any
             f'no method that "auto" may choose for this frame takes all of {", ".join(map(repr, options))}: '
             "name the method."
         )
-    reasons: dict[str, str] = {}
+    reasons = {} if unavailable is None else unavailable
     for method in _by_cost(eligible, adjacency, machine):
         # Lazy: it queries the GPU.
         if reason := method.unavailable_reason(adjacency, machine):
@@ -178,7 +195,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
 
 def _with_short_rows(graph: Adjacency) -> Any:
     """Return the counts of a graph with its rows assumed as short as possible; the in-degrees are not computed."""
-    return replace(Counts.of(graph), longest=None)
+    return Counts(graph.n, graph.m, graph.weighted, graph.memory_space)
 
 
 def _by_cost(eligible: list[Method], adjacency: Adjacency, machine: Machine) -> Iterator[Method]:

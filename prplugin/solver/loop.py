@@ -128,7 +128,7 @@ class Loop:
                 step.set_contribution_dtype("float64")
                 step.start(ranks)
                 state.live = ~np.asarray(state.converged)[()]
-        if budget > 0 and np.count_nonzero(state.live):
+        if budget > 0 and (state.live if step.seeds is None else state.live.any()):
             last = budget if options.max_iter is not None else state.passes + budget
             self._until(step, state, certificate, goal_of(options, certificate), last)
         if self.order is not None:
@@ -182,7 +182,7 @@ class Loop:
             elif not alone:
                 ended = ended | stagnates
             if options.tol > 0:  # tol=0 asks for exactly `max_iter` steps, stagnation or not
-                state.live = state.live & np.logical_not(ended)
+                state.live = state.live & (ended ^ True)
             if not (state.live if alone else state.live.any()):
                 return
             # Live seeds of a batch mix in every cycle, so that a seed's result does not depend on the other seeds.
