@@ -6,6 +6,7 @@ a method touches no other file. Modules whose names begin with _ are shared by s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Concatenate, Literal, NamedTuple, Protocol
 
@@ -37,6 +38,7 @@ class Step(Protocol):
     rounding: StepRounding  # of the next step
     float32_is_faster: bool = False  # whether float32 contributions make a step faster
     seeds: int | None = None  # number of columns of the ranks; None: they are a vector
+    final_goal: float = math.inf  # L1 change at which the iteration ends at the latest; that of `advance` may be larger
 
     def set_contribution_dtype(self, dtype: str) -> None:
         """Store contributions as "float64" (default) or "float32" from the next `start` on, and update `rounding`."""

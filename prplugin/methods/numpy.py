@@ -132,9 +132,10 @@ class _Pull(HostStep):
             self._x, passes = y, passes + 1
             if 0 < goal < change < before:
                 rate = math.log(before / change)
-                if (left := math.log(change / goal) / rate) <= 1:
+                if math.log(change / goal) / rate <= 1:
                     break
-                self._mixes = left > self._mixing_from
+                # Not by `goal`: it may be a guess of where an order is proved, and the rate may fall before.
+                self._mixes = math.log(change / min(goal, self.final_goal)) / rate > self._mixing_from
         return passes, None
 
     def ranks(self) -> Floats:

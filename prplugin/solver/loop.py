@@ -151,6 +151,7 @@ class Loop:
         mean: MeanRestart | None = None
         before: Any = math.inf
         alone = step.seeds is None
+        step.final_goal = goal
         while state.passes < last:
             aim = goal if self.order is None else max(goal, self.order.goal(proof))
             if mixing is not None and (mean is not None or state.passes >= accelerated):

@@ -170,6 +170,17 @@ def test_certified_order_stops_before_tolerance():
     assert ranking.frame["vertex"].tolist() == best.tolist()
 
 
+@pytest.mark.parametrize("alpha", [0.9, 0.98, 0.99])
+def test_certified_order_takes_no_more_iterations(alpha):
+    """Mixing pays in these rankings, also when a nearer goal is estimated for the order."""
+    random, n, m = np.random.default_rng(3), 500, 1500
+    source = (n * random.random(m) ** 3).astype(np.int64)
+    graph = prplugin.Graph(pd.DataFrame({"src": source, "dst": random.integers(0, n, m)}))
+    certified = graph.rank(alpha=alpha, method="numpy", top=5, certified=True)
+    assert certified.certified
+    assert certified.iterations <= graph.rank(alpha=alpha, method="numpy", top=5).iterations
+
+
 def test_order_within_float32_rounding_is_not_certified():
     # The ranks of 1 and 2 differ by less than the rounding of float32.
     edges = pd.DataFrame({"src": [0, 0], "dst": [1, 2], "w": [1.0, 1.0 + 2**-30]})
