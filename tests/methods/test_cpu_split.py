@@ -20,7 +20,7 @@ from prplugin.machine import Machine, this_machine
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.papers import cpu_split
 from prplugin.methods.papers._host_rows import ThreadedSums, host_rows
-from prplugin.methods.papers.cpu_split import SplitPull, head_lengths, search, split_option
+from prplugin.methods.papers.cpu_split import SplitPull, choose, head_lengths, search, split_option, split_text
 from prplugin.types.edges import Edges
 
 METHOD = "cpu-split"
@@ -190,9 +190,10 @@ def test_tail_sums_have_two_roundings(short_runs, dtype, weighted, lengths):
 
 
 def time_model(*, gpu_edge=3e-7, cpu_edge=1e-9, latency=5e-5, hub=100_000):
-    """Return a model of the seconds per N: one GPU thread sums the head of a hub, the CPU sums its tail."""
+    """Return a model of the seconds per split: one GPU thread sums the head of a hub, the CPU sums its tail."""
 
-    def seconds(n):
+    def seconds(split):
+        n = split[0]
         head = hub if n == "all" else n
         host = latency + cpu_edge * (hub - head) if n != "all" else 0.0
         return max(gpu_edge * head, host)
@@ -205,21 +206,44 @@ def time_model(*, gpu_edge=3e-7, cpu_edge=1e-9, latency=5e-5, hub=100_000):
 def test_search_finds_n_near_best_and_no_slower_than_all(hub, gpu_edge):
     seconds = time_model(gpu_edge=gpu_edge, hub=hub)
     found = search(seconds, hub)
-    best = min(seconds(n) for n in ("all", *range(min(hub, 100)), *np.geomspace(1, hub, 1000).astype(int).tolist()))
-    assert min(found.values()) <= min(2 * best, seconds("all"))
-    assert len(found) <= 6 + np.log(hub) / np.log(4)
+    best = min(seconds((n,)) for n in ("all", *range(min(hub, 100)), *np.geomspace(1, hub, 1000).astype(int).tolist()))
+    assert min(found.values()) <= min(1.25 * best, seconds(("all",)))
+    assert len(found) <= 10 + np.log(hub) / np.log(4)
+
+
+def test_search_times_lists_with_another_n_for_the_longest_rows():
+    def seconds(split):
+        return 1e-3 * (1 + abs(np.log2(split[-1] if split[-1] != "all" else 100_000) - 10)) - 1e-4 * (split[0] == 512)
+
+    found = search(seconds, 100_000, lambda n: 5)
+    assert choose(found) == (512, 1024, 1024, 1024, 1024)
+    assert (2048, 1024, 1024, 1024, 1024) in found
+    assert all(len(set(split)) == 1 for split in search(seconds, 100_000, lambda n: 1))
+    assert all(len(split) == 1 for split in search(seconds, 100_000, lambda n: cpu_split.MOST_BLOCKS + 1))
+
+
+def test_everything_stays_on_the_gpu_unless_a_split_is_clearly_faster():
+    assert choose({("all",): 1.0, (4096,): 0.97, (1024,): 1.5}) == ("all",)
+    assert choose({("all",): 1.0, (4096,): 0.9, (1024,): 1.5}) == (4096,)
+    assert choose({("all",): 1.0, (8, 4, 4): 0.8, (4,): 0.9}) == (8, 4, 4)
+
+
+def test_text_of_a_split_names_each_n_once():
+    assert split_text(("all",)) == "all"
+    assert split_text([8, 4, 4]) == "8/4"
 
 
 def test_search_where_cpu_or_gpu_is_slow():
     def choice(hub=100_000, **rates):
         found = search(time_model(hub=hub, **rates), hub)
-        return min(found, key=found.get)
+        (chosen,) = choose(found)
+        return chosen
 
     assert choice(cpu_edge=1e-3) == "all"
     assert choice(latency=1.0) == "all"
     assert choice(gpu_edge=1e-3) == 0
     assert choice(gpu_edge=0.0, cpu_edge=0.0, latency=0.0) == "all"  # a tie
-    assert search(time_model(), 0) == {"all": pytest.approx(0.03)}  # no edges: nothing to choose
+    assert search(time_model(), 0) == {("all",): pytest.approx(0.03)}  # no edges: nothing to choose
 
 
 # --- on the GPU: ranks --------------------------------------------------------------------------------------------
@@ -386,13 +410,13 @@ def test_auto_measures_and_logs_its_choice(method, weight, caplog):
     edges = pd.concat([skewed(100_000, 2_000_000), star(300_000)])
     with caplog.at_level(logging.INFO, logger="prplugin"):
         step, n = prepare_step(edges, "auto", weight=weight)
-    (best,) = step.split
-    assert step.seconds[best] == min(step.seconds.values()) <= step.seconds["all"]
+    best = tuple(step.split)
+    assert step.seconds[best] == min(step.seconds.values()) <= step.seconds[("all",)]
     (line,) = [record.getMessage() for record in caplog.records if record.getMessage().startswith("cpu-split: ")]
-    assert ("everything on the GPU" in line) == (best == "all")
+    assert ("everything on the GPU" in line) == (best == ("all",))
     assert f"for {n} vertices and" in line
     # One GPU thread takes far longer than the CPU to sum 300,000 edges.
-    assert best != "all", line
+    assert best != ("all",), line
 
 
 @requires_gpu

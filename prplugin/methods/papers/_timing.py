@@ -11,8 +11,8 @@ LIMIT = 0.1
 """Total seconds after which the work is not repeated."""
 
 
-def best_seconds(work: Callable[[], object], times: int = 3) -> float:
-    """Return the least seconds of several runs, on GPU or host, after a warm-up run."""
+def best_seconds(work: Callable[[], object], times: int = 3, of: Callable[[list[float]], float] = min) -> float:
+    """Return the least, or another statistic, of the seconds of several runs on GPU or host after a warm-up run."""
     import cupy  # lazy import: callers run on the GPU
 
     wait = cupy.cuda.get_current_stream().synchronize
@@ -27,4 +27,4 @@ def best_seconds(work: Callable[[], object], times: int = 3) -> float:
     taken = [run()]
     while len(taken) < times and sum(taken) < LIMIT:
         taken.append(run())
-    return min(taken)
+    return of(taken)

@@ -13,7 +13,8 @@ The copies run on a stream of their own, so that neither they nor the host wait 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -44,6 +45,15 @@ nondeterministic = True
 N: TypeAlias = int | Literal["all"]
 """Most in-edges per vertex that the GPU sums."""
 
+Split: TypeAlias = tuple[N, ...]
+"""The N of each block of vertices."""
+
+MOST_BLOCKS = 1 << 16
+"""Most blocks for which "auto" times a list of N."""
+
+NOISE = 0.05
+"""Fraction by which a split must be faster than "all" to be chosen by "auto"."""
+
 
 memory = replace(
     gpu_pull.MEMORY,
@@ -69,7 +79,8 @@ def prepare(
     split : int, "all", list of these, or "auto"
         N: the GPU sums the first N in-edges of each vertex, the host the others. 0 leaves all edges to the host, "all"
         none. A list partitions the vertices, by descending in-degree, into equal blocks with one N each. "auto" times a
-        few iterations with several N, including "all", and takes the fastest.
+        few iterations with several N, including "all", and with lists of another N for the longest rows. It takes the
+        fastest, or "all" unless the fastest is clearly faster.
     threads : int, optional
         Number of host threads; all that this process may use if not given. The bits are the same for any number.
     """
@@ -80,13 +91,14 @@ def prepare(
     seconds = None
     if chosen is None:
         seconds = _timed(layout, adjacency.n, adjacency.largest_in_degree, threads)
-        best = min(seconds, key=seconds.__getitem__)
+        best = choose(seconds)
         logger.info(
             "cpu-split: %s for %d vertices and %d edges; ms an iteration by N: %s",
-            "everything on the GPU (split='all')" if best == "all" else f"split={best}", adjacency.n, adjacency.m,
-            ", ".join(f"{n} {taken * 1e3:.3g}" for n, taken in seconds.items()),
+            "everything on the GPU (split='all')" if best == ("all",) else f"split={split_text(best)}",
+            adjacency.n, adjacency.m,
+            ", ".join(f"{split_text(split)} {taken * 1e3:.3g}" for split, taken in seconds.items()),
         )  # fmt: skip
-        chosen = [best]
+        chosen = list(best)
     return SplitStep(problem, SplitPull(layout, adjacency.n, chosen, threads), chosen, seconds)
 
 
@@ -115,40 +127,65 @@ def _is_n(block: Any) -> bool:
 # --- choosing N ---------------------------------------------------------------------------------------------------
 
 
-def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[N, float]:
+def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[Split, float]:
     """Time iterations on this graph, with one split in memory at a time."""
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
+    degrees = layout.ends - layout.begins
 
-    def seconds(split: N) -> float:
-        pull = SplitPull(layout, n, [split], threads)
-        return best_seconds(lambda: pull(contributions, row_sums))
+    def seconds(split: Split) -> float:
+        pull = SplitPull(layout, n, list(split), threads)
+        return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
 
-    return search(seconds, longest)
+    return search(seconds, longest, lambda limit: 2 * n // max(1, int((degrees > limit).sum())))
 
 
-def search(seconds: Callable[[N], float], longest: int) -> dict[N, float]:
-    """Return the seconds of each N that is worth timing; `longest` is the largest in-degree.
+def search(
+    seconds: Callable[[Split], float], longest: int, blocks: Callable[[int], int] = lambda limit: 1
+) -> dict[Split, float]:
+    """Return the seconds of each split that is worth timing; `longest` is the largest in-degree.
 
     As N decreases, the GPU takes less time and the host more. The search starts with "all", then goes through the
-    powers of 4 down to 0 until two in a row are slower than the best so far, and then tries half and twice the best.
+    powers of 4 down to 0 until two in a row are slower than the best so far. Half and twice the best N follow, then 0.7
+    and 1.4 times, and last lists with half and twice the N for the longer half of the rows beyond N: the first of
+    `blocks(N)` blocks.
     """
-    found: dict[N, float] = {"all": seconds("all")}
+    found: dict[Split, float] = {}
+
+    def time_once(*split: N) -> None:
+        if split not in found and (isinstance(split[0], str) or split[0] < longest):
+            found[split] = seconds(split)
 
     def best() -> N:
-        return min(found, key=found.__getitem__)
+        return min(found, key=found.__getitem__)[0]
 
+    time_once("all")
     slower = 0
     for n in [*(4**k for k in range(longest.bit_length(), -1, -1)), 0]:
         if n < longest and slower < 2:
-            found[n] = seconds(n)
+            time_once(n)
             slower = 0 if best() == n else slower + 1
-    if (near := best()) != "all":
-        for n in (near // 2, 2 * near):
-            if n not in found and n < longest:
-                found[n] = seconds(n)
+    for factor in (2, 2**0.5):
+        if (near := best()) != "all":
+            time_once(int(near / factor))
+            time_once(int(near * factor))
+    near = best()
+    if near != "all" and near > 0 and 1 < (count := blocks(near)) <= MOST_BLOCKS:
+        for first in (near // 2, 2 * near):
+            time_once(first, *(near,) * (count - 1))
     return found
+
+
+def choose(seconds: dict[Split, float]) -> Split:
+    """Return the fastest split, or "all" unless the fastest is faster by more than timings vary."""
+    best = min(seconds, key=seconds.__getitem__)
+    return best if seconds[best] < (1 - NOISE) * seconds[("all",)] else ("all",)
+
+
+def split_text(split: Sequence[N]) -> str:
+    """Format the distinct N of a split."""
+    return "/".join(dict.fromkeys(map(str, split)))
 
 
 # --- the step -----------------------------------------------------------------------------------------------------
@@ -158,10 +195,10 @@ class SplitStep(gpu_pull.DeviceStep):
     """A step whose row sums are computed partly on the host.
 
     `split` (list of N): The N of each block of vertices.
-    `seconds` (dict or None): Seconds per iteration for every N that was timed; None without timing.
+    `seconds` (dict or None): Seconds per iteration for every split that was timed; None without timing.
     """
 
-    def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[N, float] | None) -> None:
+    def __init__(self, problem: Problem, pull: SplitPull, split: list[N], seconds: dict[Split, float] | None) -> None:
         super().__init__(problem, pull)
         self.pull, self.split, self.seconds = pull, split, seconds
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from prplugin.graph.problem import Problem
 from prplugin.machine import Machine
 from prplugin.methods.base import Step
 from prplugin.methods.engines import gpu_pull
-from prplugin.methods.papers._host_rows import HostPull, ThreadedSums, host_rows
+from prplugin.methods.papers._host_rows import HostPull, Recorder, ThreadedSums, host_rows, unrecorded
 from prplugin.methods.papers._rows import LANES, RowsPull, check_launch
 from prplugin.methods.papers._timing import best_seconds
 from prplugin.numerics.rounding import compensated_depth
@@ -154,6 +156,11 @@ CANDIDATES = (
 )
 """Kernels that are timed on every segment; the last accepts rows of any length."""
 
+MS = attrgetter("ms")
+
+GRIDS = (256, 512, 1024, 2048, 4096)
+"""Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
+
 LONGEST = 1 << 14
 """Most edges per thread for which a candidate is timed: some milliseconds."""
 
@@ -281,28 +288,37 @@ class SegmentedPull:
     """Computes row sums by a schedule."""
 
     def __init__(self, rows: SortedRows, schedule: Schedule) -> None:
+        self.span: Recorder = unrecorded
         pairs = list(zip(schedule.segments, rows.spans, strict=True))
         self._pulls = [_launch(segment, rows.layout, span) for segment, span in pairs if segment.method != "host"]
         self.rounding_depth = compensated_depth(rows.m)
-        self._helper = None
+        self.host: HostPull | None = None
         if schedule.host_segments:
             threads = max(schedule.segments[k].threads for k in schedule.host_segments)
-            self._helper = HostPull(rows.runs([rows.spans[k] for k in schedule.host_segments]), rows.n, threads)
+            self.host = HostPull(rows.runs([rows.spans[k] for k in schedule.host_segments]), rows.n, threads)
         self._recorded: tuple[Any, Any, Any] = (None, None, None)
 
     def __call__(self, contributions: Floats, row_sums: Floats) -> None:
-        if self._helper is not None:
-            self._helper.enqueue_gather(contributions)
+        if self.host is not None:
+            self.host.enqueue_gather(contributions, self.span)
+        self.enqueue_segments(contributions, row_sums)
+        if self.host is not None:
+            self.host.finish_into(row_sums, self.span)
+
+    def enqueue_segments(self, contributions: Floats, row_sums: Floats) -> None:
+        """Enqueue the segments of the GPU."""
+        import cupy  # lazy import: availability was checked by `unavailable_reason`
+
+        if self.host is not None:
             row_sums.fill(0.0)  # the host's sums are added to it
         # A launch from Python takes longer than a small segment; replaying a CUDA graph costs one launch for all
         # segments.
         graph, read, written = self._recorded
-        if read is contributions and written is row_sums:
-            graph.launch()
-        elif self._pulls:
-            self._recorded = (_recorded(self._pulls, contributions, row_sums), contributions, row_sums)
-        if self._helper is not None:
-            self._helper.finish_into(row_sums)
+        with self.span("segments", "GPU", cupy.cuda.get_current_stream()):
+            if read is contributions and written is row_sums:
+                graph.launch()
+            elif self._pulls:
+                self._recorded = (_recorded(self._pulls, contributions, row_sums), contributions, row_sums)
 
 
 def _launch(segment: Segment, layout: gpu_pull.Layout, span: tuple[int, int]) -> RowsPull:
@@ -346,39 +362,48 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
     if threads:
         here = cupyx.empty_pinned(rows.n)
         copy_ms = 1e3 * best_seconds(lambda: contributions.get(out=here))
-        host_ms = [
-            _host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
+        on_host = [
+            host_ms(rows, span, threads) + copy_ms * (span[1] - span[0]) / rows.n  # the sums are copied back as fast
             for span in rows.spans
         ]
-        for k in choose_host_segments([segment.ms for segment in segments], host_ms, copy_ms):
-            segments[k] = Segment(method="host", threads=threads, ms=host_ms[k])
+        for k in choose_host_segments([segment.ms for segment in segments], on_host, copy_ms):
+            segments[k] = Segment(method="host", threads=threads, ms=on_host[k])
     properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
     return Schedule(n=rows.n, m=rows.m, segments=tuple(segments), device=properties["name"].decode(), copy_ms=copy_ms)
 
 
 def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
-    """Return the fastest candidate for a segment; candidates far behind the best are timed only roughly.
+    """Return the fastest kernel for a segment, with the fastest grid of that kernel."""
+    best = min(timed(CANDIDATES, rows, span, contributions, row_sums), key=MS)
+    assert best.blocks is not None  # set by `timed`
+    grids = [replace(best, blocks=blocks) for blocks in GRIDS if blocks < best.blocks]
+    return min([best, *timed(grids, rows, span, contributions, row_sums)], key=MS)
+
+
+def timed(
+    candidates: Sequence[Segment], rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any
+) -> list[Segment]:
+    """Time candidates on a segment; those far behind the best only roughly, those with too long rows not at all.
 
     Several launches are captured and replayed, so that the overhead of Python is not measured. Indices are then cached
     more often than in an iteration, for all candidates alike.
     """
     longest = int(rows.offsets[span[0] + 1] - rows.offsets[span[0]])
-    best: Segment | None = None
-    for candidate in CANDIDATES:
+    found: list[Segment] = []
+    for candidate in candidates:
         if longest > LONGEST * candidate.threads_per_row and candidate is not CANDIDATES[-1]:
             continue
         pull = _launch(candidate, rows.layout, span)
         ms = 1e3 * best_seconds(partial(pull, contributions, row_sums), times=1)
-        if best is None or ms < 4 * best.ms + 0.2:  # includes Python's launch overhead
+        if not found or ms < 4 * min(map(MS, found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
             ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, row_sums).launch) / launches
-        if best is None or ms < best.ms:
-            best = replace(candidate, blocks=pull.blocks, ms=ms)
-    assert best is not None  # the last candidate accepts rows of any length
-    return best
+        found.append(replace(candidate, blocks=pull.blocks, ms=ms))
+    return found
 
 
-def _host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
+def host_ms(rows: SortedRows, span: tuple[int, int], threads: int) -> float:
+    """Return the milliseconds in which host threads sum a segment, without copies."""
     _, sources, bounds, places, weights = host_rows(rows.runs([span]), rows.n)
     sum_rows = ThreadedSums(bounds, places, threads)
     contributions, sums = np.full(max(1, sources.size), 1.0 / rows.n), np.empty(bounds.size - 1)
