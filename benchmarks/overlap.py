@@ -1,8 +1,14 @@
 """Concurrent work of GPU and CPU with ``method="cpu-split"``.
 
-The GPU sums the first N in-edges of each vertex, its head, and the CPU the others, its tail. "overlap" is the part of
-the CPU's time for tails in which the GPU was summing heads, on a common clock. "auto" marks the N chosen by
-``split="auto"``, "drawn" the N whose timeline is drawn, given by ``--split N``.
+The GPU sums the first N in-edges of each vertex, its head, and the CPU the others, its tail. "GPU ms" is the time of
+the heads, "CPU ms" that of the tails with both copies, from the beginning of the copy to the host to the end of the
+copy back. An iteration takes at least the longer of the two, and would take their sum without concurrency. "overlap" is
+the part of the CPU's time for tails in which the GPU was summing heads, on a common clock.
+
+"auto" marks what ``split="auto"`` chose; of a list of N the distinct ones are shown. "balanced" is the N at which both
+sides take about equally long, found by bisection; its timeline is drawn, or that of ``--split N``. "GPU ms, 64" is the
+time of the heads in blocks of 64 threads instead of 256: rows are in descending order of in-degree, so that long rows
+share few blocks, and therefore few multiprocessors.
 """
 
 from __future__ import annotations
@@ -14,35 +20,49 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from benchmarks.generate import rmat
+from benchmarks.measure import repeatedly
+from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import plain
-from benchmarks.run import Part
+from benchmarks.run import Part, Row
 from prplugin.graph.problem import Problem
 from prplugin.machine import this_machine
 from prplugin.methods.papers import cpu_split
 from prplugin.methods.papers._host_rows import unrecorded
+from prplugin.methods.papers._rows import RowsPull
+from prplugin.methods.papers._timing import best_seconds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "Span", "figure", "parts", "recorded"]
+__all__ = ["COLUMNS", "KEYS", "Span", "figure", "median_ms", "parts", "recorded", "summary"]
 
 COLUMNS = (
-    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms per iteration", "heads ms",
-    "tails ms", "overlap %",
+    "graph", "edges", "N", "choice", "tail vertices", "tail edges", "MB down", "MB up", "ms per iteration", "GPU ms",
+    "GPU ms, 64", "CPU ms", "tails ms", "longer ms", "sum ms", "overlap %",
 )  # fmt: skip
 
-KEYS = ("graph", "N")
+KEYS = ("graph", "N", "choice")
 
-SWEEP = (0, 1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, "all")
-STEPS = 15
-RECORDED = 5
+SWEEP = (
+    0, 1, 4, 16, 64, 256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152, 65536,
+    "all",
+)  # fmt: skip
+SCALES = 18, 19, 20, 21, 22
+DRAWN = f"R-MAT {SCALES[-1]}"
+STEPS, LIMIT = 51, 0.25
+"""Largest number of samples, and the seconds after which no more are taken."""
+RECORDED = 9
+
+BALANCED = 0.03
+"""Relative difference of both sides at which the bisection ends."""
+
+BISECTIONS = 8
 
 LANES = {"host": "CPU", "copy": "copy", "GPU": "GPU"}
 """Labels of the lanes of the timeline, from bottom to top."""
@@ -53,71 +73,125 @@ COLOURS = {
 }  # fmt: skip
 
 
-def graphs(quick: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield name and constructor of each graph's frame, on the GPU if cuDF is installed."""
-    memory_space = "host" if find_spec("cudf") is None else "device"
-    for scale in (18,) if quick else (18, 22):
-        yield f"R-MAT {scale}", lambda scale=scale: rmat(scale, memory_space=memory_space)
+def graphs(data: Path | None, quick: bool) -> list[BenchmarkGraph]:
+    """Return R-MAT graphs, and cnr-2000 if its file is there."""
+    made = [
+        generated(f"R-MAT {scale}", 1 << scale, 16 << scale, partial(rmat, scale, 16, 1))
+        for scale in ((18,) if quick else SCALES)
+    ]
+    return [*filter(None, [real(data, "cnr-2000", 325_557, 3_216_152)]), *made]
 
 
-def parts(data: Path | None, quick: bool, split: int = 8192) -> list[Part]:
+def parts(data: Path | None, quick: bool, split: int | None = None) -> list[Part]:
     """Return one part per graph."""
     if reason := cpu_split.unavailable_reason(None, this_machine()):
         raise click.ClickException(f"method 'cpu-split' cannot run here: {reason}")
-    return [Part(name, partial(_rows, name, make, split)) for name, make in graphs(quick)]
+    return [Part(graph.name, partial(_rows, graph, split), graph.edges) for graph in graphs(data, quick)]
 
 
-def _rows(name: str, make: Callable[[], Any], split: int) -> Iterator[dict[str, Any]]:
-    """Yield the times and recorded spans of iterations for each N."""
-    import prplugin
-
+def _rows(graph: BenchmarkGraph, drawn: int | None) -> Iterator[Row]:
+    """Yield the times for each N, and the recorded spans of the balanced or the given N."""
     machine = this_machine()
-    adjacency = prplugin.Graph(make().astype("int32"))._graph.adjacency
+    adjacency = graph.adjacency().on("device")
     problem = Problem(adjacency, 0.85)
-    (chosen,) = cpu_split.prepare(problem, machine).split
     longest = adjacency.largest_in_degree
-    splits = {n for n in (*SWEEP, split, chosen) if n == "all" or n < longest}
-    for n in sorted(splits, key=lambda n: longest if n == "all" else n):
-        step = cpu_split.prepare(problem, machine, split=n)
-        seconds, spans = _measure(step, adjacency.n)
-        tails = step.pull.tails
-        vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
-        overlaps = [] if tails is None else [_overlap(spans, iteration) for iteration in range(RECORDED)]
-        yield {
-            "graph": name,
-            "edges": adjacency.m,
-            "N": n,
-            "choice": ", ".join(["auto"] * (n == chosen) + ["drawn"] * (n == split)),
-            "tail vertices": vertices,
-            "tail edges": edges,
-            "MB down": 8 * sources / 1e6,
-            "MB up": 8 * vertices / 1e6,
-            "ms per iteration": statistics.median(seconds) * 1e3,
-            "heads ms": _median_ms(spans, "heads"),
-            "tails ms": _median_ms(spans, "tails") if overlaps else "",
-            "overlap %": 100 * statistics.median(overlaps) if overlaps else "",
-            "samples": seconds,
-            "spans": [span._asdict() for span in spans] if n == split else [],
-        }
-        del step, tails
+
+    def measured(choice: str, *split: Any) -> Row:
+        step = cpu_split.prepare(problem, machine, split=list(split))
+        found = {"graph": graph.name, "edges": adjacency.m, "N": cpu_split.split_text(split), "choice": choice}
+        return found | _measure(step, adjacency.n)
+
+    chosen = tuple(cpu_split.prepare(problem, machine).split)
+    sides = []
+    for n in SWEEP:
+        if n == "all" or n < longest:
+            row = measured("auto" * (chosen == (n,)), n)
+            if row["CPU ms"] != "":
+                sides.append((n, row["GPU ms"], row["CPU ms"]))
+            yield row | {"spans": []}
+    if chosen not in {(n,) for n in SWEEP}:
+        yield measured("auto", *chosen) | {"spans": []}
+    if drawn is not None:
+        yield measured("drawn", drawn)
+    elif sides:
+        yield measured("balanced", balanced(sides, longest, lambda n: measured("", n)))
 
 
-def _measure(step: cpu_split.SplitStep, n: int) -> tuple[list[float], list[Span]]:
-    """Return the seconds of iterations, and the spans of further, recorded iterations."""
+def balanced(sides: list[tuple[int, float, float]], longest: int, measure: Callable[[int], Row]) -> int:
+    """Return the N at which GPU and CPU take equally long, by bisection between neighbours of the sweep.
+
+    Parameters
+    ----------
+    sides : list of tuple
+        N, time of the GPU and time of the CPU; the former increases with N, the latter decreases.
+    longest : int
+        Largest in-degree, at which the CPU has nothing to do.
+    measure : function
+        Returns "GPU ms" and "CPU ms" for an N.
+    """
+    low = max((n for n, gpu, cpu in sides if gpu < cpu), default=0)
+    high = min((n for n, gpu, cpu in sides if gpu >= cpu and n > low), default=longest)
+    best = min(sides, key=lambda side: _imbalance(*side[1:]))
+    for _ in range(BISECTIONS):
+        n = math.isqrt(max(low, 1) * high)
+        if _imbalance(*best[1:]) < BALANCED or not low < n < high:
+            break
+        row = measure(n)
+        gpu, cpu = row["GPU ms"], row["CPU ms"] or 0.0
+        best = min(best, (n, gpu, cpu), key=lambda side: _imbalance(*side[1:]))
+        low, high = (n, high) if gpu < cpu else (low, n)
+    return best[0]
+
+
+def _imbalance(gpu: float, cpu: float) -> float:
+    return abs(gpu - cpu) / max(gpu, cpu)
+
+
+def _measure(step: cpu_split.SplitStep, n: int) -> Row:
+    """Return the time of iterations, and those of the operations of further, recorded iterations."""
     import cupy
 
-    step.start(cupy.full(n, 1 / n))
-    for _ in range(3):
-        step()
-    seconds = []
-    for _ in range(STEPS):
-        began = time.perf_counter()
-        step()  # returns after its norms have been copied to the host
-        seconds.append(time.perf_counter() - began)
-    with recorded(step) as spans:
+    contributions, row_sums = cupy.full(n, 1 / n), cupy.empty(n)
+    step.start(contributions)
+    step()
+    seconds = repeatedly(step, runs=STEPS, limit=LIMIT)  # a step returns after its norms have been copied to the host
+    with recorded(step.pull) as spans:
         for _ in range(RECORDED):
             step()
-    return seconds, spans
+    tails = step.pull.tails
+    vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
+    small_blocks = RowsPull(step.pull._heads._layout, "node", threads=64)
+    gpu, cpu = median_ms(spans, "heads"), ""
+    row: Row = {
+        "tail vertices": vertices,
+        "tail edges": edges,
+        "MB down": 8 * sources / 1e6,
+        "MB up": 8 * vertices / 1e6,
+        "ms per iteration": statistics.median(seconds) * 1e3,
+        "GPU ms": gpu,
+        "GPU ms, 64": best_seconds(lambda: small_blocks(contributions, row_sums)) * 1e3,
+        **dict.fromkeys(("CPU ms", "tails ms", "overlap %"), ""),
+        "longer ms": gpu,
+        "sum ms": gpu,
+        "samples": seconds,
+        "spans": [span._asdict() for span in spans],
+    }
+    if tails is not None:
+        cpu = statistics.median(_cpu_seconds(spans, iteration) for iteration in range(RECORDED)) * 1e3
+        row |= {
+            "CPU ms": cpu,
+            "tails ms": median_ms(spans, "tails"),
+            "longer ms": max(gpu, cpu),
+            "sum ms": gpu + cpu,
+            "overlap %": 100 * statistics.median(_overlap(spans, iteration) for iteration in range(RECORDED)),
+        }
+    return row
+
+
+def _cpu_seconds(spans: list[Span], iteration: int) -> float:
+    """Return the seconds from the beginning of the copy to the host to the end of the copy back."""
+    at = {span.what: span for span in spans if span.iteration == iteration}
+    return at["up"].end - at["down"].begin
 
 
 class Span(NamedTuple):
@@ -134,15 +208,15 @@ class Span(NamedTuple):
 
 
 @contextmanager
-def recorded(step: cpu_split.SplitStep) -> Iterator[list[Span]]:
-    """Record the steps within the block; the list is filled when it ends."""
+def recorded(pull: Any) -> Iterator[list[Span]]:
+    """Record the steps within the block by the `span` of their pull; the list is filled when it ends."""
     spans: list[Span] = []
     timeline = _Timeline()
-    step.pull.span = timeline.span
+    pull.span = timeline.span
     try:
         yield spans
     finally:
-        step.pull.span = unrecorded
+        pull.span = unrecorded
         spans.extend(timeline.spans())
 
 
@@ -206,15 +280,67 @@ def _overlap(spans: list[Span], iteration: int) -> float:
     return max(common, 0.0) / (tails.end - tails.begin)
 
 
-def _median_ms(spans: list[Span], what: str) -> float:
+def median_ms(spans: list[Span], what: str) -> float:
+    """Return the median of the milliseconds of an operation."""
     return statistics.median(span.end - span.begin for span in spans if span.what == what) * 1e3
 
 
+WITHIN = 0.1
+"""Fraction by which "auto" may be slower than the best N."""
+
+
+def summary(results: list[Row]) -> tuple[str, list[Row]]:
+    """Compare the choice of "auto" with the best N and with "all"; report the balanced timelines."""
+    words, lines = [], []
+    for name in dict.fromkeys(row["graph"] for row in results):
+        of_it = [row for row in results if row["graph"] == name]
+        drawn = [row for row in of_it if row["choice"] in ("balanced", "drawn")]
+        words += [f"{name}, N = {row['N']}: {_sides(row)}." for row in drawn]
+        chosen = [row for row in of_it if row["choice"] == "auto"]
+        alone = [row["ms per iteration"] for row in of_it if row["N"] == "all"]
+        if not chosen or not alone:
+            continue
+        best = min(of_it, key=lambda row: row["ms per iteration"])
+        auto = chosen[0]["ms per iteration"]
+        lines.append(
+            {
+                "graph": name,
+                "all ms": alone[0],
+                "best N": best["N"],
+                "best ms": best["ms per iteration"],
+                "auto N": chosen[0]["N"],
+                "auto ms": auto,
+                "auto / best": auto / best["ms per iteration"],
+                "all / auto": alone[0] / auto,
+            }
+        )
+    close = sum(line["auto / best"] <= 1 + WITHIN for line in lines)
+    helped = [f"{line['graph']} ({line['all / auto']:.3g})" for line in lines if line["auto N"] != "all"]
+    rest = [line["graph"] for line in lines if line["auto N"] == "all"]
+    words.append(f'"auto" is within {WITHIN:.0%} of the best N on {close} of {len(lines)} graphs.')
+    words.append(f'Speed-up by the CPU, "all" compared with "auto": {", ".join(helped) or "none"}.')
+    if rest:
+        words.append(f'The CPU does not help on {", ".join(rest)}, where "auto" is "all".')
+    return " ".join(words), lines
+
+
+def _sides(row: Row) -> str:
+    """Report both sides of an iteration, their sum, and the measured time."""
+    if row["CPU ms"] == "":
+        return f"an iteration takes {row['ms per iteration']:.3g} ms, on the GPU alone"
+    return (
+        f"GPU {row['GPU ms']:.3g} ms, CPU {row['CPU ms']:.3g} ms; sum {row['sum ms']:.3g} ms, longer side "
+        f"{row['longer ms']:.3g} ms, measured {row['ms per iteration']:.3g} ms"
+    )
+
+
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the timeline of two iterations with enlarged sections, and the sweep over N, of the last graph."""
+    """Draw the timeline of two iterations with enlarged sections, and the sweep over N, of one graph."""
     from matplotlib.figure import Figure
 
-    results = [row for row in results if row["graph"] == results[-1]["graph"]]
+    names = [row["graph"] for row in results]
+    name = DRAWN if DRAWN in names else names[-1]
+    results = [row for row in results if row["graph"] == name]
     drawing = Figure(figsize=(8, 9), layout="constrained")
     timeline, enlarged, sweep = drawing.subfigures(3, 1, height_ratios=(2, 2, 3))
     for row in results:
@@ -229,7 +355,8 @@ def _draw_timeline(timeline: Any, enlarged: Any, row: dict[str, Any]) -> None:
     zero = min(span["begin"] for span in shown)
     whole = timeline.subplots()
     _draw_spans(whole, shown, zero, 1e3)
-    whole.set(xlabel="ms", title=f"{row['graph']}, split={row['N']}: two iterations")
+    whole.set_xlabel("ms")
+    whole.set_title(f"{row['graph']}, N = {row['N']}, two iterations\n{_sides(row)}", fontsize="small")
     timeline.legend(*whole.get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     first, second = ({span["what"]: span for span in shown if span["iteration"] == nth} for nth in (1, 2))
     sections = {
@@ -262,15 +389,18 @@ def _draw_spans(panel: Any, spans: list[dict[str, Any]], zero: float, scale: flo
 
 
 def _draw_sweep(panel: Any, results: list[dict[str, Any]]) -> None:
-    places = range(len(results))
-    styles = {"ms per iteration": "o-", "heads ms": "s--", "tails ms": "^--"}
-    for column, style in styles.items():
-        measured = [(place, row[column]) for place, row in zip(places, results, strict=True) if row[column] != ""]
+    swept = [row for row in results if row["N"] == "all" or row["N"].isdigit()]
+    swept.sort(key=lambda row: math.inf if row["N"] == "all" else int(row["N"]))
+    places = range(len(swept))
+    for column, style in {"ms per iteration": "o-", "GPU ms": "s--", "CPU ms": "^--"}.items():
+        measured = [(place, row[column]) for place, row in zip(places, swept, strict=True) if row[column] != ""]
         panel.plot(*zip(*measured, strict=True), style, label=column)
-    for place, row in zip(places, results, strict=True):
-        if "auto" in row["choice"]:
-            panel.axvline(place, color="black", linewidth=0.8, linestyle=":", label='N of split="auto"')
-    panel.set_xticks(places, [str(row["N"]) for row in results], rotation=45, fontsize="small")
+    for row in results:
+        if row["choice"] == "auto":
+            panel.axhline(
+                row["ms per iteration"], color="black", linewidth=0.8, linestyle=":", label=f"auto: N = {row['N']}"
+            )
+    panel.set_xticks(places, [row["N"] for row in swept], rotation=45, fontsize="small")
     panel.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms", yscale="log")
     plain(panel.yaxis)
     panel.legend(fontsize="small")

@@ -450,7 +450,7 @@ def test_cpu_and_gpu_sum_concurrently(method):
     step.start(cupy.full(adjacency.n, 1 / adjacency.n))
     step()
     step()
-    with recorded(step) as spans:
+    with recorded(step.pull) as spans:
         for _ in range(10):
             step()
     assert {(span.what, span.lane) for span in spans} == {
@@ -488,7 +488,7 @@ def test_recording_ends_if_block_raises(method):
 
     def fail():
         nonlocal spans
-        with recorded(step) as spans:
+        with recorded(step.pull) as spans:
             step()
             raise KeyboardInterrupt
 
@@ -497,6 +497,6 @@ def test_recording_ends_if_block_raises(method):
     assert [span.iteration for span in spans] == [0] * 6
     step()
     assert len(spans) == 6
-    with recorded(prepare_step(skewed(), "all")[0]) as empty:
+    with recorded(prepare_step(skewed(), "all")[0].pull) as empty:
         pass
     assert empty == []

@@ -156,8 +156,6 @@ CANDIDATES = (
 )
 """Kernels that are timed on every segment; the last accepts rows of any length."""
 
-MS = attrgetter("ms")
-
 GRIDS = (256, 512, 1024, 2048, 4096)
 """Numbers of blocks that are timed with the fastest kernel of a segment, besides as many as its rows need."""
 
@@ -374,10 +372,10 @@ def _measured(rows: SortedRows, threads: int) -> Schedule:
 
 def _fastest(rows: SortedRows, span: tuple[int, int], contributions: Any, row_sums: Any) -> Segment:
     """Return the fastest kernel for a segment, with the fastest grid of that kernel."""
-    best = min(timed(CANDIDATES, rows, span, contributions, row_sums), key=MS)
+    best = min(timed(CANDIDATES, rows, span, contributions, row_sums), key=attrgetter("ms"))
     assert best.blocks is not None  # set by `timed`
     grids = [replace(best, blocks=blocks) for blocks in GRIDS if blocks < best.blocks]
-    return min([best, *timed(grids, rows, span, contributions, row_sums)], key=MS)
+    return min([best, *timed(grids, rows, span, contributions, row_sums)], key=attrgetter("ms"))
 
 
 def timed(
@@ -395,7 +393,7 @@ def timed(
             continue
         pull = _launch(candidate, rows.layout, span)
         ms = 1e3 * best_seconds(partial(pull, contributions, row_sums), times=1)
-        if not found or ms < 4 * min(map(MS, found)) + 0.2:  # includes Python's launch overhead
+        if not found or ms < 4 * min(map(attrgetter("ms"), found)) + 0.2:  # includes Python's launch overhead
             launches = math.ceil(1 / max(ms, 1 / LAUNCHES))
             ms = 1e3 * best_seconds(_recorded([pull] * launches, contributions, row_sums).launch) / launches
         found.append(replace(candidate, blocks=pull.blocks, ms=ms))
