@@ -38,10 +38,12 @@ def _print(console: Console, title: str, columns: tuple[str, ...], rows: list[di
 
 
 def write(benchmark: Any, name: str, about: dict[str, Any], results: list[dict[str, Any]], output: Path) -> None:
-    """Write the page and the figures of a run."""
+    """Write the page, the figures and the other files of a run."""
     drawn = _figures(benchmark, results)
     page = _markdown(benchmark, about, results, [f"{name}{end}" for end in drawn])
     (output / f"{name}.md").write_text(page)
+    for end, text in getattr(benchmark, "files", lambda results: {})(results).items():
+        (output / f"{name}-{end}").write_text(text)
     _save_figures(drawn, output, name)
 
 

@@ -1,12 +1,13 @@
 """Runner of benchmarks: progress bar, rows stored as they come, interrupted runs resumed.
 
-A benchmark is a module with these attributes, where the last five are optional:
+A benchmark is a module with these attributes, where the last six are optional:
 
 - `parts(data, quick)`, which returns its `Part`s, or `rows(data, quick)`, which is then its only part;
 - `COLUMNS` of its table, or `TABLES`, columns by title; a row then has the title of its table as "table";
 - `KEYS`: columns that identify a row; default: those with text;
 - `summary(results)`: a text and a table;
 - `figure(results)`, or `figures(results)`, which returns figures by name;
+- `files(results)`: further text files by name;
 - `PACKAGES`: additional packages whose versions the report lists;
 - `end()`, called after all parts, also after an error.
 """

@@ -2,58 +2,96 @@
 
 J. Bowen, "A Heterogeneous CPU/GPU Implementation of PageRank", UC Santa Cruz 2022, on an i7-9700K with eight cores
 and a Quadro RTX 4000. Full runs end when no vertex moves by more than 5e-8 (`stop="vertex"`), on a prepared graph.
-GTEPS are 10^9 edges times iterations per second. The paper updates scores in place and reports "around 20
-iterations". All ranks must be within 5e-4 of those of one CPU thread, the paper's own test. cuGraph has another
-stopping rule, so single iterations are timed.
+GTEPS are 10^9 edges times iterations per second. All ranks must be within 5e-4 of those of one CPU thread, the paper's
+own test. cuGraph has another stopping rule, so single iterations are timed.
 
 The paper's listing writes the neighbour's score where the vertex's own is meant. It sorts vertices by out-degree; the
 cost of a sum over in-edges depends on the in-degree, by which segments are sorted here. The values of its bars of
 GTEPS are not in its text.
+
+"Rounds" runs the paper's update rule on one CPU thread in float32: scores written in place or not, scores that move by
+at most epsilon kept or written, scores of dangling vertices dropped or redistributed, on the directed graph, and on the
+undirected one without duplicates that the paper's code requires.
+
+"Segments on the CPU" moves the segments with the least ratio of CPU time to GPU time to all CPU threads: at the same
+time as those of the GPU, where only the contributions that they read are copied; after those of the GPU, as the text
+of the paper has it; and with a copy of all scores as well. The bytes are those of an iteration, in float64.
+
+"Kernels by segment" has the least time of each kernel over threads, lanes and blocks; all times are in
+`bowen-segments.yaml`, one document per kernel with the fields of the paper's files. "Schedules" compares schedules made
+of these times with the best single kernel; "sum ms" adds the times of the segments, each timed alone.
 """
 
 from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from benchmarks.generate import rmat
 from benchmarks.measure import repeatedly
-from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers import claims, cpu_peers, host_segments, implementations, in_place
 from benchmarks.papers.graphs import BenchmarkGraph, generated
 from benchmarks.papers.plots import sideways
 from benchmarks.papers.rounds import full_run
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.graph.adjacency import Adjacency
+from prplugin.machine import this_machine
 from prplugin.methods.base import Step
-from prplugin.methods.papers.segmented import Schedule
+from prplugin.methods.papers.segmented import Schedule, SortedRows
 from prplugin.solver.loop import Outcome
 from prplugin.types.arrays import to_host
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
+__all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "files", "parts", "summary"]
 
 PACKAGES = cpu_peers.PACKAGES
 
-FULL, SWEEP = "Full runs", "Segments"
+FULL, SWEEP, ROUNDS = "Full runs", "Segments", "Rounds"
+HOST, KERNELS, SCHEDULES = "Segments on the CPU", "Kernels by segment", "Schedules"
 
 TABLES = {
     FULL: (
         "graph", "vertices", "edges", "longest row", "what", "iterations", "s", "GTEPS", "speed-up over one CPU thread",
-        "paper speed-up", "largest difference", "CPU segments", "note",
+        "speed-up over all CPU threads", "paper speed-up", "largest difference", "CPU segments", "note",
+    ),
+    HOST: (
+        "graph", "CPU segments", "order", "% of the edges", "iterations", "s", "GTEPS", "speed-up over one CPU thread",
+        "speed-up over all CPU threads", "MB down", "MB up", "GPU ms", "down ms", "CPU ms", "up ms", "note",
+    ),
+    SCHEDULES: (
+        "graph", "schedule", "sum ms", "ms per iteration", "speed-up over the best single kernel", "kernels", "note",
+    ),
+    KERNELS: (
+        "graph", "segment", "vertices", "edges", "least in-degree", "mean in-degree", "greatest in-degree", "node ms",
+        "warp ms", "block ms", "CPU ms", "fastest", "blocks", "GTEPS", "note",
     ),
     SWEEP: ("graph", "segments", "ms per iteration", "GTEPS", "kernels", "note"),
+    ROUNDS: ("graph", "edges", "scores", "below epsilon", "dangling", "rounds", "sum of scores", "note"),
 }  # fmt: skip
 
-KEYS = ("graph", "what", "segments")
+KEYS = (
+    "graph",
+    "what",
+    "segments",
+    "CPU segments",
+    "order",
+    "schedule",
+    "segment",
+    "scores",
+    "below epsilon",
+    "dangling",
+)
 
 TOL, WITHIN = 5e-8, 5e-4
 
@@ -66,6 +104,15 @@ PAPER_GRAPH = NAME.format(20)
 SEGMENTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 BEST = 24
 """Section 4: the best number of segments in the paper."""
+
+UNDIRECTED = "{}, undirected, no duplicates"
+"""Graph that the paper's code requires."""
+
+IN_PLACE, KEPT, DROPPED = "in place", "kept", "dropped"
+"""The paper's update rule, in the columns of `ROUNDS`."""
+
+ABOUT = 20
+"""Section 2.1: number of rounds."""
 
 BLOCK_THREADS = 1024
 """Section 3.2: a block is 32 warps."""
@@ -88,6 +135,10 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "prplugin: propagation-blocking": ("propagation-blocking", {}),
 }
 
+BASES = {"one thread": implementations.ONE.label, "all threads": implementations.ALL_THREADS.label}
+SPEED_UPS = "speed-up over one CPU thread", "speed-up over all CPU threads"
+"""The CPU alone: label in `METHODS` by the words of a claim, and columns."""
+
 PEERS = implementations.SCIPY, *cpu_peers.IMPLEMENTATIONS, implementations.CUSPARSE, implementations.CUGRAPH
 
 SCHEDULE = """\
@@ -105,12 +156,14 @@ Longest device time:      2.33 ms"""
 
 
 def parts(data: Path | None, quick: bool) -> list[Part]:
-    """Return full runs on each graph, and the sweep over segments on the first graph."""
+    """Return full runs on each graph, and the experiments with segments and rounds on the first graph."""
     graphs = [_kronecker(scale) for scale in ((12,) if quick else SCALES)]
     swept = graphs[0]
     return [
         *(Part(f"{graph.name}, full runs", partial(_full_runs, graph), graph.edges) for graph in graphs),
+        Part(f"{swept.name}, kernels by segment", partial(_by_kernel, swept), swept.edges),
         Part(f"{swept.name}, segments", partial(_segments, swept), swept.edges),
+        Part(f"{swept.name}, rounds", partial(_rounds, swept), swept.edges),
     ]
 
 
@@ -134,16 +187,17 @@ def _full_runs(graph: BenchmarkGraph) -> Iterator[Row]:
 def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
     about |= {"vertices": adjacency.n, "edges": adjacency.m, "longest row": adjacency.largest_in_degree}
-    one: list[float] = []
+    cpu: dict[str, float] = {}
     exact = None
     for what, (name, options) in METHODS.items():
         known = row(FULL, TABLES[FULL], about | {"what": what, "paper speed-up": PAPER.get(what, "")})
         for found in rows_or_reason(known, partial(_timed, adjacency, known, name, options)):
             ranks = found.pop("ranks", None)
-            if what == implementations.ONE.label and ranks is not None:
-                one, exact = found["samples"], ranks
-            if one and ranks is not None:
-                found["speed-up over one CPU thread"] = statistics.median(one) / found["s"]
+            if ranks is not None and what in BASES.values():
+                cpu[what] = found["s"]
+                exact = ranks if exact is None else exact
+            found.update(_speed_ups(cpu, found))
+            if exact is not None and ranks is not None:
                 found["largest difference"] = float(np.abs(ranks - exact).max())
                 if found["largest difference"] > WITHIN:
                     found["note"] = f"WRONG: more than {WITHIN:g} from one CPU thread"
@@ -152,6 +206,15 @@ def _time_all(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
         gteps = adjacency.m / found["ms"] / 1e6 if "ms" in found else ""
         note = ", ".join(filter(None, ["one iteration", found["note"]])) if gteps else found["note"]
         yield row(FULL, TABLES[FULL], about | found | {"GTEPS": gteps, "note": note})
+
+
+def _speed_ups(cpu: dict[str, float], found: Row) -> Row:
+    """Return the speed-ups over one CPU thread and over all."""
+    return {
+        column: cpu[label] / found["s"]
+        for label, column in zip(BASES.values(), SPEED_UPS, strict=True)
+        if label in cpu and found["s"] != ""
+    }
 
 
 def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any]) -> Iterator[Row]:
@@ -176,6 +239,108 @@ def _timed(adjacency: Adjacency, known: Row, name: str, options: dict[str, Any])
         "samples": samples,
         "ranks": to_host(step.ranks()),
     }
+
+
+# --- kernels by segment, and segments on the CPU --------------------------------------------------------------------
+
+
+def _by_kernel(graph: BenchmarkGraph) -> Iterator[Row]:
+    measured = cache(partial(_measured, graph))
+    for table, find in ((KERNELS, _of_kernels), (SCHEDULES, _compared), (HOST, _on_the_cpu)):
+        known = row(table, TABLES[table], {"graph": graph.name})
+        yield from rows_or_reason(known, partial(find, known, measured))
+
+
+Measured: TypeAlias = Callable[[], tuple[Adjacency, SortedRows, list[host_segments.MeasuredSegment]]]
+
+
+def _measured(graph: BenchmarkGraph) -> tuple[Adjacency, SortedRows, list[host_segments.MeasuredSegment]]:
+    implementations.require_gpu()
+    adjacency = graph.adjacency()
+    return adjacency, *host_segments.measured_segments(adjacency, BEST)
+
+
+def _of_kernels(known: Row, measure: Measured) -> Iterator[Row]:
+    _, _, measured = measure()
+    for k, segment in enumerate(measured):
+        fastest = segment.fastest()
+        yield known | {
+            "segment": k,
+            "vertices": segment.last - segment.first,
+            "edges": segment.edges,
+            "least in-degree": segment.least,
+            "mean in-degree": segment.edges / (segment.last - segment.first),
+            "greatest in-degree": segment.greatest,
+            **{f"{kernel} ms": segment.least_ms(kernel) for kernel in ("node", "warp", "block")},
+            "CPU ms": segment.cpu_ms,
+            "fastest": host_segments.kernel_name(fastest),
+            "blocks": fastest.blocks,
+            "GTEPS": segment.edges / max(fastest.ms, 1e-9) / 1e6,
+            "samples": [fastest.ms / 1e3],
+            "measured": host_segments.fields(segment),
+        }
+
+
+def _compared(known: Row, measure: Measured) -> Iterator[Row]:
+    """Yield the times of schedules, the best single kernel first."""
+    adjacency, rows, measured = measure()
+    chosen = host_segments.schedules(rows, measured)
+    _, chosen[f"schedule of segmented, segments={BEST}"] = _scheduled(adjacency, segments=BEST)
+    single = 0.0
+    for name, schedule in chosen.items():
+        step = implementations.prepared("segmented", adjacency, segments=BEST, schedule=schedule)
+        samples = implementations.iteration(step, adjacency.n)
+        ms = statistics.median(samples) * 1e3
+        single = single or ms
+        yield known | {
+            "schedule": name,
+            "sum ms": sum(segment.ms for segment in schedule.segments),
+            "ms per iteration": ms,
+            "speed-up over the best single kernel": single / ms,
+            "kernels": _kernels(schedule),
+            "samples": samples,
+        }
+
+
+def _on_the_cpu(known: Row, measure: Measured) -> Iterator[Row]:
+    """Yield full runs with segments on the CPU, with the speed-ups over the CPU alone."""
+    adjacency, rows, measured = measure()
+    cpu = {}
+    for label in BASES.values():
+        name, options = METHODS[label]
+        [found] = _timed(adjacency, {}, name, options)
+        cpu[label] = found["s"]
+    for found in host_segments.forced(
+        adjacency, rows, measured, lambda step: int(full_run(step, adjacency, "vertex", TOL).iterations)
+    ):
+        yield known | found | _speed_ups(cpu, found)
+
+
+# --- rounds ---------------------------------------------------------------------------------------------------------
+
+
+def _rounds(graph: BenchmarkGraph) -> Iterator[Row]:
+    """Yield the rounds of each variant of the paper's update rule, on the directed and the undirected graph."""
+    adjacency = graph.adjacency()
+    both = {
+        graph.name: in_place.by_out_degree(adjacency),
+        UNDIRECTED.format(graph.name): in_place.by_out_degree(in_place.undirected(adjacency)),
+    }
+    cases = list(product(both.items(), (False, True), (False, True), (True, False)))
+    for each in both.values():
+        each.csc  # noqa: B018  # computed once, before the threads need it
+
+    def run(case: tuple[tuple[str, Adjacency], bool, bool, bool]) -> Row:
+        (name, of_it), written_in_place, keep, spread = case
+        count, total = in_place.rounds(of_it, TOL, in_place=written_in_place, keep=keep, spread=spread)
+        return row(ROUNDS, TABLES[ROUNDS], {
+            "graph": name, "edges": of_it.m, "scores": IN_PLACE if written_in_place else "those of the last round",
+            "below epsilon": KEPT if keep else "written", "dangling": "redistributed" if spread else DROPPED,
+            "rounds": count, "sum of scores": total,
+        })  # fmt: skip
+
+    with ThreadPoolExecutor(this_machine().threads) as pool:  # the compiled rounds release the GIL
+        yield from pool.map(run, cases)
 
 
 # --- segments -------------------------------------------------------------------------------------------------------
@@ -234,9 +399,38 @@ def _time_ratios(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
     return {PAPER_GRAPH: seconds[0] / seconds[1]} if all(seconds) else {}
 
 
-def _time_ratios_with_cpu(slow: str, fast: str, results: list[Row]) -> dict[str, float]:
-    """Return the ratio for the version with CPU segments, if its schedule has any."""
-    return _time_ratios(slow, fast, results) if _column(HETERO_CPU, "CPU segments", results) else {}
+def _with_cpu(results: list[Row], order: str = host_segments.PAPER_ORDER) -> Row | None:
+    """Return the fastest full run with segments on the CPU in this order."""
+    lines = [line for line in _of_the_paper(results, HOST) if line["order"] == order and line["s"] != ""]
+    return min(lines, key=lambda line: line["s"], default=None)
+
+
+def _speed_up_with_cpu(column: str, results: list[Row]) -> dict[str, float]:
+    """Return a column of the fastest run with segments on the CPU in the paper's order."""
+    best = _with_cpu(results)
+    return {PAPER_GRAPH: best[column]} if best else {}
+
+
+def _without_cpu(results: list[Row]) -> dict[str, float]:
+    """Return the speed-up of the same kernels without the CPU over the fastest run in the paper's order."""
+    best = _with_cpu(results)
+    without = [line["s"] for line in _of_the_paper(results, HOST) if line["CPU segments"] == 0 and line["s"] != ""]
+    return {PAPER_GRAPH: best["s"] / without[0]} if best and without else {}
+
+
+def _orders(results: list[Row]) -> str:
+    """Report the full runs by order and number of segments on the CPU."""
+    words = []
+    for order in host_segments.ORDERS:
+        lines = [line for line in _of_the_paper(results, HOST) if line["order"] == order and line["s"] != ""]
+        if lines:
+            times = ", ".join(f"{line['CPU segments']}: {1e3 * line['s']:.3g}" for line in lines)
+            words.append(f"{order}, ms by number of CPU segments: {times}")
+    measured = _column(HETERO_CPU, "CPU segments", results)
+    if measured is not None:
+        words.append(f"the measured schedule has {measured}")
+    text = "; ".join(words)
+    return text and f"{text[0].upper()}{text[1:]}."
 
 
 def _by_segments(results: list[Row]) -> dict[int, float]:
@@ -282,26 +476,40 @@ def _best_count(results: list[Row]) -> str:
     return words
 
 
-def _schedule_of(what: str, results: list[Row]) -> str:
-    """Return the kernels of a run's schedule, and the number of its segments on the CPU."""
-    kernels, on_cpu = _column(what, "note", results), _column(what, "CPU segments", results)
-    if on_cpu is None:
-        return ""
-    none = " Without a segment on the CPU it is the version without CPU."
-    return f"Its schedule: {kernels}; CPU segments: {on_cpu}." + none * (what == HETERO_CPU and not on_cpu)
+def _schedule_of(results: list[Row]) -> str:
+    """Return the kernels of the schedule without CPU."""
+    kernels = _column(HETERO, "note", results)
+    return "" if kernels is None else f"Its schedule: {kernels}."
+
+
+def _paper_rounds(results: list[Row]) -> dict[str, float]:
+    """Return the rounds of the paper's update rule relative to its 20, or the inverse if there are more."""
+    rule = {"graph": UNDIRECTED.format(PAPER_GRAPH), "scores": IN_PLACE, "below epsilon": KEPT, "dangling": DROPPED}
+    rounds = [
+        line["rounds"] for line in results
+        if line["table"] == ROUNDS and all(line[column] == value for column, value in rule.items())
+    ]  # fmt: skip
+    return {rule["graph"]: min(rounds[0] / ABOUT, ABOUT / rounds[0])} if rounds else {}
 
 
 def _iterations(results: list[Row]) -> str:
+    """Report the rounds of this library, and of each variant of the update rule."""
     found = {line["iterations"] for line in _of_the_paper(results, FULL) if line["iterations"] != ""}
-    return f"Here {', '.join(map(str, sorted(found)))} iterations." if found else ""
+    words = [f"Reading old scores only, as prplugin: {', '.join(map(str, sorted(found)))} iterations"] if found else []
+    words += [
+        f"{line['graph'].removeprefix(PAPER_GRAPH).lstrip(', ') or 'directed'}, {line['scores']}, "
+        f"{line['below epsilon']}, {line['dangling']}: {line['rounds']}"
+        for line in results
+        if line["table"] == ROUNDS and line["graph"].startswith(PAPER_GRAPH) and line["scores"] == IN_PLACE
+        and line["dangling"] == DROPPED
+    ]  # fmt: skip
+    return f"{'; '.join(words)}." if words else ""
 
 
 def _farthest(results: list[Row]) -> str:
     found = [line["largest difference"] for line in _of_the_paper(results, FULL) if line["largest difference"] != ""]
     return f"The greatest difference from one CPU thread is {max(found):.2g}." if found else ""
 
-
-BASES = {"one thread": implementations.ONE.label, "all threads": implementations.ALL_THREADS.label}
 
 TESTS = {
     **{
@@ -311,24 +519,20 @@ TESTS = {
             ("One to One", ONE_TO_ONE, lambda results: ""),
             ("Warp Sum", WARP, lambda results: ""),
             ("Block Sum", BLOCK, lambda results: ""),
-            ("heterogeneous", HETERO, partial(_schedule_of, HETERO)),
+            ("heterogeneous", HETERO, _schedule_of),
         )
     },
     **{
-        f"heterogeneous with CPU/{threads}": ClaimTest(
-            partial(_time_ratios_with_cpu, base, HETERO_CPU), partial(_schedule_of, HETERO_CPU)
-        )
-        for threads, base in BASES.items()
+        f"heterogeneous with CPU/{threads}": ClaimTest(partial(_speed_up_with_cpu, column), _orders)
+        for threads, column in zip(BASES, SPEED_UPS, strict=True)
     },
-    "heterogeneous/Warp Sum": ClaimTest(partial(_time_ratios, WARP, HETERO), partial(_schedule_of, HETERO)),
-    "without/with CPU": ClaimTest(
-        partial(_time_ratios_with_cpu, HETERO_CPU, HETERO), partial(_schedule_of, HETERO_CPU)
-    ),
+    "heterogeneous/Warp Sum": ClaimTest(partial(_time_ratios, WARP, HETERO), _schedule_of),
+    "without/with CPU": ClaimTest(_without_cpu, _orders),
     "24/others": ClaimTest(partial(_than_segments, None), _best_count),
     "24/1": ClaimTest(partial(_than_segments, 1)),
     "24/64": ClaimTest(partial(_than_segments, 64)),
     "Warp Sum/1": ClaimTest(_over_one_segment, _both_gteps),
-    "iterations": ClaimTest(lambda results: {}, _iterations),
+    "iterations": ClaimTest(_paper_rounds, _iterations),
     "5e-4": ClaimTest(lambda results: {}, _farthest),
 }
 
@@ -342,9 +546,25 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
         best := min(swept, key=lambda line: line["ms per iteration"])
     ):  # a page does not have it
         schedules[f"The fastest measured schedule, {best['segments']} segments on {best['graph']}"] = best["schedule"]
+    if single := next((line for line in results if line["table"] == SCHEDULES and line["sum ms"] != ""), None):
+        best = min(
+            (line for line in results if line["table"] == SCHEDULES and line["sum ms"] != ""),
+            key=lambda line: line["ms per iteration"],
+        )
+        schedules["In the words of the paper's scheduler"] = (
+            f"{single['schedule'].capitalize()} [{single['ms per iteration']:.4f} ms]\n"
+            f"Best schedule: {best['schedule']} [{best['ms per iteration']:.4f} ms]\n"
+            f"{best['speed-up over the best single kernel']:.2f}x speedup"
+        )
     for title, schedule in schedules.items():
         words += f"\n\n{title}:\n\n```\n{schedule}\n```"
     return words, rows
+
+
+def files(results: list[Row]) -> dict[str, str]:
+    """Return the times of all kernels as YAML."""
+    measured = [line["measured"] for line in results if line["table"] == KERNELS and "measured" in line]
+    return {"segments.yaml": host_segments.yaml(measured)} if measured else {}
 
 
 # --- figures --------------------------------------------------------------------------------------------------------

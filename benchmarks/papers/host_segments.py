@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from benchmarks.measure import repeatedly
 from benchmarks.overlap import median_ms, recorded
 from benchmarks.papers import implementations
@@ -31,8 +29,8 @@ from prplugin.methods.papers.segmented import (
 from prplugin.types.arrays import to_host
 
 __all__ = [
-    "CONCURRENT", "FORCED", "ORDERS", "PAPER_ORDER", "MeasuredSegment", "forced", "measured_segments", "schedules",
-    "yaml",
+    "CONCURRENT", "FORCED", "ORDERS", "PAPER_ORDER", "MeasuredSegment", "fields", "forced", "kernel_name",
+    "measured_segments", "schedules", "yaml",
 ]  # fmt: skip
 
 CPU = "CPU, all threads"
@@ -76,6 +74,10 @@ class MeasuredSegment:
     grids: tuple[Segment, ...]
     cpu_ms: float
 
+    def least_ms(self, kernel: str) -> float | str:
+        """Return the least time of a kernel with any threads, lanes and blocks; empty if its rows are too long."""
+        return min((each.ms for each in self.kernels + self.grids if each.method == kernel), default="")
+
     def fastest(self, *, grids: bool = True) -> Segment:
         """Return the fastest kernel, with or without smaller grids."""
         return min(self.kernels + (self.grids if grids else ()), key=lambda segment: segment.ms)
@@ -106,10 +108,10 @@ def measured_segments(adjacency: Adjacency, segments: int) -> tuple[SortedRows, 
     return rows, found
 
 
-def kernel_name(segment: dict[str, Any]) -> str:
-    """Return method, lanes and threads per block, from the fields of a `Segment`."""
-    lanes = "" if segment["lanes"] is None else f"/{segment['lanes']}"
-    return f"{segment['method']}{lanes}, {segment['threads']} threads"
+def kernel_name(segment: Segment) -> str:
+    """Return method, lanes and threads per block."""
+    lanes = "" if segment.lanes is None else f"/{segment.lanes}"
+    return f"{segment.method}{lanes}, {segment.threads} threads"
 
 
 def schedules(rows: SortedRows, measured: list[MeasuredSegment]) -> dict[str, Schedule]:
@@ -117,7 +119,7 @@ def schedules(rows: SortedRows, measured: list[MeasuredSegment]) -> dict[str, Sc
     sums: dict[str, list[Segment]] = {}
     for segment in measured:
         for kernel in segment.kernels:
-            sums.setdefault(kernel_name(asdict(kernel)), []).append(kernel)
+            sums.setdefault(kernel_name(kernel), []).append(kernel)
     complete = {name: kernels for name, kernels in sums.items() if len(kernels) == len(measured)}
     single = min(complete, key=lambda name: sum(kernel.ms for kernel in complete[name]))
     chosen = {
@@ -128,7 +130,7 @@ def schedules(rows: SortedRows, measured: list[MeasuredSegment]) -> dict[str, Sc
     return {name: Schedule(n=rows.n, m=rows.m, segments=tuple(segments)) for name, segments in chosen.items()}
 
 
-def yaml(device: str, segments: list[dict[str, Any]]) -> str:
+def yaml(segments: list[dict[str, Any]]) -> str:
     """Return the times of all kernels in the format of the paper's code, one document per kernel.
 
     Parameters
@@ -146,14 +148,15 @@ def yaml(device: str, segments: list[dict[str, Any]]) -> str:
             "max_deg": segment["greatest"],
             "num_edges": segment["edges"],
         }
-        times = {f"{kernel_name(kernel)}, as many blocks as needed": kernel["ms"] for kernel in segment["kernels"]}
-        times |= {f"{kernel_name(kernel)}, {kernel['blocks']} blocks": kernel["ms"] for kernel in segment["grids"]}
+        kernels, grids = ([Segment(**kernel) for kernel in segment[name]] for name in ("kernels", "grids"))
+        times = {f"{kernel_name(each)}, as many blocks as needed": each.ms for each in kernels}
+        times |= {f"{kernel_name(each)}, {each.blocks} blocks": each.ms for each in grids}
         for kernel, ms in {**times, CPU: segment["cpu_ms"]}.items():
             fields = {**about, "millis": ms, "gteps": segment["edges"] / max(ms, 1e-9) / 1e6}
             lines = [f"        {name}: {value:.10g}" for name, value in fields.items()]
             by_kernel.setdefault(kernel, []).append("\n".join(["      - " + lines[0].strip(), *lines[1:]]))
     documents = (
-        f"---\nconfig:\n  device: {'CPU' if kernel == CPU else device}\n  kernel: {kernel}\nresults:\n  - segments:\n"
+        f"---\nconfig:\n  device: {'CPU' if kernel == CPU else 'GPU'}\n  kernel: {kernel}\nresults:\n  - segments:\n"
         + "\n".join(entries)
         for kernel, entries in by_kernel.items()
     )
@@ -278,8 +281,3 @@ def forced(
 def fields(segment: MeasuredSegment) -> dict[str, Any]:
     """Return the fields of a segment as JSON holds them."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(segment).items()}
-
-
-def mean_degree(segment: MeasuredSegment) -> float:
-    """Return the mean in-degree."""
-    return float(np.divide(segment.edges, segment.last - segment.first))
