@@ -255,6 +255,7 @@ def forced(
                 lambda step=step, iterations=iterations: iterations.append(run(step)),
                 runs=implementations.RUNS, limit=implementations.LIMIT,
             )  # fmt: skip
+            ranks = to_host(step.ranks()).copy()  # before further iterations
             with recorded(pull) as spans:
                 for _ in range(RECORDED):
                     step()
@@ -275,6 +276,7 @@ def forced(
                 },
                 "samples": samples,
                 "segments on the CPU": on_cpu,
+                "ranks": ranks,
             }
 
 

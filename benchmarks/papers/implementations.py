@@ -43,6 +43,7 @@ __all__ = [
     "packed_bytes",
     "prepared",
     "require_gpu",
+    "short_iteration",
     "streamed",
     "streamed_note",
     "time_each",
@@ -52,6 +53,8 @@ ALPHA = 0.85
 
 RUNS, LIMIT = 7, 1.0
 """Largest number of samples, and the seconds after which no more are taken."""
+
+SHORT_RUNS, SHORT_LIMIT = 25, 0.2
 
 CHUNKS = 8
 """Number of chunks of packed edges that `streamed` uses; an iteration copies all but the last two."""
@@ -156,6 +159,13 @@ def iteration(step: Step, n: int) -> list[float]:
         return iterations.time_method(step, n, "float32")
     step.start(1 / n)
     return repeatedly(step, runs=RUNS, limit=LIMIT)
+
+
+def short_iteration(step: Step, n: int) -> list[float]:
+    """Sample the seconds of few iterations of a slow method on the GPU, in float32, with the copy of the norms."""
+    step.set_contribution_dtype("float32")
+    step.start(1 / n)
+    return repeatedly(step, runs=SHORT_RUNS, limit=SHORT_LIMIT)
 
 
 def require_gpu() -> None:

@@ -6,24 +6,36 @@ edge order and streams them through a small local store (`expanded`, `streamed`)
 atomic additions of floats, is `edge`. The paper states neither its N nor its number of iterations, and shows times
 only as bars (Figures 6 to 8); here single iterations are timed. Its ranks sum to n, `scale="n"`, with the same
 iteration.
+
+In the paper's form every GPU thread takes N turns, rows are in the order of the vertices, one CPU thread sums the
+others, and all contributions and sums are copied. `cpu-split` ends a loop with its row, sorts rows by in-degree, uses
+all CPU threads, and copies what is read. "N by block" gives every block of vertices its own N: the percentile of the
+block's in-degrees that the column states. "auto" marks the choice of `split="auto"`; of a list of N the distinct ones
+are shown.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from benchmarks.generate import crawl
-from benchmarks.papers import claims, cpu_peers, implementations
+from benchmarks.papers import claims, cpu_peers, fixed_loop, implementations
 from benchmarks.papers.graphs import BenchmarkGraph, generated, real
 from benchmarks.papers.plots import plain, sideways
 from benchmarks.papers.tables import ClaimTest, merge_absent, row, rows_or_reason, verdicts
 from benchmarks.run import Part, Row
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.problem import Problem
+from prplugin.methods.base import Step
+from prplugin.methods.papers import cpu_split
+from prplugin.types.arrays import namespace, to_host
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,23 +44,38 @@ __all__ = ["KEYS", "PACKAGES", "TABLES", "figures", "parts", "summary"]
 
 PACKAGES = cpu_peers.PACKAGES
 
-ITERATION, SPLIT = "Time per iteration", "Tail edges by N"
+ITERATION, SPLIT, BLOCKS = "Time per iteration", "Tail edges by N", "N by block"
 
 TABLES = {
     ITERATION: ("graph", "vertices", "edges", "what", "ms", "speed-up over one CPU thread", "note"),
     SPLIT: (
-        "graph", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms per iteration", "note",
+        "graph", "form", "N", "choice", "tail vertices", "tail edges", "% of the edges", "ms per iteration", "note",
+    ),
+    BLOCKS: (
+        "graph", "form", "blocks", "percentile", "least N", "greatest N", "% of the edges", "ms per iteration",
+        "speed-up over the best single N", "note",
     ),
 }  # fmt: skip
 
-KEYS = ("graph", "what", "N")
+KEYS = ("graph", "what", "form", "N", "blocks", "percentile")
 
 GRAPHS = (("cnr-2000", 325_557, 3_216_152), ("eu-2005", 862_664, 19_235_140), ("in-2004", 1_382_908, 18_534_900))
 """Section 5: nodes and links."""
 
 SWEEP = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
+OURS, ONE_THREAD = "cpu-split", "cpu-split, one CPU thread"
+PAPERS = "the paper's: unsorted, loop of N, one CPU thread"
+FORMS = OURS, ONE_THREAD, PAPERS
+
+PAPER_SWEEP = (0, 4, 16, 64, 256, 1024, 4096, 16384)
+"""N of the forms with one CPU thread."""
+
+BLOCK_COUNTS = (64, 4096)
+PERCENTILES = (50.0, 90.0, 99.0, 99.9)
+
 SPLIT_LABEL, CELL_LABEL = "GPU and CPU: cpu-split, N by auto", "Cell BE, edge order: expanded"
+PAPER_LABEL = "GPU and CPU, the paper's form: loop of N, unsorted, one CPU thread"
 
 IMPLEMENTATIONS = (
     implementations.ONE,
@@ -88,9 +115,28 @@ def _of_graph(graph: BenchmarkGraph) -> Iterator[Row]:
 def _both(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
     adjacency = graph.adjacency()
     about |= {"vertices": adjacency.n, "edges": adjacency.m}
+    one = None
     for found in merge_absent(implementations.time_each(adjacency, IMPLEMENTATIONS)):
+        if found["what"] == implementations.ONE.label:
+            one = found.get("ms")
         yield row(ITERATION, TABLES[ITERATION], about | found)
-    yield from _splits(adjacency, about)
+    best: dict[str, Row] = {}
+    for found in _splits(adjacency, about):
+        if "samples" in found:
+            best[found["form"]] = min(best.get(found["form"], found), found, key=_ms_per_iteration)
+        yield found
+    if PAPERS in best:
+        ms, n = best[PAPERS]["ms per iteration"], best[PAPERS]["N"]
+        faster = {} if one is None else {"speed-up over one CPU thread": one / ms}
+        found = {"what": PAPER_LABEL, "ms": ms, "note": f"best N: {n}", "samples": best[PAPERS]["samples"]}
+        yield row(ITERATION, TABLES[ITERATION], about | found | faster)
+    known = row(BLOCKS, TABLES[BLOCKS], {"graph": about["graph"]})
+    yield from rows_or_reason(known, partial(_blocks, adjacency, known, best))
+
+
+def _ms_per_iteration(line: Row) -> float:
+    ms: float = line["ms per iteration"]
+    return ms
 
 
 # --- sweep over N ---------------------------------------------------------------------------------------------------
@@ -99,40 +145,94 @@ def _both(graph: BenchmarkGraph, about: Row) -> Iterator[Row]:
 def _splits(adjacency: Adjacency, about: Row) -> Iterator[Row]:
     """Yield the tail edges by N, and with a GPU the times."""
     longest = adjacency.largest_in_degree
-    splits = [n for n in SWEEP if n < longest]
+    degrees = _sorted_degrees(adjacency)
     chosen = _chosen_split(adjacency)
-    if isinstance(chosen, int) and chosen not in splits:
-        splits = sorted([*splits, chosen])
-    degrees = adjacency.csc.offsets[1:] - adjacency.csc.offsets[:-1]
-    for limit in [*splits, longest]:
-        n = "all" if limit == longest else limit
-        tails = degrees[degrees > limit] - limit
-        edges = int(tails.sum())
-        known = {
-            "graph": about["graph"],
-            "N": n,
-            "choice": "auto" if n == chosen else "",
-            "tail vertices": tails.size,
-            "tail edges": edges,
-            "% of the edges": 100 * edges / adjacency.m,
-        }
-        line = row(SPLIT, TABLES[SPLIT], known)
-        if runtime.unavailable_reason():  # another row has the reason
-            yield line
-        else:
-            yield from rows_or_reason(line, partial(_timed, adjacency, line, n))
+    for form in FORMS[:1] if runtime.unavailable_reason() else FORMS:
+        splits: list[Sequence[Any]] = [(n,) for n in (SWEEP if form == OURS else PAPER_SWEEP) if n < longest]
+        splits.append(("all",))
+        if form == OURS and chosen is not None and chosen not in splits:
+            splits.append(chosen)
+        for split in splits:
+            tails = degrees - cpu_split.head_lengths(degrees, list(split))
+            edges = int(tails.sum())
+            known = {
+                "graph": about["graph"],
+                "form": form,
+                "N": split[0] if len(split) == 1 else cpu_split.split_text(split),
+                "choice": "auto" if form == OURS and split == chosen else "",
+                "tail vertices": int((tails > 0).sum()),
+                "tail edges": edges,
+                "% of the edges": 100 * edges / adjacency.m,
+            }
+            line = row(SPLIT, TABLES[SPLIT], known)
+            if runtime.unavailable_reason():  # another row has the reason
+                yield line
+            else:
+                yield from rows_or_reason(line, partial(_timed, adjacency, line, form, split))
 
 
-def _chosen_split(adjacency: Adjacency) -> int | str | None:
-    """Return the N that `split="auto"` chooses; None if the method cannot run."""
-    for found in rows_or_reason({}, lambda: [{"N": implementations.prepared("cpu-split", adjacency).split[0]}]):
-        return found.get("N")
+def _sorted_degrees(adjacency: Adjacency) -> Any:
+    """Return the in-degrees in descending order."""
+    offsets = adjacency.csc.offsets
+    return namespace(offsets).sort(offsets[1:] - offsets[:-1])[::-1]
+
+
+def _chosen_split(adjacency: Adjacency) -> tuple[Any, ...] | None:
+    """Return the N by block that `split="auto"` chooses; None if the method cannot run."""
+    for found in rows_or_reason({}, lambda: [{"N": implementations.prepared("cpu-split", adjacency).split}]):
+        return tuple(found["N"]) if "N" in found else None
     return None
 
 
-def _timed(adjacency: Adjacency, line: Row, n: int | str) -> Iterator[Row]:
-    samples = implementations.iteration(implementations.prepared("cpu-split", adjacency, split=n), adjacency.n)
+def _timed(adjacency: Adjacency, line: Row, form: str, split: Sequence[Any]) -> Iterator[Row]:
+    samples = implementations.short_iteration(_step(adjacency, form, split), adjacency.n)
     yield line | {"ms per iteration": statistics.median(samples) * 1e3, "samples": samples}
+
+
+def _step(adjacency: Adjacency, form: str, split: Sequence[Any]) -> Step:
+    """Prepare a form with one N per block of vertices."""
+    if form == PAPERS:
+        limits = [adjacency.largest_in_degree if n == "all" else n for n in split]
+        return fixed_loop.step_of(Problem(adjacency, implementations.ALPHA), limits)
+    threads = {"threads": 1} if form == ONE_THREAD else {}
+    return implementations.prepared("cpu-split", adjacency, split=list(split), **threads)
+
+
+def _blocks(adjacency: Adjacency, known: Row, best: dict[str, Row]) -> Iterator[Row]:
+    """Yield the times with an N for each block of vertices."""
+    implementations.require_gpu()
+    by_vertex = np.diff(to_host(adjacency.csc.offsets))
+    for form, degrees in ((OURS, np.sort(by_vertex)[::-1]), (PAPERS, by_vertex)):
+        for count in BLOCK_COUNTS:
+            for percentile in PERCENTILES if count <= adjacency.n else ():
+                split, block = block_limits(degrees, count, percentile, equal_size=form == PAPERS)
+                tails = np.maximum(degrees - split[block], 0)
+                line = known | {
+                    "form": form,
+                    "blocks": split.size,
+                    "percentile": percentile,
+                    "least N": int(split.min()),
+                    "greatest N": int(split.max()),
+                    "% of the edges": 100 * int(tails.sum()) / adjacency.m,
+                }
+                for found in rows_or_reason(line, partial(_timed, adjacency, line, form, split.tolist())):
+                    if form in best and "samples" in found:
+                        ratio = _ms_per_iteration(best[form]) / _ms_per_iteration(found)
+                        yield found | {"speed-up over the best single N": ratio}
+                    else:
+                        yield found
+
+
+def block_limits(degrees: Any, count: int, percentile: float, *, equal_size: bool) -> tuple[Any, Any]:
+    """Return a percentile of the degrees of each block of rows, and the block of each row.
+
+    Blocks are as `cpu_split.head_lengths` has them, or of ``ceil(n / count)`` rows, where the last may be shorter.
+    """
+    n, rows = degrees.size, np.arange(degrees.size)
+    block = rows // -(-n // count) if equal_size else rows * count // n
+    cuts = np.flatnonzero(np.diff(block)) + 1
+    limits = [np.percentile(part, percentile, method="higher") for part in np.split(degrees, cuts)]
+    return np.array(limits, np.int64), block
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
@@ -161,13 +261,13 @@ def _of_the_paper(results: list[Row], table: str) -> dict[str, list[Row]]:
     return found
 
 
-def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
-    """Return the speed-up over all edges on the GPU by graph, with the N of auto or with the best N."""
+def _gains(results: list[Row], *, best: bool = False, form: str = OURS) -> dict[str, float]:
+    """Return the speed-up over all edges on the GPU by graph, with the N of auto or with the best other N."""
     gains = {}
     for graph, lines in _of_the_paper(results, SPLIT).items():
-        timed = [line for line in lines if line["ms per iteration"] != ""]
+        timed = [line for line in lines if line["ms per iteration"] != "" and (line["form"] or OURS) == form]
         alone = [line["ms per iteration"] for line in timed if line["N"] == "all"]
-        helped = [line["ms per iteration"] for line in timed if line["N"] != "all" and (best or line["choice"])]
+        helped = [line["ms per iteration"] for line in timed if (line["N"] != "all" if best else line["choice"])]
         if alone and helped:
             gains[graph] = alone[0] / min(helped)
     return gains
@@ -175,11 +275,11 @@ def _gains(results: list[Row], *, best: bool = False) -> dict[str, float]:
 
 def _best_gains(results: list[Row]) -> str:
     """Report the speed-up with the best N of the sweep."""
-    gains = _gains(results, best=True)
-    if not gains:
-        return ""
-    told = "; ".join(f"{graph} {gain:.3g}" for graph, gain in gains.items())
-    return f"With the best N of the sweep: {told}."
+    words = []
+    for what, form in (("With the best N of the sweep", OURS), ("In the paper's form, with its best N", PAPERS)):
+        if gains := _gains(results, best=True, form=form):
+            words.append(f"{what}: {'; '.join(f'{graph} {gain:.3g}' for graph, gain in gains.items())}.")
+    return " ".join(words)
 
 
 def _on(graph: str, *shown: str) -> Callable[[list[Row]], str]:
@@ -197,7 +297,9 @@ def _cell_on_the_gpu(results: list[Row]) -> str:
     return told and f"Both algorithms on one GPU, another comparison: {told}"
 
 
-SHOWN = implementations.ONE.label, implementations.ALL_THREADS.label, SPLIT_LABEL, implementations.OURS.label
+SHOWN = (
+    implementations.ONE.label, implementations.ALL_THREADS.label, SPLIT_LABEL, PAPER_LABEL, implementations.OURS.label,
+)  # fmt: skip
 
 TESTS = {
     "eu": ClaimTest(partial(_ratio, "eu-2005", implementations.ONE.label, SPLIT_LABEL), _on("eu-2005", *SHOWN)),
@@ -208,8 +310,15 @@ TESTS = {
 
 
 def summary(results: list[Row]) -> tuple[str, list[Row]]:
-    """Grade the paper's claims."""
-    return verdicts(claims.KUMAR, TESTS, results)
+    """Grade the paper's claims, and name the graphs on which the CPU helps."""
+    words, rows = verdicts(claims.KUMAR, TESTS, results)
+    gains = _gains(results)
+    if gains:
+        helped = ", ".join(f"{graph} ({gain:.3g})" for graph, gain in gains.items() if gain > 1)
+        rest = ", ".join(f"{graph} ({gain:.3g})" for graph, gain in gains.items() if gain <= 1)
+        words += f"\n\nWith N by auto, the CPU speeds up an iteration on: {helped or 'no graph'}."
+        words += f" It does not on: {rest}." if rest else ""
+    return words, rows
 
 
 # --- figures --------------------------------------------------------------------------------------------------------
@@ -230,14 +339,15 @@ def figures(results: list[Row]) -> dict[str, Figure]:
 
 
 def _sweep(results: list[Row]) -> Figure:
-    """Draw the tail edges and the time per iteration by N."""
+    """Draw the tail edges of cpu-split, and the time per iteration of each form, by N."""
     from matplotlib.figure import Figure
 
+    results = [line for line in results if line["N"] == "all" or isinstance(line["N"], int)]
     drawing = Figure(figsize=(9, 6.5), layout="constrained")
     left, timed = drawing.subplots(2, 1, sharex=True)
     order = sorted({line["N"] for line in results}, key=lambda n: float("inf") if n == "all" else n)
     for nth, graph in enumerate(dict.fromkeys(line["graph"] for line in results)):
-        of_it = [line for line in results if line["graph"] == graph]
+        of_it = [line for line in results if line["graph"] == graph and line["form"] in (OURS, "")]
         left.plot(
             [order.index(line["N"]) for line in of_it],
             [line["% of the edges"] for line in of_it],
@@ -245,12 +355,20 @@ def _sweep(results: list[Row]) -> Figure:
             color=f"C{nth}",
             label=graph,
         )
-        with_times = [line for line in of_it if line["ms per iteration"] != ""]
-        places = [order.index(line["N"]) for line in with_times]
-        timed.plot(places, [line["ms per iteration"] for line in with_times], "o-", color=f"C{nth}")
-        for place, line in zip(places, with_times, strict=True):
-            if line["choice"]:
-                timed.plot(place, line["ms per iteration"], "*", markersize=16, color=f"C{nth}")
+        for form, style in zip(FORMS, ("o-", "s--", "x:"), strict=True):
+            lines = [
+                line for line in results
+                if line["graph"] == graph and (line["form"] or OURS) == form and line["ms per iteration"] != ""
+            ]  # fmt: skip
+            places = [order.index(line["N"]) for line in lines]
+            timed.plot(
+                places, [line["ms per iteration"] for line in lines], style, color=f"C{nth}",
+                label=form if nth == 0 else None,
+            )  # fmt: skip
+            for place, line in zip(places, lines, strict=True):
+                if line["choice"]:
+                    timed.plot(place, line["ms per iteration"], "*", markersize=16, color=f"C{nth}")
+    timed.legend(fontsize="small")
     left.set(ylabel="% of the edges left to the CPU", title="Kumar and others 2012: the split (star: chosen by auto)")
     left.legend(fontsize="small")
     timed.set(xlabel="N, in-edges of a vertex that the GPU sums", ylabel="ms per iteration", yscale="log")

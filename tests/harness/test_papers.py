@@ -6,12 +6,14 @@ import gzip
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 
 import prplugin
@@ -22,8 +24,11 @@ from benchmarks.papers import (
     bowen,
     claims,
     cpu_peers,
+    fixed_loop,
     graphs,
+    host_segments,
     implementations,
+    in_place,
     kim,
     kumar,
     pages,
@@ -36,6 +41,8 @@ from benchmarks.papers.tables import ClaimTest, grade, merge_absent, row, verdic
 from prplugin.errors import MethodUnavailableError
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.methods.papers import cpu_split
+from prplugin.methods.papers.segmented import Segment
 from prplugin.types.edges import Edges
 
 NO_GPU = runtime.unavailable_reason()
@@ -57,7 +64,7 @@ def test_quick_run_of_each_paper(name, tmp_path):
     module = BENCHMARKS[name]
     for line in written["rows"]:
         assert set(module.TABLES[line["table"]]) <= set(line)
-        assert "samples" in line or line["note"] or line["table"] in (wu.SIZES, kumar.SPLIT), line
+        assert "samples" in line or line["note"] or line["table"] in (wu.SIZES, kumar.SPLIT, bowen.ROUNDS), line
     timed = [line for line in written["rows"] if "samples" in line]
     assert timed
     if NO_GPU:
@@ -65,7 +72,7 @@ def test_quick_run_of_each_paper(name, tmp_path):
     assert {line["table"] for line in written["rows"]} == set(module.TABLES)
     assert list(tmp_path.glob(f"{name}-*.svg"))
     reversed_ = [line for line in (tmp_path / f"{name}.md").read_text().splitlines() if "| reversed |" in line]
-    assert not NO_GPU or not reversed_
+    assert not NO_GPU or all(line.startswith("| rounds of the") for line in reversed_)
 
 
 def test_implementations_agree_on_the_ranks():
@@ -238,6 +245,7 @@ def stubbed_gpu(monkeypatch):
     monkeypatch.setattr(
         implementations, "iteration", lambda step, n: [1e-3 * (1 + len(str(step))), 2e-3 * (1 + len(str(step)))]
     )
+    monkeypatch.setattr(implementations, "short_iteration", implementations.iteration)
     monkeypatch.setattr(graphs, "memory_space", lambda: "host")
 
 
@@ -257,18 +265,74 @@ def check_report(module, results):
 
 
 def test_kumar_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
-    monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency: 5)
+    monkeypatch.setattr(kumar, "_chosen_split", lambda adjacency: (5,))
+    monkeypatch.setattr(kumar.fixed_loop, "step_of", lambda problem, limits: ("fixed loop", limits))
     monkeypatch.setattr(kumar, "GRAPHS", (("eu-2005", 300, 2000),))
     results = rows_of(kumar.parts(None, quick=False))
     split = [line for line in results if line["table"] == kumar.SPLIT]
     assert [line["N"] for line in split if line["choice"]] == [5]
     assert split[0]["tail edges"] == 2000
-    assert split[-1]["N"] == "all"
+    assert [line["form"] for line in split if line["N"] == "all"] == list(kumar.FORMS)
+    own = min(line["ms per iteration"] for line in split if line["form"] == kumar.PAPERS)
+    assert [line["ms"] for line in results if line.get("what") == kumar.PAPER_LABEL] == [own]
+    blocks = [line for line in results if line["table"] == kumar.BLOCKS]
+    assert {line["form"] for line in blocks} == {kumar.OURS, kumar.PAPERS}
+    assert all(line["speed-up over the best single N"] for line in blocks)
+    text, _ = kumar.summary(results)
+    assert "With N by auto, the CPU" in text
     by_claim, figures = check_report(kumar, results)
     assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["measured"] == pytest.approx(1 / 8)
     assert by_claim["GPU and CPU together compared with one CPU, eu-2005"]["verdict"] == "reversed"
     assert by_claim["CUDA compared with the Cell BE, eu-2005"]["verdict"] == "not testable here"
     assert figures == {"-sides", "-split"}
+
+
+@pytest.mark.parametrize("chosen", [("all",), (8, 4, 4)])
+def test_gain_of_auto_counts_every_choice(chosen):
+    columns = kumar.TABLES[kumar.SPLIT]
+    results = [
+        row(kumar.SPLIT, columns, {"graph": "cnr-2000", "form": form, "N": n, "choice": choice, "ms per iteration": ms})
+        for form, n, choice, ms in (
+            (kumar.OURS, 4, "", 4.0), (kumar.OURS, "all", "auto" * (chosen == ("all",)), 6.0), (kumar.PAPERS, 4, "", 12.0),
+            (kumar.PAPERS, "all", "", 24.0), *([(kumar.OURS, "8/4", "auto", 3.0)] if len(chosen) > 1 else []),
+        )
+    ]  # fmt: skip
+    assert kumar._gains(results) == {"cnr-2000": 1.0 if chosen == ("all",) else 2.0}
+    assert kumar._gains(results, best=True, form=kumar.PAPERS) == {"cnr-2000": 2.0}
+    text, _ = kumar.summary(results)
+    assert ("It does not on: cnr-2000 (1)" in text) == (chosen == ("all",))
+
+
+@pytest.mark.parametrize("equal_size", [False, True])
+@pytest.mark.parametrize("count", [1, 7, 64, 1001])
+def test_limits_by_block_are_those_of_both_forms(count, equal_size):
+    degrees = np.sort(np.random.default_rng(0).integers(0, 99, 1001))[::-1]
+    limits, block = kumar.block_limits(degrees, count, 90, equal_size=equal_size)
+    heads = np.minimum(degrees, limits[block])
+    if equal_size:
+        rows_per_block = -(-degrees.size // limits.size)
+        tails = fixed_loop.tail_lengths(np.append(0, np.cumsum(degrees)), limits, rows_per_block)
+        assert (degrees - tails).tolist() == heads.tolist()
+    else:
+        assert cpu_split.head_lengths(degrees, limits.tolist()).tolist() == heads.tolist()
+    for k, limit in enumerate(limits):
+        part = degrees[block == k]
+        assert (part <= limit).mean() >= 0.9
+        assert limit in part
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tails_of_the_fixed_loop_begin_at_the_limit_of_their_block(dtype):
+    graph = adjacency(rmat(8), 256)
+    offsets, sources, _ = graph.csc
+    limits, rows_per_block = np.array([3, 0, 10**6, 7]), 64
+    contributions = np.random.default_rng(0).random(256).astype(dtype)
+    sums = np.full(256, np.nan)
+    fixed_loop.sum_tails(rows_per_block, limits, offsets, sources, contributions, sums)
+    expected = [
+        contributions[sources[offsets[i] + limits[i // 64] : offsets[i + 1]]].sum(dtype=float) for i in range(256)
+    ]
+    np.testing.assert_allclose(sums, expected, rtol=1e-14)
 
 
 def test_wu_with_a_stubbed_gpu(stubbed_gpu, monkeypatch):
@@ -329,7 +393,7 @@ def test_bowen_with_stubbed_rows():
     results = [
         row(bowen.FULL, full, {
             "graph": bowen.PAPER_GRAPH, "vertices": 8, "edges": 128, "longest row": 32, "what": what, "GTEPS": x,
-            "speed-up over one CPU thread": x, "s": 1 / x, "note": "24 warp", "CPU segments": 3, "samples": [1],
+            "speed-up over one CPU thread": x, "s": 1 / x, "note": "24 warp", "CPU segments": 0, "samples": [1],
         })
         for what, x in {implementations.ONE.label: 1.0, implementations.ALL_THREADS.label: 8.0, **bowen.PAPER}.items()
     ] + [
@@ -343,7 +407,11 @@ def test_bowen_with_stubbed_rows():
     assert "of 24" in text
     assert "PR GPU one-to-one 256 1024 [0.63 ms]" in text
     by_claim, figures = check_report(bowen, results)
-    assert {line["verdict"] for what, line in by_claim.items() if "one thread of" in what} == {"reached"}
+    with_cpu = "heterogeneous with CPU compared with the CPU version, one thread of the CPU"
+    assert {line["verdict"] for what, line in by_claim.items() if "one thread of" in what and what != with_cpu} == {
+        "reached"
+    }
+    assert by_claim[with_cpu]["verdict"] == "not testable here"  # no segment was on the CPU
     assert by_claim["24 segments compared with one"]["measured"] == 2
     assert by_claim["24 segments compared with the best other number"]["measured"] == 2
     assert by_claim["24 segments compared with the best other number"]["note"] == (
@@ -352,12 +420,116 @@ def test_bowen_with_stubbed_rows():
     assert by_claim["Block Sum compared with the CPU version, all threads of the CPU"]["measured"] == pytest.approx(
         1.84 / 8
     )
-    with_cpu = "heterogeneous with CPU compared with the CPU version, one thread of the CPU"
-    assert by_claim[with_cpu]["verdict"] == "reached"
-    for line in results:
-        line |= {"CPU segments": 0}
-    assert check_report(bowen, results)[0][with_cpu]["verdict"] == "not testable here"
     assert figures == {"-gteps", "-segments"}
+    assert bowen.files(results) == {}
+
+
+def test_verdicts_on_cpu_segments_are_of_forced_runs_in_the_order_of_the_paper():
+    orders = host_segments.ORDERS
+    results = [
+        row(bowen.HOST, bowen.TABLES[bowen.HOST], {
+            "graph": bowen.PAPER_GRAPH, "CPU segments": count, "order": order, "s": s, bowen.SPEED_UPS[0]: 0.04 / s,
+            bowen.SPEED_UPS[1]: 0.005 / s,
+        })
+        for count, order, s in (
+            (0, "none", 0.001), (1, orders[0], 0.0005), (1, orders[1], 0.0009), (1, orders[2], 0.002), (8, orders[2], 0.004),
+        )
+    ]  # fmt: skip
+    _, table = bowen.summary(results)
+    found = {line["claim"]: (line["measured"], line["verdict"]) for line in table if line["measured"] != ""}
+    name = "heterogeneous with CPU compared with the CPU version, {} of the CPU"
+    assert found == {
+        name.format("one thread"): (20.0, "direction only"),
+        name.format("all threads"): (2.5, "direction only"),
+        "heterogeneous without the CPU compared with heterogeneous with CPU": (2.0, "reached"),
+    }
+    note = next(line["note"] for line in table if line["claim"] == name.format("one thread"))
+    assert note == (
+        "At the same time, ms by number of CPU segments: 1: 0.5; after the GPU, ms by number of CPU segments: 1: 0.9; "
+        "after the GPU, all scores copied, ms by number of CPU segments: 1: 2, 8: 4."
+    )
+
+
+def test_schedules_and_yaml_of_measured_segments():
+    def kernels(*ms):
+        return tuple(
+            Segment(method=method, threads=64, lanes=lanes, blocks=blocks, ms=time)
+            for (method, lanes, blocks), time in zip((("node", None, 7), ("warp", 32, 600)), ms, strict=False)
+        )
+
+    measured = [
+        host_segments.MeasuredSegment(0, 2, 10, 7, 3, kernels(3.0, 2.0), (replace(kernels(3.0, 2.0)[1], blocks=256, ms=1.0),), 9.0),
+        host_segments.MeasuredSegment(2, 7, 11, 3, 0, kernels(2.0, 4.0), (), 8.0),
+    ]  # fmt: skip
+    chosen = host_segments.schedules(SimpleNamespace(n=7, m=21), measured)
+    assert {name: [segment.ms for segment in schedule.segments] for name, schedule in chosen.items()} == {
+        "best single kernel: node, 64 threads": [3.0, 2.0],
+        "fastest kernel": [2.0, 2.0],
+        "fastest kernel and grid": [1.0, 2.0],
+    }
+    rows = [
+        row(
+            bowen.KERNELS, bowen.TABLES[bowen.KERNELS], {"measured": json.loads(json.dumps(host_segments.fields(each)))}
+        )
+        for each in measured
+    ]
+    documents = list(yaml.safe_load_all(bowen.files(rows)["segments.yaml"]))
+    assert [document["config"] for document in documents] == [
+        {"device": "GPU", "kernel": "node, 64 threads, as many blocks as needed"},
+        {"device": "GPU", "kernel": "warp/32, 64 threads, as many blocks as needed"},
+        {"device": "GPU", "kernel": "warp/32, 64 threads, 256 blocks"},
+        {"device": "CPU", "kernel": "CPU, all threads"},
+    ]
+    [results] = documents[0]["results"]
+    assert [segment.pop("gteps") for segment in results["segments"]] == pytest.approx([10 / 3e6, 11 / 2e6])
+    assert results["segments"] == [
+        {"start": 0, "end": 2, "avg_deg": 5, "min_deg": 3, "max_deg": 7, "num_edges": 10, "millis": 3},
+        {"start": 2, "end": 7, "avg_deg": 2.2, "min_deg": 0, "max_deg": 3, "num_edges": 11, "millis": 2},
+    ]
+
+
+def paper_rounds(graph, epsilon, keep):
+    """Iterate scores in place in plain Python, vertex by vertex."""
+    offsets, sources, _ = graph.csc
+    out_degrees, scores = graph.out_weight, [1 / graph.n] * graph.n
+    for count in range(1, 99):
+        moved = 0
+        for vertex in range(graph.n):
+            total = sum(scores[u] / out_degrees[u] for u in sources[offsets[vertex] : offsets[vertex + 1]].tolist())
+            new = 0.15 / graph.n + 0.85 * total
+            moves = abs(new - scores[vertex]) > epsilon
+            moved += moves
+            if moves or not keep:
+                scores[vertex] = new
+        if not moved:
+            return count, sum(scores)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_rounds_in_place_are_those_of_a_plain_loop(keep):
+    graph = in_place.by_out_degree(in_place.undirected(adjacency(rmat(7, 4), 128)))
+    assert (np.diff(graph.out_weight) <= 0).all()
+    count, total = in_place.rounds(graph, 1e-5, in_place=True, keep=keep, spread=False)
+    expected, expected_total = paper_rounds(graph, 1e-5, keep)
+    assert (count, total) == (expected, pytest.approx(expected_total, rel=1e-5))
+
+
+def test_rounds_with_old_scores_and_dangling_mass_are_the_power_method():
+    graph = in_place.by_out_degree(adjacency(rmat(8), 256))
+    count, total = in_place.rounds(graph, 1e-5, in_place=False, keep=False, spread=True)
+    step = implementations.prepared("numba", graph, threads=1)
+    step.start(1 / graph.n)
+    changes = [step().largest for _ in range(count)]
+    assert changes[-1] <= 1e-5 < changes[-2]
+    assert total == pytest.approx(1, rel=1e-5)
+
+
+def test_undirected_graph_has_both_directions_once():
+    edges = Edges(np.array([0, 1, 2, 2, 0]), np.array([1, 0, 2, 3, 1]), None, 4)
+    graph = in_place.undirected(Adjacency(edges))
+    pairs = sorted(zip(graph.edges.source.tolist(), graph.edges.destination.tolist(), strict=True))
+    assert pairs == [(0, 1), (1, 0), (2, 3), (3, 2)]
 
 
 def test_kim_with_stubbed_rows():
@@ -476,7 +648,7 @@ def test_claims_agree_with_the_tables_of_the_papers():
         assert stated[key] == pytest.approx(ratio, rel=0.01), key
     # The other ratios do not follow from any figures that the papers print.
     others = {"node/all", "node/all, random", "node/edge", "green-marl/basic", "eu", "cuda/cell", "cell/buehrer",
-              "xeon/buehrer", "row array", "Warp Sum/1"}  # fmt: skip
+              "xeon/buehrer", "row array", "Warp Sum/1", "iterations"}  # fmt: skip
     assert {key for key, ratio in stated.items() if ratio is not None} == set(expected) | others
 
 
