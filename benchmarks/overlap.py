@@ -6,9 +6,9 @@ copy back. An iteration takes at least the longer of the two, and would take the
 the part of the CPU's time for tails in which the GPU was summing heads, on a common clock.
 
 "auto" marks what ``split="auto"`` chose; of a list of N the distinct ones are shown. "balanced" is the N at which both
-sides take about equally long, found by bisection; its timeline is drawn, or that of ``--split N``. "GPU ms, 64" is the
-time of the heads in blocks of 64 threads instead of 256: rows are in descending order of in-degree, so that long rows
-share few blocks, and therefore few multiprocessors.
+sides take about equally long, found by bisection; its timeline is drawn, or that of ``--split N``. Contributions are in
+float32, sums in float64. "GPU ms, 64" is the time of the heads in blocks of 64 threads instead of 256: rows are in
+descending order of in-degree, so that long rows share few blocks, and therefore few multiprocessors.
 """
 
 from __future__ import annotations
@@ -151,8 +151,8 @@ def _measure(step: cpu_split.SplitStep, n: int) -> Row:
     """Return the time of iterations, and those of the operations of further, recorded iterations."""
     import cupy
 
-    contributions, row_sums = cupy.full(n, 1 / n), cupy.empty(n)
-    step.start(contributions)
+    step.set_contribution_dtype("float32")  # as "auto" times it
+    step.start(1 / n)
     step()
     seconds = repeatedly(step, runs=STEPS, limit=LIMIT)  # a step returns after its norms have been copied to the host
     with recorded(step.pull) as spans:
@@ -160,12 +160,13 @@ def _measure(step: cpu_split.SplitStep, n: int) -> Row:
             step()
     tails = step.pull.tails
     vertices, edges, sources = (0, 0, 0) if tails is None else (tails.vertices, tails.edges, tails.sources)
+    contributions, row_sums = cupy.full(n, 1 / n, "float32"), cupy.empty(n)
     small_blocks = RowsPull(step.pull._heads._layout, "node", threads=64)
     gpu, cpu = median_ms(spans, "heads"), ""
     row: Row = {
         "tail vertices": vertices,
         "tail edges": edges,
-        "MB down": 8 * sources / 1e6,
+        "MB down": 4 * sources / 1e6,
         "MB up": 8 * vertices / 1e6,
         "ms per iteration": statistics.median(seconds) * 1e3,
         "GPU ms": gpu,

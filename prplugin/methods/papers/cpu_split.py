@@ -132,13 +132,15 @@ def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[
     import cupy  # lazy import: availability was checked by `unavailable_reason`
 
     contributions, row_sums = cupy.full(n, 1 / n, np.float32), cupy.empty(n)
-    degrees = layout.ends - layout.begins
 
     def seconds(split: Split) -> float:
         pull = SplitPull(layout, n, list(split), threads)
         return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
 
-    return search(seconds, longest, lambda limit: 2 * n // max(1, int((degrees > limit).sum())))
+    def blocks(limit: int) -> int:
+        return 2 * n // max(1, int((layout.ends - layout.begins > limit).sum()))
+
+    return search(seconds, longest, blocks)
 
 
 def search(
