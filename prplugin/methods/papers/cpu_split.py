@@ -45,8 +45,7 @@ nondeterministic = True
 N: TypeAlias = int | Literal["all"]
 """Most in-edges per vertex that the GPU sums."""
 
-Split: TypeAlias = tuple[N, ...]
-"""The N of each block of vertices."""
+Split: TypeAlias = tuple[N, ...]  # by block of vertices
 
 MOST_BLOCKS = 1 << 16
 """Most blocks for which "auto" times a list of N."""
@@ -137,10 +136,7 @@ def _timed(layout: gpu_pull.Layout, n: int, longest: int, threads: int) -> dict[
         pull = SplitPull(layout, n, list(split), threads)
         return best_seconds(lambda: pull(contributions, row_sums), 15, statistics.median)
 
-    def blocks(limit: int) -> int:
-        return 2 * n // max(1, int((layout.ends - layout.begins > limit).sum()))
-
-    return search(seconds, longest, blocks)
+    return search(seconds, longest, lambda limit: 2 * n // max(1, int((layout.ends - layout.begins > limit).sum())))
 
 
 def search(
