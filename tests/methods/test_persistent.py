@@ -188,7 +188,8 @@ def test_error_bound_holds_with_mixing(method, weight, directed, alpha, tol):
 def test_mixing_stops_at_rounding_level_of_cycle(method, alpha):
     positions = np.arange(150)
     graph = prplugin.Graph(pd.DataFrame({"src": positions, "dst": (positions + 1) % 150}))
-    ranking = graph.rank(method=method, alpha=alpha, tol=1e-11, personalization={0: 1.0})
+    tol = 1e-11 if alpha < 0.9 else 1e-10
+    ranking = graph.rank(method=method, alpha=alpha, tol=tol, personalization={0: 1.0})
     expected = (1 - alpha) * alpha**positions / (1 - alpha**150)
     assert ranking.converged
     assert np.abs(ranking.ranks - expected).sum() <= ranking.error_bound + 1e-13
