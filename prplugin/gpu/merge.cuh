@@ -284,6 +284,14 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         // Early enough that the launch also includes the iteration that accepts or rejects the mix.
         bool is_due = mixes && history.rest <= 1 && step + 3 <= count;
         int differences = history.held;
+        if (is_due) {  // a block reads only residuals of its own pieces' rows
+            __syncthreads();
+            Products products(differences);
+            for (long long p = blockIdx.x; p < pieces.count; p += gridDim.x) {
+                products.add(pieces.cuts[p], pieces.cuts[p + 1], pieces.n, differences, history.next, mixing, smem);
+            }
+            products.write(mixing, smem);
+        }
         grid_barrier(arrived);
         Totals all = grid_totals(written);
         ++step;
@@ -314,11 +322,7 @@ __device__ void iterate(int count, const Ending &ending, const Pieces &pieces, c
         vectors.to = swap;
         dangling = all.dangling;
         if (is_rejected || is_due) {
-            if (!is_rejected) {
-                multiply(differences, mixing.before(history.next, 1), pieces.n, mixing, smem);
-                grid_barrier(arrived);
-                if (blockIdx.x == 0) solve(differences, mixing, smem);
-            }
+            if (!is_rejected && blockIdx.x == 0) solve(differences, mixing, smem);
             grid_barrier(arrived);  // also ends all reads of `written`
             if (!is_rejected && threadIdx.x < differences) weights[threadIdx.x] = mixing.weights[threadIdx.x];
             __syncthreads();

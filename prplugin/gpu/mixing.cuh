@@ -21,17 +21,15 @@
 //
 // z is not divided by s at once: the next iteration multiplies what it reads by `scale` = 1 / s.
 //
-// Mapping: after the barrier that ends an iteration, each block multiplies the residuals of as many rows, in chunks that
-// fit in shared memory; then one block solves the system in shared memory; then one thread per vertex mixes, in a
-// grid-stride loop. It takes three more barriers.
+// Mapping: before the barrier that ends an iteration, each block multiplies the residuals of its own rows, in chunks
+// that fit in shared memory, one thread per pair; then one block solves the system in shared memory; then one thread
+// per vertex mixes, in a grid-stride loop. It takes two more barriers.
 // Memory: per iteration one residual written, 4 bytes per vertex; at each p-th, m + 1 residuals read twice and m / p
 // corrections once, and per vertex 28 bytes read and 20 or 24 written.
 // Wins: wherever many iterations are left, since a pass over the edges moves more.
 
 #define MOST_WINDOW 16       // m, at most
 #define MOST_CORRECTIONS 8   // m / p, at most
-#define MOST_PAIRS (MOST_WINDOW * (MOST_WINDOW + 3) / 2)
-#define VECTORS 3            // per side of a block of products
 #define FIRST 3              // residuals before the first mix
 #define RIDGE 1e-12
 #define MAX_GROWTH 2.0
@@ -107,68 +105,62 @@ struct Mixing {
     }
 };
 
-// Number of a pair of vectors i >= j, i > 0, in the order of `solve`.
-__device__ inline int number_of(int i, int j) { return (i - 1) * (i + 2) / 2 + j; }
+// Products of all pairs that the normal equations of (1) need, over some rows: one pair per thread, possibly over a
+// part of the rows. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i).
+struct Products {
+    int i, j, pair, pairs, portion, portions;
+    double product;
 
-// Multiplies all pairs that the normal equations of (1) need, over the rows of this block, an equal share of all; writes
-// one sum per pair. Vector 0 is r_k, and vector i is r_(k-i+1) - r_(k-i). A warp multiplies VECTORS by VECTORS of them,
-// one row per lane. `tile` is in shared memory. All threads must call it.
-__device__ inline void multiply(int differences, int newest, long long n, const Mixing &mixing, double *tile) {
-    __shared__ double sums[MOST_PAIRS];
-    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, warps = blockDim.x / WARP, width = mixing.width;
-    int pairs = number_of(differences + 1, 0), groups = differences / VECTORS + 1;
-    for (int pair = threadIdx.x; pair < pairs; pair += blockDim.x) sums[pair] = 0.0;
-    long long last = n * (blockIdx.x + 1) / gridDim.x;
-    for (long long begin = n * blockIdx.x / gridDim.x; begin < last; begin += width) {
-        int rows = static_cast<int>(min(static_cast<long long>(width), last - begin));
-        for (int vector = warp; vector <= differences; vector += warps) {
-            const float *left = mixing.residuals + mixing.before(newest, max(vector - 1, 0)) * n + begin;
-            const float *right = mixing.residuals + mixing.before(newest, vector) * n + begin;
-#pragma unroll 8
-            for (int row = lane; row < rows; row += WARP) {
-                double value = left[row];
-                tile[vector * width + row] = vector == 0 ? value : value - right[row];
-            }
-        }
-        __syncthreads();
-        for (int block = warp; block < groups * (groups + 1) / 2; block += warps) {
-            int i = 0, j = block;
-            for (; j > i; ++i) j -= i + 1;
-            double products[VECTORS][VECTORS] = {};
-            for (int row = lane; row < rows; row += WARP) {
-                double left[VECTORS], right[VECTORS];
-#pragma unroll
-                for (int k = 0; k < VECTORS; ++k) {  // past the last vector the last one again, for sums that are not kept
-                    left[k] = tile[min(VECTORS * i + k, differences) * width + row];
-                    right[k] = tile[min(VECTORS * j + k, differences) * width + row];
-                }
-#pragma unroll
-                for (int k = 0; k < VECTORS * VECTORS; ++k) {
-                    products[k / VECTORS][k % VECTORS] += left[k / VECTORS] * right[k % VECTORS];
-                }
-            }
-#pragma unroll
-            for (int k = 0; k < VECTORS * VECTORS; ++k) {
-                double sum = products[k / VECTORS][k % VECTORS];
-                for (int distance = WARP / 2; distance > 0; distance /= 2) {
-                    sum += __shfl_xor_sync(0xffffffffu, sum, distance);
-                }
-                int row = VECTORS * i + k / VECTORS, column = VECTORS * j + k % VECTORS;
-                if (lane == 0 && 0 < row && row <= differences && column <= row) sums[number_of(row, column)] += sum;
-            }
-        }
-        __syncthreads();
+    __device__ Products(int differences) : i(1), product(0.0) {
+        pairs = differences * (differences + 3) / 2;
+        pair = threadIdx.x % pairs;
+        portion = threadIdx.x / pairs;
+        portions = blockDim.x / pairs;
+        for (j = pair; j > i; ++i) j -= i + 1;
     }
-    for (int pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
-        mixing.partials[static_cast<long long>(pair) * gridDim.x + blockIdx.x] = sums[pair];
+
+    // Adds rows first..last, which this block has written; `tile` is in shared memory. All threads must call it.
+    __device__ void add(long long first, long long last, long long n, int differences, int newest, const Mixing &mixing,
+                        double *tile) {
+        int width = mixing.width;
+        int stride = width + 1;  // one column of padding avoids bank conflicts
+        for (long long begin = first; begin < last; begin += width) {
+            int rows = static_cast<int>(min(static_cast<long long>(width), last - begin));
+            for (int vector = threadIdx.x / WARP; vector <= differences; vector += blockDim.x / WARP) {
+                const float *left = mixing.residuals + mixing.before(newest, max(vector - 1, 0)) * n + begin;
+                const float *right = mixing.residuals + mixing.before(newest, vector) * n + begin;
+#pragma unroll 4
+                for (int row = threadIdx.x % WARP; row < rows; row += WARP) {
+                    double value = left[row];
+                    tile[vector * stride + row] = vector == 0 ? value : value - right[row];
+                }
+            }
+            __syncthreads();
+            if (portion < portions) {
+                for (int row = portion; row < rows; row += portions) {
+                    product += tile[i * stride + row] * tile[j * stride + row];
+                }
+            }
+            __syncthreads();
+        }
     }
-}
+
+    // Writes the sums of the block. All threads must call it.
+    __device__ void write(const Mixing &mixing, double *tile) {
+        tile[threadIdx.x] = product;
+        __syncthreads();
+        if (portion > 0) return;
+        double sum = 0.0;
+        for (int other = 0; other < portions; ++other) sum += tile[other * pairs + pair];
+        mixing.partials[static_cast<long long>(pair) * gridDim.x + blockIdx.x] = sum;
+    }
+};
 
 // Solves (1) in one block: adds up the sums of all blocks, in order, and eliminates in shared memory. All threads of
 // the block must call it.
 __device__ inline void solve(int count, const Mixing &mixing, double *system) {
     int lane = threadIdx.x % WARP, columns = count + 1;
-    for (int pair = threadIdx.x / WARP; pair < number_of(count + 1, 0); pair += blockDim.x / WARP) {
+    for (int pair = threadIdx.x / WARP; pair < count * (count + 3) / 2; pair += blockDim.x / WARP) {
         const double *partials = mixing.partials + static_cast<long long>(pair) * gridDim.x;
         double sum = 0.0;
 #pragma unroll 16

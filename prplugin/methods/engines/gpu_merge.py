@@ -41,7 +41,7 @@ MAX_CHANGE = 2.0
 LONG_ROW = 32
 """Terms that one lane adds up: see merge.cuh."""
 
-MIXING_FROM = 20.0
+MIXING_FROM = 10.0
 """Iterations left, at the convergence rate of the last one, from which mixing is worth its history and another launch.
 
 On an H100 those cost 0.12 ms, as long as four iterations over a graph of a million edges. A kernel argument: CuPy
@@ -57,8 +57,8 @@ WINDOWS = ((8, 4), (16, 4))
 HISTORY_VERTEX = Size(4 * (WINDOWS[1][0] + 1 + WINDOWS[1][0] // WINDOWS[1][1]))
 """Bytes per vertex of the residuals and corrections of the long window."""
 
-MIXING_SMEM = 32 * (WINDOWS[1][0] + 1) * 8
-"""Least bytes of shared memory for mixing: 32 rows of residuals and their differences. See mixing.cuh."""
+MIXING_SMEM = 4608
+"""Bytes of shared memory for mixing: 32 rows of 17 residuals, and one column of padding. See mixing.cuh."""
 
 MAX_TILE_ROWS = 256
 """Rows of residuals that a block loads into shared memory at a time, at most."""
@@ -263,7 +263,7 @@ class MergeStep(MixedOnDevice):
         mixing, mixing_from = NO_MIXING, MIXING_FROM if self._fits_history and self._phase == WAITING else math.inf
         if self._history is not None:
             window, period, *arrays = self._history
-            width = min(MAX_TILE_ROWS, self._smem // 8 // (window + 1) // 32 * 32)
+            width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
             mixing = (*np.array([window, period, self._phase, width], np.int32), *arrays)
         self._launch(
             (self._blocks,),
