@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,10 +18,22 @@ settings.register_profile("thorough", derandomize=False, deadline=None, max_exam
 settings.load_profile("repeatable")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Make pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels."""
-    if config.getoption("dist", "no") == "load":
-        config.option.dist = "loadfile"
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Make pytest-xdist run the tests of a file in one process: they share fixtures and compiled kernels.
+
+    Compilations by NVRTC share nothing and together take longer than any other file, so they are distributed one by one.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if "test_every_variant_compiles[" in nodeid else file
+
+    return FileScheduling(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -92,6 +92,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     measure: bytes
 
     def do_GET(self):
+        if self.path.endswith("search_index.json"):  # each page would index the whole site for its search
+            return self.send_error(404)
         if self.path != "/measure.html":
             return super().do_GET()
         self.send_response(200)

@@ -28,7 +28,7 @@ VARIANTS = {
 }
 """Values of the macros that specialize kernels, the default first. A file may declare more in its header comment."""
 
-OTHER_ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
+ARCHITECTURES = ("sm_90", "sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_120")
 HEADINGS = ("Mapping:", "Memory:", "Wins:")
 
 
@@ -48,24 +48,37 @@ def _code(text: str) -> str:
     return re.sub(r"//.*", "", text)
 
 
-def compile_kernel(path: str, variant: dict[str, str], arch: str) -> None:
+def compilations() -> list[tuple[str, dict[str, str], str]]:
+    """Return all variants of each file and all architectures, each at least once, and no pair of them twice.
+
+    No file branches on the architecture, so they alternate instead of being multiplied by the variants.
+    """
+    return [
+        (path, listed[index % len(listed)], ARCHITECTURES[index % len(ARCHITECTURES)])
+        for path, listed in ((path, variants(path)) for path in FILES)
+        for index in range(max(len(listed), len(ARCHITECTURES)))
+    ]
+
+
+def shown(value: str | dict[str, str]) -> str:
+    """Return a file, a variant or an architecture as a part of the name of a test."""
+    return value if isinstance(value, str) else ",".join(f"{name}={macro}" for name, macro in value.items())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "variant", "arch"), compilations(), ids=shown)
+def test_every_variant_compiles(path, variant, arch):
     core = pytest.importorskip("cuda.core", reason="NVRTC is not installed: pip install 'prplugin[dev]'")
     options = core.ProgramOptions(std="c++17", arch=arch, define_macro=list(variant.items()))
     assert core.Program(runtime.source(path), "c++", options).compile("cubin").code
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", FILES)
-def test_every_variant_compiles_for_sm_90(path):
-    for variant in variants(path):
-        compile_kernel(path, variant, "sm_90")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", OTHER_ARCHITECTURES)
-@pytest.mark.parametrize("path", FILES)
-def test_default_variant_compiles_for_other_architectures(path, arch):
-    compile_kernel(path, variants(path)[0], arch)
+def test_every_variant_and_every_architecture_are_compiled():
+    for path in FILES:
+        compiled = [(tuple(variant.items()), arch) for name, variant, arch in compilations() if name == path]
+        assert {variant for variant, _ in compiled} == {tuple(variant.items()) for variant in variants(path)}
+        assert {arch for _, arch in compiled} == set(ARCHITECTURES)
+        assert "__CUDA_ARCH__" not in runtime.source(path)
 
 
 @pytest.mark.parametrize("path", FILES)
