@@ -133,7 +133,7 @@ def kind_of(column: Any, label: str) -> str:
 
 def _refuse_nulls(column: cudf.Series, label: str) -> None:
     if column.null_count:
-        host_kinds.refuse_nulls(missing_rows(column), label)
+        host_kinds.refuse_rows(missing_rows(column), label)
 
 
 def on_device(column: Any, label: str) -> cudf.Series:

@@ -89,14 +89,14 @@ def kind_of(column: pd.Series | ObjectColumn, label: str) -> str:
     if types.is_object_dtype(dtype) and types.infer_dtype(column, skipna=False) == "string":
         return "string"  # infer_dtype found no nulls
     if isinstance(dtype, pd.CategoricalDtype):
-        refuse_nulls(np.flatnonzero(column.isna()), label)
+        refuse_rows(np.flatnonzero(column.isna()), label)
         used = column.cat.remove_unused_categories()
         return kind_of(pd.Series(used.cat.categories), label)
     if types.is_float_dtype(dtype) and not len(column):
         return "empty"  # pandas infers float for an empty list
     if types.is_float_dtype(dtype) or types.is_complex_dtype(dtype):
         raise floats_refused(dtype, label, np.flatnonzero(column.isna()))
-    refuse_nulls(np.flatnonzero(column.isna()), label)
+    refuse_rows(np.flatnonzero(column.isna()), label)
     if types.is_bool_dtype(dtype) and not types.is_object_dtype(dtype):
         return "boolean"
     if types.is_integer_dtype(dtype):
@@ -168,16 +168,19 @@ def unhashable_refused(dtype: object, label: str) -> InvalidEdgesError:
     )
 
 
-def refuse_nulls(missing: Integers, label: str) -> None:
-    """Raise for null ids in the rows `missing`, unless there are none."""
-    if missing.size:
-        raise refusal(InvalidEdgesError, RefusedRows(partial(_nulls, label), missing.size, missing[:5].tolist(), []))
+def refuse_rows(
+    rows: Integers, label: str, noun: str = "null", remedy: str = ": a vertex needs an id. Drop or fill them."
+) -> None:
+    """Raise for a column with nulls, or other invalid values, in these rows, unless there are none."""
+    if rows.size:
+        say = partial(_format_rows, label, noun, remedy)
+        raise refusal(InvalidEdgesError, RefusedRows(say, rows.size, rows[:5].tolist(), []))
 
 
-def _nulls(label: str, nulls: RefusedRows) -> str:
+def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
     return (
-        f"{label} has {counted(nulls.count, 'null')}, in {'row' if nulls.count == 1 else 'rows'} "
-        f"{listed(nulls.padded(nulls.rows))} (counted from 0): a vertex needs an id. Drop or fill them."
+        f"{label} has {counted(rows.count, noun)}, in {'row' if rows.count == 1 else 'rows'} "
+        f"{listed(rows.padded(rows.rows))} (counted from 0){remedy}"
     )
 
 

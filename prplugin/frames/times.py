@@ -134,10 +134,10 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
     from pandas.api import types
 
     from prplugin.frames._pandas_ids import decode_storage, integers  # imports pandas
-    from prplugin.frames._pandas_kinds import kind_of  # imports pandas
+    from prplugin.frames._pandas_kinds import kind_of, refuse_rows  # imports pandas
 
     column = decode_storage(column)
-    _refuse(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
+    refuse_rows(np.flatnonzero(column.isna()), label, "null", ": each edge needs a time. Drop or fill them.")
     if types.is_object_dtype(column.dtype) and kind_of(column, label) in (
         "datetime", "datetime with a time zone", "date",
     ):  # fmt: skip
@@ -166,26 +166,12 @@ def _read_times(column: pd.Series, label: str) -> tuple[Any, str]:
         if not numbers.size or max(-int(numbers.min()), int(numbers.max())) < 1 << 62:  # differences fit int64
             return numbers.astype(np.int64, copy=False), "numbers"
     numbers = column.to_numpy(np.float64)
-    _refuse(np.flatnonzero(~np.isfinite(numbers)), label, "infinite time", ". Drop them.")
+    refuse_rows(np.flatnonzero(~np.isfinite(numbers)), label, "infinite time", ". Drop them.")
     return numbers, "numbers"
 
 
 def _is_number(given: object) -> bool:
     return isinstance(given, Real) and not isinstance(given, (bool, np.bool_, np.timedelta64))
-
-
-def _refuse(rows: Integers, label: str, noun: str, remedy: str) -> None:
-    """Raise InvalidEdgesError about these rows, if there are any."""
-    if rows.size:
-        say = partial(_format_rows, label, noun, remedy)
-        raise refusal(InvalidEdgesError, RefusedRows(say, rows.size, rows[:5].tolist(), []))
-
-
-def _format_rows(label: str, noun: str, remedy: str, rows: RefusedRows) -> str:
-    return (
-        f"{label} has {counted(rows.count, noun)}, in {'row' if rows.count == 1 else 'rows'} "
-        f"{listed(rows.padded(rows.rows))} (counted from 0){remedy}"
-    )
 
 
 def _format_late(label: str, now: Any, late: RefusedRows) -> str:
