@@ -73,7 +73,9 @@ class Block:
         if self.delimiter is None or b'"' not in self.text:
             return self.text.rfind(b"\n") + 1
         _, records, stray = _patterns(self.delimiter)
-        end = records.match(self.text).end()  # type: ignore[union-attr]  # no records match, too
+        end = 0
+        while (after := records.match(self.text, end).end()) > end:  # type: ignore[union-attr]  # no records match, too
+            end = after
         if bad := stray.match(self.text, end):
             self.fault(bad.start(1), UNBALANCED_QUOTES)
         return end
@@ -127,15 +129,18 @@ class Block:
 
 @cache
 def _patterns(delimiter: str | None) -> tuple[re.Pattern[bytes], ...]:
-    """Return the patterns of a record with its line end, of any number of them, and of text after a closing quote."""
+    """Return the patterns of a record with its line end, of some such records, and of text after a closing quote.
+
+    Groups are not possessive: Python before 3.11.5 matches possessive groups wrongly (python/cpython issue 106052).
+    """
     if delimiter is None:
         return (re.compile(rb"[^\r\n]*+(?:\r?\n|\r)"),)
     ends = rb"%s\r\n" % re.escape(delimiter.encode())
     # A quote opens a field only at its beginning; elsewhere it is a character of an unquoted field.
-    quoted = rb'(?<![^%s])"[^"]*+(?:""[^"]*+)*+"' % ends
-    fields = rb'(?:[^"\r\n]++|%s(?=[%s])|(?<=[^%s])")*+' % (quoted, ends, ends)
-    # At the end of a piece, \r may be the first half of a line end.
-    records, stray = rb"(?:%s(?:\r?\n|\r(?=[^\n])))*+" % fields, rb'%s(?=("))%s[^"%s]' % (fields, quoted, ends)
+    quoted = rb'(?<![^%s])"[^"]*+(?:""[^"]*+)*"' % ends
+    fields = rb'[^"\r\n]*+(?:(?:%s(?=[%s])|(?<=[^%s])")[^"\r\n]*+)*' % (quoted, ends, ends)
+    # At the end of a piece, \r may be the first half of a line end. The repetitions bound the memory of a match.
+    records, stray = rb"(?:%s(?:\r?\n|\r(?=[^\n]))){0,1000}" % fields, rb'%s(?=("))%s[^"%s]' % (fields, quoted, ends)
     return re.compile(fields + rb"(?:\r?\n|\r)"), re.compile(records), re.compile(stray)
 
 
