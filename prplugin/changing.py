@@ -32,11 +32,11 @@ from prplugin.types.edges import Edges, Floats, Integers
 
 __all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 
-MAX_CHANGED_FRACTION = 1 / (1 << 16)
-"""Fraction of the edges that may have changed since the last ranking for pushes to be tried."""
+MIN_PUSH_PASSES = 4
+"""Pushes, in passes over the edges, that are worth the residual of ranks that a method found."""
 
-MAX_CHANGED_EDGES = 16
-"""Number of changed edges that is allowed in addition to `MAX_CHANGED_FRACTION`."""
+VERTEX_COST = 40
+"""Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
 PUSH_SLOWDOWN = 5
 """Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
@@ -244,11 +244,13 @@ class ChangingGraph:
             last, edges, tol, passes = self._last, self.edges, options.tol, 0
             if edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
-            default = options.method == "auto" and options.max_iter is None and not options.certified
-            few_changes = self._changed <= MAX_CHANGED_FRACTION * edges.m + MAX_CHANGED_EDGES
-            may_push, residual = default and equation[2] is None and few_changes, last.solution
+            residual = last.solution
+            may_push = options.method == "auto" and options.max_iter is None and not options.certified
+            may_push = may_push and equation[2] is None
             if not isinstance(residual, Residual):
-                if not may_push:
+                # On average, an edge that changes moves 2 alpha / m of the ranks along out-edges.
+                error = min(2.0, 2 * options.alpha / (1 - options.alpha) * self._changed / max(edges.m, 1))
+                if not may_push or self._max_pushes(error, tol) < MIN_PUSH_PASSES * edges.m:
                     return None, residual, tol
                 residual, passes = Residual.of(edges, *equation[:2], residual), 1
             self._last = None  # until the pushes are complete
@@ -259,11 +261,7 @@ class ChangingGraph:
                 bound, _, sum_y = residual.bounds()
             cast_error = _cast_error(options, edges.n)
             if bound + cast_error > tol and may_push:
-                # A method converges geometrically, from an error of 2 to tol in self._passes passes without a start
-                # vector, and so from bound to tol in the following number.
-                passes_of_method = PREPARATION_PASSES + self._passes * math.log(bound / tol) / math.log(2 / tol)
-                max_edges = int(passes_of_method * edges.m / PUSH_SLOWDOWN)
-                bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges)
+                bound, sum_y, spent = residual.push(edges, tol - cast_error, self._max_pushes(bound, tol))
                 passes += -(-spent // max(edges.m, 1))
             ranks = residual.ranks(sum_y)
             if bound + cast_error > tol or not may_push:
@@ -272,6 +270,15 @@ class ChangingGraph:
                 return None, start, tol * TOL_FRACTION if may_push else tol
             self._last, self._changed = LastRanks(equation, residual, 0), 0
             return Outcome(live=False, converged=True, iterations=passes, error_bound=bound + cast_error), ranks, tol
+
+    def _max_pushes(self, error: float, tol: float) -> float:
+        """Return how many edges pushes may take until a method would take less time.
+
+        A method converges geometrically, from an error of 2 to tol in ``self._passes`` passes without a start vector.
+        """
+        fraction = math.log(max(error / tol, 1.0)) / math.log(2 / tol)
+        passes = PREPARATION_PASSES + self._passes * fraction
+        return passes * (self.edges.m + VERTEX_COST * self.edges.n) / PUSH_SLOWDOWN
 
 
 def _normalized_start(ranks: Any) -> Floats:

@@ -15,11 +15,13 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
 When the out-edges of u change, r changes only at the old and new targets of u. When vertices are added, c v is extended
 by 1 per new vertex (0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
 and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
-nor a push takes a pass over all edges.
+nor a push takes a pass over all edges. Pushes are made in rounds over the vertices in their order, as Gauss-Seidel
+sweeps, and over-relaxed as long as that converges fast. The threshold of a round falls from the largest residual per
+edge, so that a few large residuals spread to the vertices near them before all vertices are pushed.
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
-since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. If rounding prevents
-y_u from taking all of r_u, the remainder stays in r_u.
+since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What
+rounding keeps from y_u stays in r_u.
 """
 
 from __future__ import annotations
@@ -39,14 +41,17 @@ __all__ = ["Residual"]
 
 UNIT_ROUNDOFF = 2.0**-53
 
-SLICES_PER_PASS = 8
-"""Number of slices into which pushes worth one pass over the edges are divided; progress is checked after each."""
+THRESHOLD_FACTOR = 0.2
+"""Factor by which the threshold of a push falls from one round to the next."""
 
-MIN_SLICE_EDGES = 1 << 14
-"""Number of edges added to each slice, so that checks stay cheap on small graphs."""
+UNPUSHED_FRACTION = 0.25
+"""Fraction of ||r|| that the smallest threshold leaves to vertices that are not pushed."""
 
-GOAL_FRACTION = 0.95
-"""Fraction of the tolerance that pushes aim at, so that the bound computed afterwards meets it."""
+SLOW_RATIO = 0.75
+"""Ratio of the bounds after and before a round above which relaxation is reduced."""
+
+LEAST_RELAXATION = 1.01
+"""Relaxation that is not reduced further."""
 
 ROUNDING_MARGIN = 1 + 2.0**-20
 """Factor that covers the rounding errors of the bounds computed here and accumulated in the kernels."""
@@ -112,31 +117,35 @@ class Residual:
         if self.teleport is not None:
             self.teleport = expand_values(self.teleport, n, positions, 0.0)
 
-    def push(self, edges: ChangingEdges, tol: float, max_edges: int) -> tuple[float, float, int]:
+    def push(self, edges: ChangingEdges, tol: float, max_edges: float) -> tuple[float, float, int]:
         """Push until bound (2) is at most `tol`, or until that is expected to take more than `max_edges` edges.
 
         Return the first and the last value of `bounds`, and the number of edges spent.
         """
         from prplugin.cpu import push_kernels  # imports Numba
 
-        out = edges.out_edges
-        slice_edges, spent, goal = edges.m // SLICES_PER_PASS + MIN_SLICE_EDGES, 0, GOAL_FRACTION * tol
+        out, spent = edges.out_edges, 0
+        # Above the first value, a push could increase ||r||; the second is optimal for symmetric matrices.
+        relaxation = (2 / (1 + self.alpha) + 2 / (1 + math.sqrt(1 - self.alpha**2))) / 2
+        threshold = float(max(self.r.max(), -self.r.min())) / push_kernels.PUSH_COST
         bound, _, sum_y = self.bounds()
-        while bound > tol and spent < max_edges + MIN_SLICE_EDGES:
-            slice_spent: int = push_kernels.push(
+        while bound > tol and spent < max_edges:
+            norm = bound * sum_y * (1 - self.alpha)
+            least = UNPUSHED_FRACTION * norm / (edges.m + push_kernels.PUSH_COST * edges.n)
+            threshold = max(threshold * THRESHOLD_FACTOR, least)
+            round_edges = push_kernels.push(
                 out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r,
-                edges.depth, self.rounding_error, goal * sum_y * (1 - self.alpha), slice_edges,
+                edges.depth, self.rounding_error, threshold, relaxation,
             )  # fmt: skip
-            spent, previous_bound = spent + slice_spent, bound
+            spent, previous_bound = spent + round_edges, bound
             bound, _, sum_y = self.bounds()
-            if slice_spent < slice_edges:
-                # ||r|| has reached the goal, but (2) also has R and the rounding errors.
-                goal *= min(0.9, 0.9 * tol / bound)
-            elif (
-                bound >= previous_bound
-                # The bound falls geometrically per slice.
-                or spent + slice_edges * math.log(tol / bound) / math.log(bound / previous_bound)
-                > max_edges + MIN_SLICE_EDGES
+            if threshold > least:
+                continue
+            if bound > SLOW_RATIO * previous_bound and relaxation > LEAST_RELAXATION:
+                relaxation = 1 + (relaxation - 1) / 4
+            # The bound falls geometrically.
+            elif bound >= previous_bound or (
+                spent + round_edges * math.log(tol / bound) / math.log(bound / previous_bound) > max_edges
             ):
                 break
         return bound, sum_y, spent
