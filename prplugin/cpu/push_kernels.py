@@ -7,7 +7,7 @@ import numpy as np
 
 from prplugin.cpu.memory import OPTIONS, compiled
 
-__all__ = ["BLOCK_TERMS", "PUSH_COST", "norms", "push", "transfer"]
+__all__ = ["BLOCK_TERMS", "PUSH_COST", "find_candidates", "norms", "push", "transfer"]
 
 BLOCK_TERMS = 1024
 """Number of terms per block of a blocked sum."""
@@ -38,16 +38,34 @@ def transfer(rows, begins, ends, indices, weights, out_weight, y, factor, r, dep
 
 
 @compiled
+def find_candidates(r, candidate_min, candidates, is_candidate):
+    """Write the vertices with |r_u| > `candidate_min` to `candidates`; return their number and the largest |r_u|."""
+    count, largest = 0, 0.0
+    for v in range(r.size):
+        magnitude = abs(r[v])
+        if magnitude > candidate_min:
+            candidates[count] = v
+            is_candidate[v] = True
+            count += 1
+            largest = max(largest, magnitude)
+    return count, largest
+
+
+@compiled
 def push(
-    begins, ends, indices, weights, out_weight, y, alpha, r, depth, rounding_error, threshold, relaxation
+    candidates, count, is_candidate, candidate_min, begins, ends, indices, weights, out_weight, y, alpha, r, depth,
+    rounding_error, threshold, relaxation,
 ):  # fmt: skip
-    """Push the residuals of all vertices, in their order, that exceed `threshold` per edge; return the edges spent.
+    """Push the residuals of the first `count` candidates, in their order, that exceed `threshold` per edge.
 
     A push of u with d = `relaxation` * r_u adds d to y_u, subtracts it from r_u, and adds alpha * d * w / W_u to r_t
-    for each out-edge to t. A vertex without out-edges is pushed without relaxation.
+    for each out-edge to t. A vertex without out-edges is pushed without relaxation. A vertex whose residual exceeds
+    `candidate_min` becomes the last candidate. Returns the edges spent, the change of ||r||, and the new `count`.
     """
-    edges, least = np.int64(0), threshold * PUSH_COST
-    for u in range(np.uint64(r.size)):
+    edges, least, norm_change, position = np.int64(0), threshold * PUSH_COST, 0.0, np.int64(0)
+    while position < count:
+        u = np.uint64(candidates[np.uint64(position)])
+        position += 1
         before = r[u]
         if abs(before) <= least:
             continue
@@ -59,17 +77,24 @@ def push(
         y[u] = y_before + (before * relaxation if out_weight[u] > 0.0 else before)
         pushed = y[u] - y_before
         r[u] = before - pushed  # includes what rounding kept from y_u
-        norm_after = abs(r[u])
+        norm_before, norm_after = abs(before), abs(r[u])
         if out_weight[u] > 0.0:
             per_weight = alpha * pushed / out_weight[u]
             for edge in range(begin, end):
                 target = np.uint64(indices[edge])
-                after = r[target] + (per_weight if weights is None else per_weight * weights[edge])
+                after = r[target]
+                norm_before += abs(after)
+                after += per_weight if weights is None else per_weight * weights[edge]
                 r[target] = after
                 norm_after += abs(after)
+                if abs(after) > candidate_min and not is_candidate[target]:
+                    is_candidate[target] = True
+                    candidates[count] = target
+                    count += 1
+        norm_change += norm_after - norm_before
         # Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
         rounding_error[0] += abs(pushed) * (1 + depth) + norm_after
-    return edges
+    return edges, norm_change, count
 
 
 @numba.njit(**OPTIONS, fastmath={"reassoc"})

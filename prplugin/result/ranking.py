@@ -394,15 +394,12 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     """Return the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
     xp = namespace(ranks)
-    if k < ranks.size:
-        # Everything above the k-th value, and as many of those equal to it as there is room for.
-        threshold = xp.partition(ranks, ranks.size - k)[ranks.size - k]
-        above = xp.flatnonzero(ranks > threshold)
-        level = xp.flatnonzero(ranks == threshold)[: k - above.size]
-        rows = xp.sort(xp.concatenate([above, level]))
-    else:
-        rows = xp.arange(ranks.size)
-    falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")]
+    rows, block = xp.arange(ranks.size), min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
+    if block > 1:
+        # The k-th greatest of the greatest of some blocks is no greater than the k-th of all: few are as great.
+        greatest = ranks[: ranks.size // block * block].reshape(block, -1).max(axis=0)
+        rows = xp.flatnonzero(ranks >= xp.sort(greatest)[-k])
+    falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
     return falling
 
 

@@ -15,9 +15,9 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
 When the out-edges of u change, r changes only at the old and new targets of u. When vertices are added, c v is extended
 by 1 per new vertex (0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
 and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
-nor a push takes a pass over all edges. Pushes are made in rounds over the vertices in their order, as Gauss-Seidel
-sweeps, and over-relaxed as long as that converges fast. The threshold of a round falls from the largest residual per
-edge, so that a few large residuals spread to the vertices near them before all vertices are pushed.
+nor a push takes a pass over all edges. Pushes are made in rounds, as Gauss-Seidel sweeps, and over-relaxed as
+long as that converges fast. The threshold of a round falls from the largest residual per edge, so that a few large
+residuals spread to the vertices near them before a round examines all vertices.
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
 since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What
@@ -41,10 +41,16 @@ __all__ = ["Residual"]
 
 UNIT_ROUNDOFF = 2.0**-53
 
-THRESHOLD_FACTOR = 0.2
+THRESHOLD_FACTOR = 0.4
 """Factor by which the threshold of a push falls from one round to the next."""
 
-UNPUSHED_FRACTION = 0.25
+CANDIDATE_FACTOR = 4.0
+"""Multiple of the mean residual at the tolerance above which a vertex is a candidate for the first rounds.
+
+Later rounds examine all vertices.
+"""
+
+UNPUSHED_FRACTION = 0.5
 """Fraction of ||r|| that the smallest threshold leaves to vertices that are not pushed."""
 
 SLOW_RATIO = 0.75
@@ -124,21 +130,30 @@ class Residual:
         """
         from prplugin.cpu import push_kernels  # imports Numba
 
-        out, spent = edges.out_edges, 0
+        out, spent, n = edges.out_edges, 0, edges.n
+        bound, _, sum_y = self.bounds()
+        scale = sum_y * (1 - self.alpha)
         # Above the first value, a push could increase ||r||; the second is optimal for symmetric matrices.
         relaxation = (2 / (1 + self.alpha) + 2 / (1 + math.sqrt(1 - self.alpha**2))) / 2
-        threshold = float(max(self.r.max(), -self.r.min())) / push_kernels.PUSH_COST
-        bound, _, sum_y = self.bounds()
+        candidates, is_candidate = np.empty(n, out.indices.dtype), np.zeros(n, np.bool_)
+        candidate_min = CANDIDATE_FACTOR * tol * scale / n
+        count, largest = push_kernels.find_candidates(self.r, candidate_min, candidates, is_candidate)
+        threshold = largest / push_kernels.PUSH_COST
         while bound > tol and spent < max_edges:
-            norm = bound * sum_y * (1 - self.alpha)
-            least = UNPUSHED_FRACTION * norm / (edges.m + push_kernels.PUSH_COST * edges.n)
+            least = UNPUSHED_FRACTION * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
             threshold = max(threshold * THRESHOLD_FACTOR, least)
-            round_edges = push_kernels.push(
-                out.begins, out.ends, out.indices, out.weights, edges.out_weight, self.y, self.alpha, self.r,
-                edges.depth, self.rounding_error, threshold, relaxation,
+            if threshold * push_kernels.PUSH_COST < candidate_min:  # residuals this small are numerous
+                candidates, count, candidate_min = np.arange(n, dtype=candidates.dtype), n, math.inf
+            round_edges, norm_change, count = push_kernels.push(
+                candidates, count, is_candidate, candidate_min, out.begins, out.ends, out.indices, out.weights,
+                edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, threshold, relaxation,
             )  # fmt: skip
             spent, previous_bound = spent + round_edges, bound
+            bound += norm_change / scale
+            if bound > tol and threshold > least:
+                continue  # an estimate suffices
             bound, _, sum_y = self.bounds()
+            scale = sum_y * (1 - self.alpha)
             if threshold > least:
                 continue
             if bound > SLOW_RATIO * previous_bound and relaxation > LEAST_RELAXATION:
