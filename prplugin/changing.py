@@ -32,8 +32,14 @@ from prplugin.types.edges import Edges, Floats, Integers
 
 __all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 
+MAX_CHANGED_FRACTION = 1 / (1 << 16)
+"""Fraction of the edges that may have changed since a method found ranks for their residual to be computed always."""
+
+MAX_CHANGED_EDGES = 16
+"""Number of changed edges that is allowed in addition to `MAX_CHANGED_FRACTION`."""
+
 MIN_PUSH_PASSES = 4
-"""Pushes, in passes over the edges, that are worth the residual of ranks that a method found."""
+"""Pushes, in passes over the edges, that are worth the residual of ranks that a method found, if more have changed."""
 
 VERTEX_COST = 40
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
@@ -235,7 +241,7 @@ class ChangingGraph:
             self._last, self._changed = last._replace(solution=_normalized_start(last.solution)), 0
 
     def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
-        """Rank by pushes alone, if few edges have changed since the last ranking; return outcome, ranks and tolerance.
+        """Rank by pushes alone, unless a method is expected to take less time; return outcome, ranks and tolerance.
 
         Without an outcome, a method is needed: the ranks are its start, unless none of the same equation are known, and
         the tolerance is the error bound that it is to attain.
@@ -245,12 +251,13 @@ class ChangingGraph:
             if edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
             residual = last.solution
-            may_push = options.method == "auto" and options.max_iter is None and not options.certified
-            may_push = may_push and equation[2] is None
+            default = options.method == "auto" and options.max_iter is None and not options.certified
+            may_push = default and equation[2] is None
             if not isinstance(residual, Residual):
+                few_changes = self._changed <= MAX_CHANGED_FRACTION * edges.m + MAX_CHANGED_EDGES
                 # On average, an edge that changes moves 2 alpha / m of the ranks along out-edges.
                 error = min(2.0, 2 * options.alpha / (1 - options.alpha) * self._changed / max(edges.m, 1))
-                if not may_push or self._max_pushes(error, tol) < MIN_PUSH_PASSES * edges.m:
+                if not may_push or (not few_changes and self._max_pushes(error, tol) < MIN_PUSH_PASSES * edges.m):
                     return None, residual, tol
                 residual, passes = Residual.of(edges, *equation[:2], residual), 1
             self._last = None  # until the pushes are complete
@@ -276,7 +283,8 @@ class ChangingGraph:
 
         A method converges geometrically, from an error of 2 to tol in ``self._passes`` passes without a start vector.
         """
-        fraction = math.log(max(error / tol, 1.0)) / math.log(2 / tol)
+        error = min(error, 2.0)
+        fraction = math.log(error / tol) / math.log(2 / tol) if error > tol else 0.0
         passes = PREPARATION_PASSES + self._passes * fraction
         return passes * (self.edges.m + VERTEX_COST * self.edges.n) / PUSH_SLOWDOWN
 

@@ -230,7 +230,7 @@ class LocalGraph:
             if self._changing is not None and proves(options) and start is None:
                 outcome, start, method_tol = self._changing.try_push(equation, options)
                 if outcome is not None and start is not None:
-                    considered = (Considered("push", None, "few edges have changed since the last ranking"),)
+                    considered = (Considered("push", None, "the ranks have changed little since the last ranking"),)
                     stages = (("residuals pushed", time.perf_counter() - began),)
                     bounds = [(outcome.iterations, outcome.error_bound)]
                     record = self._history("host", options, considered, stages, bounds)

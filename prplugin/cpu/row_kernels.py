@@ -97,14 +97,20 @@ def sum_rows(begins, ends, weights, sums):
 
 @compiled
 def compact(first, last, begins, ends, indices, weights, offsets, new_indices, new_weights):
-    """Copy rows `first` to `last` - 1 to the positions that `offsets` gives them in the new arrays."""
-    for row in range(first, last):
-        at = np.uint64(offsets[row])
-        for edge in range(np.uint64(begins[row]), np.uint64(ends[row])):
-            new_indices[at] = indices[edge]
-            if weights is not None:
-                new_weights[at] = weights[edge]
-            at += np.uint64(1)
+    """Copy rows `first` to `last` - 1 to the positions that `offsets` gives them in the new arrays.
+
+    Rows that follow each other in the buffer, as most do, are copied together.
+    """
+    row = first
+    while row < last:
+        at, begin, end = offsets[row], begins[row], ends[row]
+        row += 1
+        while row < last and begins[row] == end:
+            end = ends[row]
+            row += 1
+        new_indices[at : at + end - begin] = indices[begin:end]
+        if weights is not None:
+            new_weights[at : at + end - begin] = weights[begin:end]
 
 
 @compiled

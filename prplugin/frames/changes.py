@@ -198,7 +198,11 @@ def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
 
 
 def _integers(column: Any) -> Integers:
-    integers: Integers = _ids().integers(_series(column), "")
+    integers: Integers
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+        integers = np.asarray(column)
+    else:
+        integers = _ids().integers(_series(column), "")
     return integers
 
 
