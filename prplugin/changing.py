@@ -38,13 +38,10 @@ MAX_CHANGED_FRACTION = 1 / (1 << 16)
 MAX_CHANGED_EDGES = 16
 """Number of changed edges that is allowed in addition to `MAX_CHANGED_FRACTION`."""
 
-MIN_PUSH_PASSES = 4
-"""Pushes, in passes over the edges, that are worth the residual of ranks that a method found, if more have changed."""
-
 VERTEX_COST = 40
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
-PUSH_SLOWDOWN = 5
+PUSH_SLOWDOWN = 7
 """Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
 
 PREPARATION_PASSES = 2
@@ -257,7 +254,9 @@ class ChangingGraph:
                 few_changes = self._changed <= MAX_CHANGED_FRACTION * edges.m + MAX_CHANGED_EDGES
                 # On average, an edge that changes moves 2 alpha / m of the ranks along out-edges.
                 error = min(2.0, 2 * options.alpha / (1 - options.alpha) * self._changed / max(edges.m, 1))
-                if not may_push or (not few_changes and self._max_pushes(error, tol) < MIN_PUSH_PASSES * edges.m):
+                # Pushes reduce an error by about a factor of e per pass over the edges.
+                expected = edges.m * math.log(error / tol) if error > tol else 0.0
+                if not may_push or (not few_changes and self._max_pushes(error, tol) < expected):
                     return None, residual, tol
                 residual, passes = Residual.of(edges, *equation[:2], residual), 1
             self._last = None  # until the pushes are complete

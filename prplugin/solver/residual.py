@@ -15,13 +15,16 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
 When the out-edges of u change, r changes only at the old and new targets of u. When vertices are added, c v is extended
 by 1 per new vertex (0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
 and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
-nor a push takes a pass over all edges. Pushes are made in rounds, as Gauss-Seidel sweeps, and over-relaxed as
-long as that converges fast. The threshold of a round falls from the largest residual per edge, so that a few large
-residuals spread to the vertices near them before a round examines all vertices.
+nor a push takes a pass over all edges.
+
+Pushes are made in rounds, as Gauss-Seidel sweeps, and over-relaxed as long as that converges fast. The threshold of a
+round falls from the largest residual per edge, so that a few large residuals spread to the vertices near them before a
+round examines all vertices. Later thresholds leave less than half of ||r|| to vertices that are not pushed, so that
+each round without relaxation reduces ||r|| by a constant factor.
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
-since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What
-rounding keeps from y_u stays in r_u.
+since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What rounding keeps
+from y_u stays in r_u.
 """
 
 from __future__ import annotations
