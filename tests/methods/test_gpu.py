@@ -18,6 +18,7 @@ from method_params import param
 import prplugin
 from conformance import rapids
 from prplugin.gpu import runtime
+from prplugin.methods.engines import gpu_pull
 from prplugin.methods.registry import methods
 
 GPU_METHODS = [name for name, method in methods().items() if method.runs_on == "gpu"]
@@ -94,6 +95,7 @@ def test_graph_larger_than_memory_raises_before_allocation(monkeypatch, method, 
     monkeypatch.setattr(runtime, "unavailable_reason", lambda: None)
     monkeypatch.setattr(runtime, "available_bytes", lambda: 1_000)
     monkeypatch.setattr(runtime, "fits", lambda needed: False)
+    monkeypatch.setattr(gpu_pull, "SMALL", 0)
     with pytest.raises(prplugin.MethodUnavailableError) as caught:
         random_graph().pagerank(weight=weight, method=method)
     message = str(caught.value)
@@ -189,6 +191,7 @@ def test_graph_larger_than_memory_frees_memory(monkeypatch, method, library):
         with monkeypatch.context() as patch:
             patch.setattr(runtime, "available_bytes", lambda: 1_000)
             patch.setattr(runtime, "fits", lambda needed: False)
+            patch.setattr(gpu_pull, "SMALL", 0)
             with pytest.raises(prplugin.MethodUnavailableError, match="1,000 are free"):
                 ranks_of(edges, method)
         gc.collect()
