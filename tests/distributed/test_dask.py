@@ -417,6 +417,20 @@ def test_worker_out_of_memory_raises(client):
     assert_same_ranks(frame.pagerank(), edges.pagerank())
 
 
+def test_killed_only_worker_raises():
+    with (
+        dask.config.set(QUIET),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=True) as client,
+    ):
+        frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
+        (victim,) = client.scheduler_info(n_workers=-1)["workers"]
+        with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
+            frame.pagerank(tol=0, max_iter=10_000_000)
+
+
 def test_killed_worker_raises(client):
     edges = edges_of(13)
     frame = dd.from_pandas(edges, npartitions=6, sort=False).persist()
