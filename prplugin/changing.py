@@ -41,7 +41,7 @@ MAX_CHANGED_EDGES = 16
 VERTEX_COST = 40
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
-PUSH_SLOWDOWN = 7
+PUSH_SLOWDOWN = 10
 """Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
 
 PREPARATION_PASSES = 2
