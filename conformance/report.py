@@ -45,6 +45,11 @@ FORCED = """\
 The same checks on every shape, from random ranks, with options that the defaults seldom choose. The references include
 cuGraph if it is installed; the distance to its ranks is in the L1 norm, at a tolerance of 1e-6."""
 
+FIGURES = (
+    "cases", "failures", "refused", "unavailable", "unsupported", "largest error / bound", "largest error / tol",
+)  # fmt: skip
+"""Columns of the figures of several cases."""
+
 REFERENCE = """\
 The error of a reference is bounded by its residual, which is computed by a scatter in extended precision. The residual
 of every ranking is checked in the same way. The error of published values is the tolerance stated for each rank."""
@@ -110,18 +115,7 @@ def _markdown(
         CASE,
         "",
         *table(
-            [
-                "method",
-                "frame",
-                "result",
-                "cases",
-                "failures",
-                "refused",
-                "unavailable",
-                "unsupported",
-                "largest error / bound",
-                "largest error / tol",
-            ],
+            ["method", "frame", "result", *FIGURES],
             [_row(*key, list(group)) for key, group in _grouped(by_default)],
         ),
         "",
@@ -238,17 +232,8 @@ def _forced(results: list[Result]) -> list[str]:
         rows.append([f"`{group[0].method}`", group[0].options, *figures, short(max(distances, default=None))])
     if not rows:
         return []
-    columns = [
-        "cases",
-        "failures",
-        "refused",
-        "unavailable",
-        "unsupported",
-        "largest error / bound",
-        "largest error / tol",
-        "largest distance to cuGraph",
-    ]
-    return ["## Forced options", "", FORCED, "", *table(["method", "options", *columns], rows), ""]
+    columns = ["method", "options", *FIGURES, "largest distance to cuGraph"]
+    return ["## Forced options", "", FORCED, "", *table(columns, rows), ""]
 
 
 def _notes(results: list[Result]) -> list[str]:

@@ -551,11 +551,8 @@ def summary(results: list[Row]) -> tuple[str, list[Row]]:
         best := min(swept, key=lambda line: line["ms per iteration"])
     ):  # a page does not have it
         schedules[f"The fastest measured schedule, {best['segments']} segments on {best['graph']}"] = best["schedule"]
-    if single := next((line for line in results if line["table"] == SCHEDULES and line["sum ms"] != ""), None):
-        best = min(
-            (line for line in results if line["table"] == SCHEDULES and line["sum ms"] != ""),
-            key=lambda line: line["ms per iteration"],
-        )
+    if compared := [line for line in results if line["table"] == SCHEDULES and line["sum ms"] != ""]:
+        single, best = compared[0], min(compared, key=lambda line: line["ms per iteration"])
         schedules["In the words of the paper's scheduler"] = (
             f"{single['schedule'].capitalize()} [{single['ms per iteration']:.4f} ms]\n"
             f"Best schedule: {best['schedule']} [{best['ms per iteration']:.4f} ms]\n"

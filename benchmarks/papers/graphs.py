@@ -12,9 +12,10 @@ import prplugin
 from benchmarks.memory import require
 from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.dedup import with_reverse_edges
 from prplugin.io import read_edges
 from prplugin.io.formats import COMPRESSIONS, INPUT_FORMATS
-from prplugin.types.arrays import MemorySpace, namespace
+from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, index_dtype
 
 __all__ = ["BenchmarkGraph", "find_file", "generated", "memory_space", "real"]
@@ -81,7 +82,7 @@ def generated(
     weight : str, optional
         Column of weights.
     directed : bool
-        If False, each row of the frame is an edge both ways; there are m of these. Only without weights.
+        If False, each row of the frame is an edge both ways; there are m of these.
     """
     there = memory_space()
 
@@ -89,10 +90,8 @@ def generated(
         frame = make(there)
         source, target = (frame[end].values.astype(index_dtype(n)) for end in ("src", "dst"))
         weights = None if weight is None else frame[weight].values.astype(float)
-        if not directed:
-            xp, others = namespace(source), source != target
-            source, target = xp.concatenate([source, target[others]]), xp.concatenate([target, source[others]])
-        return Adjacency(Edges(source, target, weights, n))
+        edges = Edges(source, target, weights, n)
+        return Adjacency(edges if directed else with_reverse_edges(edges))
 
     return BenchmarkGraph(name=name, vertices=n, edges=m, make=adjacency, memory_space=there)
 

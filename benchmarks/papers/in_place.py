@@ -28,7 +28,7 @@ def undirected(adjacency: Adjacency) -> Adjacency:
     loop = source == target
     source, target = source[~loop].astype(np.int64), target[~loop].astype(np.int64)
     pairs = xp.unique(xp.concatenate([source * n + target, target * n + source]))
-    return Adjacency(Edges(*((end).astype(adjacency.edges.source.dtype) for end in xp.divmod(pairs, n)), None, n))
+    return Adjacency(Edges(*(end.astype(adjacency.edges.source.dtype) for end in xp.divmod(pairs, n)), None, n))
 
 
 def by_out_degree(adjacency: Adjacency) -> Adjacency:

@@ -79,7 +79,8 @@ struct History {
     }
 };
 
-static_assert(sizeof(History) <= 128, "as much room as the host has for it");
+#define HISTORY_STATE 16  // doubles
+static_assert(sizeof(History) <= 8 * HISTORY_STATE, "as much room as the host has for it");
 
 enum Phase { WAITING, BEGINNING, CONTINUING };
 
@@ -92,12 +93,12 @@ struct Mixing {
     History *history;                // from launch to launch
     double *weights, *partials;      // g; and one product per pair of (1) and block of the grid
 
-    // `store`: residuals, then corrections; `state`: 16 doubles for the history, m for the weights, then the products.
+    // `store`: residuals, then corrections; `state`: HISTORY_STATE for the history, m for the weights, then the products.
     __device__ Mixing(int window, int period, int phase, int width, long long n, float *store, double *kept,
                       double *state)
         : window(window), period(period), phase(phase), width(width), residuals(store),
           corrections(store + (window + 1) * n), kept(kept), history(reinterpret_cast<History *>(state)),
-          weights(state + 16), partials(state + 16 + window) {}
+          weights(state + HISTORY_STATE), partials(state + HISTORY_STATE + window) {}
 
     // The row `count` before another in the ring buffer of residuals.
     __device__ int before(int place, int count) const {

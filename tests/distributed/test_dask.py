@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -27,15 +28,22 @@ QUIET = {
 }
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def started(workers):
+    """Start a cluster of worker processes, and yield its client."""
     with (
         dask.config.set(QUIET),
         distributed.LocalCluster(
-            n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    with started(3) as client:
         yield client
 
 
@@ -418,13 +426,7 @@ def test_worker_out_of_memory_raises(client):
 
 
 def test_killed_only_worker_raises():
-    with (
-        dask.config.set(QUIET),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=True) as client,
-    ):
+    with started(1) as client:
         frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
         (victim,) = client.scheduler_info(n_workers=-1)["workers"]
         with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):

@@ -67,13 +67,13 @@ NO_MIXING = (*np.zeros(4, np.int32), *(None,) * 3)
 """Kernel arguments for plain iterations."""
 
 HISTORY_STATE = 16
-"""Doubles in the struct `History` of mixing.cuh, at most."""
+"""Doubles in the struct `History`, at most: HISTORY_STATE of mixing.cuh."""
 
 EARLY_HISTORY = 1 << 16
 """Vertices up to which the history is allocated before the first launch: another launch would cost more."""
 
 WAITING, BEGINNING, CONTINUING = range(3)
-"""Whether mixing begins once the goal is far, begins with the launch, or continues: `Phase` of mixing.cuh."""
+"""Phase of mixing before a launch: not begun, beginning with it, continuing from the last one. See mixing.cuh."""
 
 COUNT, GOAL, STALL, FAR_FROM_GOAL = range(4)
 """Why a launch ended: `Reason` of merge.cuh."""
