@@ -66,14 +66,14 @@ class DistributedGraph:
         self._names = columns.vertex_names
         self._unused_weight = columns.unused_weight
         self._parts_name = dask.parts_name(frame)
+        self._workers = _Workers(client)
+        size = len(self._workers.addresses)
         if client not in _with_plugin:
-            client.register_plugin(mailbox.MessagePlugin())
+            self._workers.install(mailbox.MessagePlugin())
             _with_plugin.add(client)
         partitions, like, columns_in_use = dask.partitions(client, frame, columns)
         several = columns.source_names if len(columns.source) > 1 else None
         additional = None if how.vertices is None else dask.given_ids(how.vertices, several, "vertices")
-        self._workers = _Workers(client)
-        size = len(self._workers.addresses)
         try:
             assigned = self._workers.assign(partitions)
         except KeyError:
@@ -191,6 +191,14 @@ class _Workers:
             )
         self.addresses, self.threads = list(threads), list(threads.values())
 
+    def install(self, plugin: distributed.WorkerPlugin) -> None:
+        """Register a plugin on the workers."""
+        try:
+            self.client.register_plugin(plugin)
+        except OSError as error:
+            self._await_loss()
+            raise WorkerLostError(f"Dask cannot install prplugin on its workers: {error}") from error
+
     def assign(self, partitions: list[Future]) -> list[list[int]]:
         """Return the numbers of the partitions of each rank.
 
@@ -269,15 +277,19 @@ class _Workers:
                 "partitions if it can."
             )
 
+    def _await_loss(self) -> None:
+        """Raise WorkerLostError once the scheduler has noticed the loss of a worker; return if it does not in time."""
+        until = time.monotonic() + LOSS_SECONDS
+        while time.monotonic() < until:
+            self.check()
+            time.sleep(POLL_SECONDS / 5)
+
     def _raise(self, failed: Future) -> None:
         """Raise the error of a failed task, or WorkerLostError with the lost worker if that is the cause."""
         error = failed.exception() if failed.status == "error" else None
         killed = isinstance(error, distributed.scheduler.KilledWorker)
         if error is None or killed or isinstance(error, (WorkerLostError, OSError)):
-            until = time.monotonic() + LOSS_SECONDS
-            while time.monotonic() < until:
-                self.check()
-                time.sleep(POLL_SECONDS / 5)
+            self._await_loss()
         if error is None:
             raise WorkerLostError(f"Dask did not finish a task of this call: it is {failed.status}.")
         if killed:

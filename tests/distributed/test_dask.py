@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 import threading
 import time
 from contextlib import contextmanager
@@ -428,9 +430,26 @@ def test_worker_out_of_memory_raises(client):
 def test_killed_only_worker_raises():
     with started(1) as client:
         frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
+        frame.pagerank()
         (victim,) = client.scheduler_info(n_workers=-1)["workers"]
         with worker_killed(client, victim, 2), pytest.raises(prplugin.WorkerLostError, match=victim):
             frame.pagerank(tol=0, max_iter=10_000_000)
+
+
+def test_worker_killed_during_setup_raises(monkeypatch):
+    with started(1) as client:
+        frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
+        (victim,) = client.scheduler_info(n_workers=-1)["workers"]
+        process = client.run(os.getpid)[victim]
+        register = client.register_plugin
+
+        def killing(plugin):
+            os.kill(process, signal.SIGKILL)
+            return register(plugin)
+
+        monkeypatch.setattr(client, "register_plugin", killing)
+        with pytest.raises(prplugin.WorkerLostError, match=victim):
+            frame.pagerank()
 
 
 def test_killed_worker_raises(client):
