@@ -22,6 +22,9 @@ COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
 COMPILED_MIN_EDGES = 1 << 16
 """Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
 
+MIN_THREADED_EDGES = 1 << 19
+"""Number of edges below which a pass over them ends before other threads would have started."""
+
 _processed_edges = 0
 
 
@@ -33,6 +36,10 @@ class Machine:
     """
 
     threads: int
+
+    def threads_for(self, edges: int) -> int:
+        """Return the number of threads to use for passes over this number of edges."""
+        return self.threads if edges >= MIN_THREADED_EDGES else 1
 
 
 def count_processed_edges(edges: int) -> None:

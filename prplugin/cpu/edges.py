@@ -35,7 +35,7 @@ def edges_by_id(columns: list[Integers], *, lasting: bool) -> tuple[GroupedEdges
     graph), the result may alias the columns.
     Returns `ids` (array): The distinct ids, ascending, in the type of the columns.
     """
-    threads = Threads(this_machine().threads)
+    threads = Threads(this_machine().threads_for(columns[0].size))
     dtype = columns[0].dtype
     endpoints = [as_int(column) for column in columns]
     dense = dense_range(endpoints, dtype, threads)
@@ -72,4 +72,4 @@ def _by_range(
 
 def _factorized(columns: list[Integers]) -> tuple[Integers, ...]:
     """Factorize the ids again, and return the codes of both columns."""
-    return tuple(factorize_ids(columns, Threads(this_machine().threads))[0])
+    return tuple(factorize_ids(columns, Threads(this_machine().threads_for(columns[0].size)))[0])

@@ -12,9 +12,19 @@ import numpy as np
 
 from prplugin.cpu.memory import compiled
 from prplugin.cpu.sums import fan_in_for, group_sum_depth
-from prplugin.types.edges import Floats, Integers
+from prplugin.types.edges import Integers
 
-__all__ = ["BLOCK", "GROUP", "NO_MOVES", "block_depth", "fan_in_for", "group_sum_depth", "in_edges", "row_sums", "step"]
+__all__ = [
+    "BLOCK",
+    "GROUP",
+    "NO_MOVES",
+    "as_unsigned",
+    "block_depth",
+    "fan_in_for",
+    "group_sum_depth",
+    "row_sums",
+    "step",
+]
 
 GROUP = 32
 """Rows whose norms are added in one plain loop; the group sums are then added per block."""
@@ -33,24 +43,9 @@ def block_depth() -> int:
     return 2 * GROUP
 
 
-def in_edges(
-    csc: tuple[Integers, Integers, Floats | None], out_weight: Floats
-) -> tuple[Integers, Integers, Floats | None]:
-    """Return offsets and sources as unsigned integers, and the normalized edge weights (None without weights)."""
-    offsets, sources, weights = csc
-    normalized_weights = None
-    if weights is not None:
-        normalized_weights = np.empty_like(weights)
-        _write_normalized_weights(weights, sources, out_weight, normalized_weights)
-    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}"), normalized_weights
-
-
-@compiled
-def _write_normalized_weights(weights, sources, out_weight, normalized_weights):
-    """Write the normalized weight w / W of each edge, 0 where the source's out-weight W is 0."""
-    for edge in range(weights.size):
-        of_source = out_weight[sources[edge]]
-        normalized_weights[edge] = weights[edge] / of_source if of_source > 0.0 else 0.0
+def as_unsigned(offsets: Integers, sources: Integers) -> tuple[Integers, Integers]:
+    """Return views of both arrays as unsigned integers."""
+    return offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
 
 
 @compiled

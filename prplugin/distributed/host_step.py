@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.inverse_out_weight import inverse_out_weight
+from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import group_sum_depth, total
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
@@ -104,11 +104,13 @@ class CompiledStep(_DistributedStep):
 
         super().__init__(communicator, shard, problem)
         self._kernels = kernels
-        csc = shard.adjacency.csc._replace(offsets=shard.adjacency.csc.offsets[: self._rows + 1])
-        self._offsets, self._sources, self._normalized_weights = kernels.in_edges(csc, shard.adjacency.out_weight)
+        offsets, sources, _ = shard.adjacency.csc
+        offsets = offsets[: self._rows + 1]
+        self._offsets, self._sources = kernels.as_unsigned(offsets, sources)
+        self._normalized_weights = shard.adjacency.normalized_weights
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
-        self._work = RepeatedWork(equal_work(csc.offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
+        self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
         self._fan_in = np.uint64(kernels.fan_in_for(shard.largest_in_degree))
         most = shard.max_rows
         sums = max(rounding_depth(most), kernels.block_depth() + rounding_depth(-(-most // kernels.BLOCK)))

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from prplugin.cpu import sorting
+from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.sorting import offsets_of, stable_order
 from prplugin.cpu.sums import GroupSums
 from prplugin.cpu.threads import Threads
@@ -97,6 +98,12 @@ class Adjacency:
         return _compress(self.edges.destination, self.edges.source, self.edges.weights, self.n)
 
     @cached_property
+    def normalized_weights(self) -> Floats | None:
+        """Weights w / W of the entries of the CSC on the host, W that of the source; None in unweighted graphs."""
+        _, sources, weights = self.csc
+        return None if weights is None else normalized_weights(weights, sources, self.out_weight)
+
+    @cached_property
     def largest_in_degree(self) -> int:
         """Largest in-degree."""
         offsets = self.csc.offsets
@@ -167,7 +174,7 @@ def _compress(rows: Integers, columns: Integers, weights: Floats | None, n: int)
     if use_compiled(rows.size):
         from prplugin.cpu.group import grouped  # imports Numba
 
-        return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads)))
+        return Compressed(*grouped(rows, columns, weights, n, Threads(this_machine().threads_for(rows.size))))
     order = stable_order(rows)
     offsets = offsets_of(group_sizes(rows, n))
     return Compressed(offsets, columns[order], None if weights is None else weights[order])

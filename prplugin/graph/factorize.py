@@ -60,7 +60,7 @@ def factorize_ids(columns: list[Integers], dictionary: Dictionary | None = None)
     if use_compiled(count // 2):
         from prplugin.cpu.factorize import factorize_ids as factorize_on_cpu  # imports Numba
 
-        return factorize_on_cpu(columns, Threads(this_machine().threads))
+        return factorize_on_cpu(columns, Threads(this_machine().threads_for(count // 2)))
     filled = [column for column in columns if column.size]
     if not filled:
         return [column.astype(np.int32) for column in columns], columns[0][:0]

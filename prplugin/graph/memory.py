@@ -6,7 +6,7 @@ The model depends only on counts (`Counts`). It allocates nothing, and the graph
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from prplugin.machine import COMPILED_FROM
 from prplugin.types.arrays import MemorySpace
@@ -14,7 +14,7 @@ from prplugin.types.edges import GroupedEdges, index_dtype, offset_dtype
 
 __all__ = ["NOTHING", "Bytes", "Counts", "Footprint", "Memory", "Size", "footprint"]
 
-Array = Literal["rows", "csr", "csc", "product", "out_weight"]
+Array = Literal["rows", "csr", "csc", "product", "out_weight", "normalized_weights"]
 
 
 class Bytes(NamedTuple):
@@ -108,7 +108,7 @@ class Memory:
 class Counts:
     """Counts of a graph that the memory model needs. The graph itself need not exist.
 
-    `built`: Arrays that exist already, out of "rows", "csr", "csc", "product" and "out_weight".
+    `built`: Arrays that exist already, out of those of `Array`.
     `other_memory`: Counts of the copy in the other memory space, if there is one.
     `longest`: Largest in-degree, if known.
     `spilled`: As in `Edges`.
@@ -131,7 +131,7 @@ class Counts:
         if isinstance(graph, Counts):
             return graph
         known = vars(graph)
-        built = {name.removeprefix("_") for name in ("csr", "csc", "_out_weight", "product") if name in known}
+        built = {name.removeprefix("_") for name in known} & set(get_args(Array))
         grouped = isinstance(graph.edges, GroupedEdges)
         if grouped:
             built |= {"csc", "out_weight"}
@@ -242,9 +242,11 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
             graph, so_far = _with_array("csc", graph, so_far)
         else:  # sources, and the group structure of `GroupSums`
             so_far = so_far.then(memory_space, 16.25 * m, 24 * n)
+        graph, so_far = _with_array("normalized_weights", graph, so_far)
+    elif array == "normalized_weights":
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)
-            so_far = so_far.then(memory_space, 8 * m, 9 * m)
+            so_far = so_far.then(memory_space, 8 * m)
     elif array == "out_weight":
         if memory_space == "host" and graph.weighted and not compiled:
             so_far = so_far.then(memory_space, temporary=16.25 * m + 24 * n)

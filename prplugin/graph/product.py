@@ -7,6 +7,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
+from prplugin.cpu.normalization import normalized_weights
 from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, group_sum_depth
@@ -18,9 +19,6 @@ __all__ = ["Product", "product_of"]
 
 MIN_COMPILED_EDGES = 1 << 13
 """Number of edges below which NumPy is as fast as the compiled product."""
-
-MIN_THREADED_EDGES = 1 << 18
-"""Number of edges from which the compiled product uses several threads."""
 
 
 def product_of(adjacency: Adjacency) -> Product:
@@ -52,7 +50,9 @@ class _NumpyProduct:
             targets = rows_of(offsets)
         else:  # in-edges of a target have the same order as in the CSC, so sums have the same bits
             sources, targets, weights = adjacency.edges.source, adjacency.edges.destination, adjacency.edges.weights
-        return cls(sources, targets, _normalized(adjacency, sources, weights), adjacency.n)
+        # Ranks are not divided by W instead: rank / W may overflow if weights are denormal.
+        normalized = None if weights is None else normalized_weights(weights, sources, adjacency.out_weight)
+        return cls(sources, targets, normalized, adjacency.n)
 
     def __call__(self, vector: Floats) -> Floats:
         if self._terms is None:
@@ -71,16 +71,17 @@ class _CompiledProduct:
         from prplugin.cpu import pull_kernels  # imports Numba
 
         self._kernel = pull_kernels.row_sums
-        self._offsets, self._sources = offsets.view(np.uint64), sources.view(f"u{sources.itemsize}")
+        self._offsets, self._sources = pull_kernels.as_unsigned(offsets, sources)
         self._weights = weights
         self._fan_in = np.uint64(pull_kernels.fan_in_for(longest))
         self.depth = group_sum_depth(longest)
+        self._threads = this_machine().threads_for(sources.size)
         self._work: RepeatedWork | None = None
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
-        offsets, sources, weights = adjacency.csc
-        return cls(offsets, sources, _normalized(adjacency, sources, weights), adjacency.largest_in_degree)
+        offsets, sources, _ = adjacency.csc
+        return cls(offsets, sources, adjacency.normalized_weights, adjacency.largest_in_degree)
 
     def __call__(self, vector: Floats) -> Floats:
         n = self._offsets.size - 1
@@ -89,25 +90,13 @@ class _CompiledProduct:
         def add(first: int, last: int) -> None:
             self._kernel(first, last, self._offsets, self._sources, self._weights, self._fan_in, vector, sums)
 
-        if self._sources.size < MIN_THREADED_EDGES:
+        if self._threads == 1:
             add(0, n)
             return sums
         if self._work is None:
-            threads = this_machine().threads
-            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * threads), threads)
+            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * self._threads), self._threads)
         self._work.run(add)
         return sums
 
 
 Product: TypeAlias = _CompiledProduct | _NumpyProduct
-
-
-def _normalized(adjacency: Adjacency, sources: Integers, weights: Floats | None) -> Floats | None:
-    """Return w / W for each edge, with the out-weight W of its source; 0 where W is 0 (a dangling source).
-
-    Ranks are not divided by W instead: rank / W may overflow if weights are denormal.
-    """
-    if weights is None:
-        return None
-    out_weight = adjacency.out_weight.take(sources)
-    return np.divide(weights, out_weight, out=np.zeros_like(weights), where=out_weight > 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.inverse_out_weight import inverse_out_weight
+from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.repeated_work import equal_work
 from prplugin.cpu.sums import total
 from prplugin.cpu.threads import Threads
@@ -28,7 +28,7 @@ name = "numba"
 runs_on = "cpu"
 memory = Memory(
     memory_space="host",
-    edge=Size(weight=1),  # normalized weights
+    arrays=("csc", "out_weight", "normalized_weights"),
     # Inverse out-weights, ranks, contributions old and new, and 8 rows for the history or the iterates of sweeps.
     vertex=Size(4 * 8 + 8 * 4),
     # The layout of sweeps, whose rows are padded by 1.5 edges on average, and 12 more rows of iterates.
@@ -58,9 +58,10 @@ def prepare(problem: Problem, machine: Machine, *, threads: int | None = None) -
     Parameters
     ----------
     threads : int, optional
-        Number of threads; all that this process may use if not given. The bits are the same for any number.
+        Number of threads. Default: all that this process may use, or one for a small graph. The bits are the same for
+        any number.
     """
-    threads = machine.threads if threads is None else validate_int("threads", threads)
+    threads = machine.threads_for(problem.adjacency.m) if threads is None else validate_int("threads", threads)
     # Sweeps use at most four threads. The machine decides, not the option, so that `threads` does not change the bits.
     return _ThreadedPull(problem.on("host"), threads, sweeps=machine.threads <= STREAMS)
 
@@ -69,9 +70,8 @@ def batch(problem: Problem, machine: Machine, seeds: int, *, threads: int | None
     """Return the step for many seeds; options as for `prepare`."""
     from prplugin.methods.engines.numba_batch import NumbaBatch  # imports Numba
 
-    return NumbaBatch(
-        problem.on("host"), seeds, machine.threads if threads is None else validate_int("threads", threads)
-    )
+    threads = machine.threads_for(seeds * problem.adjacency.m) if threads is None else validate_int("threads", threads)
+    return NumbaBatch(problem.on("host"), seeds, threads)
 
 
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
@@ -88,10 +88,10 @@ class _ThreadedPull(HostStep):
         self._kernels, self._mixing = pull_kernels, mixing_kernels
         adjacency = problem.adjacency
         n = adjacency.n
-        offsets = adjacency.csc[0]
-        out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._normalized_weights = pull_kernels.in_edges(adjacency.csc, out_weight)
-        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
+        offsets, sources, _ = adjacency.csc
+        self._offsets, self._sources = pull_kernels.as_unsigned(offsets, sources)
+        self._normalized_weights = adjacency.normalized_weights
+        self._inverse_out_weight = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
         self._alpha = problem.alpha
         v = np.array([1.0 / n]) if problem.personalization is None else problem.personalization
         self._target = v if problem.dangling is None else problem.dangling

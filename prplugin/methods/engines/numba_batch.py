@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from prplugin.cpu.inverse_out_weight import inverse_out_weight
-from prplugin.cpu.pull_kernels import NO_MOVES, fan_in_for, group_sum_depth, in_edges
+from prplugin.cpu.normalization import inverse_out_weight
+from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned, fan_in_for, group_sum_depth
 from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import totals
 from prplugin.graph.problem import Problem
@@ -33,10 +33,10 @@ class NumbaBatch(HostBatch):
         n = adjacency.n
         # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, and the history.
         super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
-        offsets = adjacency.csc[0]
-        out_weight = adjacency.out_weight
-        self._offsets, self._sources, self._normalized_weights = in_edges(adjacency.csc, out_weight)
-        self._inverse_out_weight = inverse_out_weight(out_weight, weighted=adjacency.weighted)
+        offsets, sources, _ = adjacency.csc
+        self._offsets, self._sources = as_unsigned(offsets, sources)
+        self._normalized_weights = adjacency.normalized_weights
+        self._inverse_out_weight = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
         self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)

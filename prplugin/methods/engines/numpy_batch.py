@@ -26,16 +26,13 @@ class NumpyBatch(HostBatch):
         # Per seed: ranks old and new, contributions, and the history; and the terms of all edges, twice if weighted.
         of_ranks = (3 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n
         super().__init__(problem, width_for(seeds, of_ranks + 2 * 8 * adjacency.m))
-        offsets, self._sources, weights = adjacency.csc
+        offsets, self._sources, _ = adjacency.csc
         self._row_sums = _RowSums(offsets)
         out_weight = adjacency.out_weight
         self._dangling = out_weight == 0
-        self._normalized_weights: Floats | None = None
-        if weights is None:
-            self._divisor = np.maximum(out_weight, 1.0)[:, None]
-        else:
-            of = out_weight[self._sources]
-            self._normalized_weights = np.divide(weights, of, out=np.zeros_like(weights), where=of > 0)[:, None]
+        self._divisor = np.maximum(out_weight, 1.0)[:, None]
+        weights = adjacency.normalized_weights
+        self._normalized_weights = None if weights is None else weights[:, None]
         self.rounding = StepRounding(
             row=self._row_sums.rounding_depth,
             edge=1 if weights is None else adjacency.out_weight_depth + 4,
