@@ -90,8 +90,10 @@ class EqualRanks:
             return [] if _same_edges(first, second, *(to_host(weights[run]) for run in runs)) else None
         # In-degrees are mostly small, where Python takes a tenth of NumPy's time.
         counts, others = Counter(first.tolist()), Counter(second.tolist())
+        differing = {vertex for vertex, _ in counts.items() ^ others.items()}  # faster than to subtract counters
         left, right = (
-            self._by_degree_and_rank(list(more.elements()), ranks) for more in (counts - others, others - counts)
+            self._by_degree_and_rank([v for v in differing for _ in range(more[v] - fewer[v])], ranks)
+            for more, fewer in ((counts, others), (others, counts))
         )
         if any(one[0] != other[0] for one, other in zip(left, right, strict=True)):
             return None

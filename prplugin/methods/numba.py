@@ -181,7 +181,8 @@ class _ThreadedPull(HostStep):
     def advance(self, goal: float, budget: int) -> tuple[int, Sums | None]:
         """Improve the ranks of the last step by Gauss-Seidel sweeps: see `prplugin.methods.engines.sweeps`."""
         changes, self._changes = self._changes, self._changes[-1:]
-        if self._moves is None or budget < 2 or not self._sweeps_pay(changes, goal):
+        # Not by `goal` alone: it may be a guess of where an order is proved.
+        if self._moves is None or budget < 2 or not self._sweeps_pay(changes, min(goal, self.final_goal)):
             return 0, None
         self._contributions = self._next = None  # frees memory for the sweeps; `_begin` allocates them again
         if self._sweeps is None:

@@ -63,7 +63,7 @@ class OrderProof:
             self._order = order_of(ranks, self._k, margin, self._equal)
             if self._order.proved:
                 return True
-            gap = 0.0  # some candidates for equality are not proved equal, so the gap may be anything
+            gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
         self._due, self._aim = max(gap, CHECK_FACTOR * bound), gap
         return False
 
