@@ -41,4 +41,5 @@ class Threads:
         ]
         take()
         for helper in helpers:
-            helper.result()
+            if not helper.cancel():  # it has not started, and finds nothing left
+                helper.result()
