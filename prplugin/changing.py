@@ -20,13 +20,14 @@ from prplugin.frames.times import Clock
 from prplugin.graph.adjacency import Adjacency, rows_of
 from prplugin.graph.decay import weights_at
 from prplugin.graph.dedup import drop_duplicates
+from prplugin.graph.rebuild import RebuiltEdges
 from prplugin.graph.update import ChangeError, ChangingEdges, expand_values
-from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges
 from prplugin.numerics.rounding import StepRounding
 from prplugin.options import Options
 from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Outcome
 from prplugin.solver.residual import Residual
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges, Floats, Integers
 
@@ -100,7 +101,10 @@ class LastRanks(NamedTuple):
     def is_of(self, equation: Equation) -> bool:
         """Return whether an equation has the same alpha, v and w."""
         vectors: Any = zip(self.equation[1:], equation[1:], strict=True)
-        return self.equation[0] == equation[0] and all(np.array_equal(*pair) for pair in vectors)
+        return self.equation[0] == equation[0] and all(
+            old is new if old is None or new is None else bool(namespace(old).array_equal(old, new))
+            for old, new in vectors
+        )
 
 
 class Aging(NamedTuple):
@@ -119,7 +123,7 @@ class Aging(NamedTuple):
 class _State(NamedTuple):
     """State of a graph that an update replaces in one assignment."""
 
-    edges: ChangingEdges
+    edges: ChangingEdges | RebuiltEdges  # on the host, or in GPU memory
     vertex_index: VertexIndex
     clock: Clock | None
 
@@ -139,17 +143,19 @@ class ChangingGraph:
         aging: Aging | None,
         last: LastRanks | None,
     ) -> None:
-        if adjacency.memory_space != "host" or adjacency.spilled:
-            raise MethodUnavailableError(
-                "update supports graphs on the host only: make this graph from edges.to_pandas()."
-            )
         if schema.windowed:
             raise MethodUnavailableError(
                 "update does not support a graph with window=: leave it out, and remove edges that are too old."
             )
-        count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
+        index = VertexIndex(vertices)
+        if index.memory_space != adjacency.memory_space:
+            raise MethodUnavailableError(
+                "update needs cuDF for the vertices of a graph in GPU memory: import cudf before you make the graph."
+            )
         clock, references = (None, None) if aging is None else aging
-        self._state = _State(ChangingEdges.of(adjacency, references), VertexIndex(vertices), clock)
+        on_gpu = adjacency.memory_space == "device"
+        edges = RebuiltEdges(adjacency, adjacency.n) if on_gpu else ChangingEdges.of(adjacency, references)
+        self._state = _State(edges, index, clock)
         self._schema = schema
         self._adjacency: Adjacency | None = None
         self._lock = threading.Lock()
@@ -159,7 +165,7 @@ class ChangingGraph:
             self.keep(last)
 
     @property
-    def edges(self) -> ChangingEdges:
+    def edges(self) -> ChangingEdges | RebuiltEdges:
         """The edges."""
         return self._state.edges
 
@@ -186,16 +192,14 @@ class ChangingGraph:
         """Remove and add edges; on any error, change nothing."""
         edges, index, clock = self._state
         clock, schema = copy(clock), self._schema
-        removed = None if remove is None else read_edges(remove, schema, clock, removed=True)
-        added = None if add is None else read_edges(add, schema, clock, removed=False)
+        removed = None if remove is None else read_edges(remove, schema, clock, index.memory_space, removed=True)
+        added = None if add is None else read_edges(add, schema, clock, index.memory_space, removed=False)
         removals, additions, old_positions = _NO_EDGES, _NO_EDGES, None
         if removed is not None:
             positions = index.positions_of(removed.vertices, "remove")
             missing = (positions[removed.edges.source] < 0) | (positions[removed.edges.destination] < 0)
             if missing.any():
-                raise _invalid_edges_error(
-                    ChangeError("missing", np.flatnonzero(missing)), None, removed, self.vertices
-                )
+                raise _invalid_edges_error(ChangeError("missing", missing.nonzero()[0]), None, removed, self.vertices)
             removals = _moved(removed.edges, positions)
         if added is not None:
             added = added._replace(edges=drop_duplicates(added.edges, schema.duplicates, directed=schema.directed))
@@ -207,6 +211,7 @@ class ChangingGraph:
                     removals = _moved(removals, old_positions)
             additions = _moved(added.edges, positions)
             edges.roundings = max(edges.roundings, added.edges.roundings)
+        plan: Any  # as `edges.commit` takes it
         try:
             plan = edges.plan(additions, removals, schema.duplicates, directed=schema.directed)
         except ChangeError as error:
@@ -216,7 +221,7 @@ class ChangingGraph:
         n = edges.n
         if self.edges.n == 0:
             last = None
-        residual = last.solution if last is not None and isinstance(last.solution, Residual) else None
+        residual: Any = last.solution if last is not None and isinstance(last.solution, Residual) else None
         if n > self.edges.n and residual is not None:
             residual.add_vertices(n, old_positions)
         elif n > self.edges.n and last is not None:
@@ -248,6 +253,8 @@ class ChangingGraph:
             if edges.n == 0 or last is None or not last.is_of(equation):
                 return None, None, tol
             residual = last.solution
+            if isinstance(edges, RebuiltEdges):
+                return None, residual, tol  # type: ignore[return-value]  # a residual has edges on the host
             default = options.method == "auto" and options.max_iter is None and not options.certified
             may_push = default and equation[2] is None
             if not isinstance(residual, Residual):
@@ -290,9 +297,11 @@ class ChangingGraph:
 
 def _normalized_start(ranks: Any) -> Floats:
     """Return a copy of the ranks, which the user may alter, that is finite, not negative and of sum 1."""
-    ranks = np.maximum(np.nan_to_num(ranks, posinf=0.0), 0.0)
+    xp = namespace(ranks)
+    ranks = xp.maximum(xp.nan_to_num(ranks, posinf=0.0), 0.0)
     sum_ranks = total(ranks)
-    return ranks / sum_ranks if sum_ranks > 0 else np.full(ranks.size, 1 / max(ranks.size, 1))
+    start: Floats = ranks / sum_ranks if sum_ranks > 0 else xp.full(ranks.size, 1 / max(ranks.size, 1))
+    return start
 
 
 def _cast_error(options: Options, n: int) -> float:
@@ -339,8 +348,8 @@ def _format_edges(frame: FrameEdges, which: Integers) -> list[str]:
     endpoints = [
         format_ids(frame.vertices.plain_ids, end[which]) for end in (frame.edges.source, frame.edges.destination)
     ]
-    weights = frame.edges.weights
+    weights = None if frame.edges.weights is None else to_host(frame.edges.weights[which])
     return [
         f"{source} -> {target}" + ("" if weights is None else f" of weight {weights[row]:g}") if source else ""
-        for source, target, row in zip(*endpoints, which.tolist(), strict=True)
+        for row, (source, target) in enumerate(zip(*endpoints, strict=True))
     ]

@@ -46,7 +46,7 @@ from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.slow import SlowConvergence, direct_solver
 from prplugin.solver.stopping import step_budget
 from prplugin.solver.top_k import Equal, OrderProof, order_of
-from prplugin.types.arrays import MemorySpace, gpu_of, to_host, to_memory
+from prplugin.types.arrays import MemorySpace, gpu_of, to_memory
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
@@ -171,7 +171,8 @@ class LocalGraph:
 
     def update(self, add: Any, remove: Any) -> None:
         """Remove and add edges; on any error, change nothing."""
-        with self._access.updating():
+        needs = "An update holds the old and the new edges at once. Nothing was changed."
+        with self._access.updating(), explain_oom(lambda: needs), self._allocating():
             if self._changing is None:
                 self._changing = ChangingGraph(self._adjacency, self._known, self._schema, self._aging, self._last)
                 del self._adjacency, self._last
@@ -246,8 +247,8 @@ class LocalGraph:
         with explain_oom(planned), runtime.device_allocation(memory_space, adjacency.gpu):
             equal = self._equal(given) if options.certified else None
             ranks, outcome = _iterated(method, problem, start, options, watch, equal, method_tol, machine)
-            if self._lasting and self.memory_space == "host" and outcome.converged and proves(options):
-                last = LastRanks(equation, to_host(ranks), int(outcome.iterations))
+            if self._lasting and outcome.converged and proves(options):
+                last = LastRanks(equation, to_memory(ranks, self.memory_space), int(outcome.iterations))
                 if self._changing is None:
                     self._last = last
                 else:
@@ -311,8 +312,8 @@ class LocalGraph:
             )  # fmt: skip
 
     def _allocating(self, *, wait: bool = True) -> Any:
-        gpu = self._adjacency.gpu if self._changing is None else None
-        return runtime.device_allocation(self.memory_space, gpu, wait=wait)
+        graph = self._adjacency if self._changing is None else self._changing.edges
+        return runtime.device_allocation(self.memory_space, graph.gpu, wait=wait)
 
     def _vector(self, what: str, given: Any) -> Floats | None:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""

@@ -201,7 +201,7 @@ def factorize_by_first_appearance(
     distinct = []
     for part, label in zip(parts, labels, strict=True):
         columns = [without_categories(take(column, rows)) for column, (_, rows) in zip(part, factorized, strict=True)]
-        distinct.append(take(_joined(columns, label), order))
+        distinct.append(take(concat_in_common_type(columns, label), order))
     merged, first = factorize_rows(distinct)
     code = cupy.empty(order.size, index_dtype(first.size))
     code[order] = merged
@@ -274,10 +274,10 @@ def one_column(columns: list[Any], what: str) -> Any:
     """Concatenate columns of ids, each pandas or cuDF; on the host if all are pandas."""
     if all(isinstance(column, pd.Series) for column in columns):
         return host.one_column(columns, what)
-    return _joined([without_categories(on_device(column, what)) for column in columns], what)
+    return concat_in_common_type([without_categories(on_device(column, what)) for column in columns], what)
 
 
-def _joined(columns: list[cudf.Series], label: str) -> cudf.Series:
+def concat_in_common_type(columns: list[cudf.Series], label: str) -> cudf.Series:
     """Concatenate columns of one kind, in their common type if there is one, else in the type of the first."""
     filled = [column for column in columns if len(column)] or columns[:1]
     cast = _in_one_type(filled, label)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from prplugin.errors import InvalidEdgesError, MethodUnavailableError
+from prplugin.errors import InvalidEdgesError
 from prplugin.frames import adapter_for, matrices
-from prplugin.frames.base import ColumnVertices, Vertices
+from prplugin.frames.base import ColumnVertices, Vertices, is_a
 from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
 from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.options import Duplicates
+from prplugin.types.arrays import MemorySpace, namespace
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 __all__ = ["EdgeSchema", "Extension", "FrameEdges", "VertexIndex", "read_edges"]
@@ -57,10 +60,17 @@ class Extension(NamedTuple):
     old_positions: Integers | None
 
 
-def read_edges(frame: Any, schema: EdgeSchema, clock: Clock | None, *, removed: bool) -> FrameEdges:
-    """Read edges from the columns of the graph; edges to remove may lack weights and times."""
-    if type(frame).__module__.partition(".")[0] in ("cudf", "dask_cudf"):
-        frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+def read_edges(
+    frame: Any, schema: EdgeSchema, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
+) -> FrameEdges:
+    """Read edges from the columns of the graph to its memory space; edges to remove may lack weights and times."""
+    if memory_space == "host":
+        if "cudf.pandas" in sys.modules:
+            from prplugin.frames import proxies
+
+            frame = proxies.unwrap(frame, on_gpu=False)
+        if type(frame).__module__.partition(".")[0] in ("cudf", "dask_cudf"):
+            frame = (frame.compute() if hasattr(frame, "compute") else frame).to_pandas()
     adapter = adapter_for(frame)
     opened, labels = adapter.open_frame(frame)
     weight, time = schema.weight, schema.time
@@ -70,19 +80,26 @@ def read_edges(frame: Any, schema: EdgeSchema, clock: Clock | None, *, removed: 
     columns = resolve(labels, source, destination, weight, time, None if time is None else clock)
     edges, vertices = adapter.read(opened, columns, None, edge_list=True, lasting=True)
     assert isinstance(edges, Edges)
-    return FrameEdges(edges, _pandas_vertices(vertices))
+    ids = _column_vertices(vertices)
+    if edges.memory_space != memory_space:  # a frame of another library
+        from prplugin.frames import cudf  # imports cuDF, which holds the graph
+
+        edges, ids = edges.on_device(), cudf.Vertices.of_host(ids)
+    return FrameEdges(edges, ids)
 
 
 class VertexIndex:
     """The vertices of a graph, with a lookup from id to position.
 
     Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
-    at the first lookup and extended with the vertices.
+    at the first lookup and extended with the vertices. On the GPU, ids are found by a join.
     """
 
     def __init__(self, vertices: Vertices) -> None:
         self.vertices = vertices
-        self._inner = _pandas_vertices(vertices)
+        self._inner = _column_vertices(vertices)
+        self._ids: Any = self._inner.library.ids
+        self.memory_space: MemorySpace = self._inner.library.memory_space
         self._table: dict[Any, int] = {}
 
     def __len__(self) -> int:
@@ -100,63 +117,83 @@ class VertexIndex:
                     "cast them."
                 )
         if not len(self) or not len(vertices):
-            return np.full(len(vertices), -1)
-        if self._inner.kinds == ["integer"]:
-            ids, wanted = self._integer_ids, _integers(vertices.columns[0])
-            info = np.iinfo(ids.dtype)  # an id outside the range of the graph's type is not in the graph
-            in_range = (wanted >= info.min) & (wanted <= info.max)
-            wanted = wanted.astype(ids.dtype, copy=False)
-            found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
-            return np.where(in_range & (ids[found] == wanted), found, -1)
-        if len(self._table) != len(self):
-            self._table = dict(zip(_keys(self._inner.columns), range(len(self)), strict=True))
-        return np.array([self._table.get(key, -1) for key in _keys(vertices.columns)], np.int64)
+            return self._inner.xp.full(len(vertices), -1)
+        with self._active():
+            if self.memory_space == "device":
+                return self._inner.find_positions(vertices.columns, argument)
+            if self._inner.kinds == ["integer"]:
+                ids, wanted = self._integer_ids, _integers(self._ids, vertices.ids[0])
+                info = np.iinfo(ids.dtype)  # an id outside the range of the graph's type is not in the graph
+                in_range = (wanted >= info.min) & (wanted <= info.max)
+                wanted = wanted.astype(ids.dtype, copy=False)
+                found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
+                return np.where(in_range & (ids[found] == wanted), found, -1)
+            if len(self._table) != len(self):
+                self._table = dict(zip(_keys(self._ids, self._inner.columns), range(len(self)), strict=True))
+            return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
 
     def extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
         """Return the index with the vertices of a frame whose position in `frame_positions` is -1 added."""
-        ids, new = _ids(), np.flatnonzero(frame_positions < 0)
+        with self._active():
+            return self._extend(vertices, frame_positions)
+
+    def _extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
+        ids, xp, new = self._ids, self._inner.xp, (frame_positions < 0).nonzero()[0]
         old = self._inner
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
-            frame_ids = _integers(vertices.columns[0])
+            frame_ids = _integers(ids, vertices.ids[0])
             old_ids, new_ids = _in_one_type(self._integer_ids, frame_ids[new])
-            places = np.searchsorted(old_ids, new_ids)
-            joined = np.insert(old_ids, places, new_ids)
-            frame_positions = np.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False))
-            if places.size and places[0] < len(old):
-                positions = np.arange(joined.size, dtype=index_dtype(joined.size))
-                old_positions = np.delete(positions, places + np.arange(new.size))
-            like = vertices.columns if old.kinds == ["empty"] else old.columns
-            columns = [ids.integers_like(joined, [_series(like[0])])]
+            places = xp.searchsorted(old_ids, new_ids)
+            if int(places[0]) == len(old):
+                joined = xp.concatenate([old_ids, new_ids])
+            else:
+                is_new = xp.zeros(len(old) + new.size, np.bool_)
+                is_new[places + xp.arange(new.size)] = True
+                old_positions = xp.flatnonzero(~is_new).astype(index_dtype(is_new.size), copy=False)
+                joined = xp.empty(is_new.size, old_ids.dtype)
+                joined[is_new], joined[~is_new] = new_ids, old_ids
+            frame_positions = xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False))
+            like = vertices if old.kinds == ["empty"] else old
+            plain = type(like.ids[0]) is type(joined)  # CuPy's integers
+            columns = [joined if plain else ids.integers_like(joined, [_series(like.columns[0])])]
         else:
             frame_positions = frame_positions.copy()
-            frame_positions[new] = np.arange(len(old), len(old) + new.size)
+            frame_positions[new] = xp.arange(len(old), len(old) + new.size)
             columns = [
-                _concat_ids(column, added.take(new), kind)
+                _concat_ids(ids, column, old.library.take(added, new), kind)
                 for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)
             ]
         inner = replace(old, ids=columns, kinds=kinds)
         index = VertexIndex(_rewrap(self.vertices, inner))
         if self._table and old_positions is None:
-            added_keys = _keys([column[len(old) :] for column in columns])
+            added_keys = _keys(ids, [column[len(old) :] for column in columns])
             self._table.update(zip(added_keys, range(len(old), len(inner)), strict=True))
             index._table = self._table
         return Extension(index, frame_positions, old_positions)
 
     @cached_property
     def _integer_ids(self) -> Integers:
-        return _integers(self._inner.columns[0])
+        return _integers(self._ids, self._inner.ids[0])
+
+    def _active(self) -> ExitStack:
+        """Return the context manager in which functions of the library of the ids are called."""
+        stack, vertices = ExitStack(), self.vertices
+        while isinstance(vertices, DelegatedVertices):
+            stack.enter_context(vertices.active())
+            vertices = vertices.inner
+        if self.memory_space == "device":
+            from prplugin.frames.cudf import on_cudf_stream  # imports cuDF, which holds the ids
+
+            stack.enter_context(on_cudf_stream())
+        return stack
 
 
-def _pandas_vertices(vertices: Any) -> ColumnVertices:
-    """Return the pandas vertices inside any wrappers."""
+def _column_vertices(vertices: Any) -> ColumnVertices:
+    """Return the columns of vertices inside any wrappers."""
     while isinstance(vertices, DelegatedVertices):
         vertices = vertices.inner
-    if not isinstance(vertices, ColumnVertices) or vertices.xp is not np:
-        raise MethodUnavailableError(
-            "update supports graphs on the host only, and this one is on the GPU: make it from edges.to_pandas()."
-        )
     return vertices
 
 
@@ -166,25 +203,24 @@ def _rewrap(vertices: Any, inner: ColumnVertices) -> Any:
         return inner
     changed: dict[str, Any] = {"inner": _rewrap(vertices.inner, inner)}
     if hasattr(vertices, "fields"):
-        columns = zip(_pandas_vertices(vertices).columns, inner.columns, vertices.fields, strict=True)
+        columns = zip(_column_vertices(vertices).columns, inner.columns, vertices.fields, strict=True)
         changed["fields"] = [field if old.dtype == new.dtype else None for old, new, field in columns]
     return replace(vertices, **changed)  # type: ignore[type-var]
 
 
-def _keys(columns: list[Any]) -> Any:
+def _keys(ids: Any, columns: list[Any]) -> Any:
     """Return ids as Python objects; those of several columns as tuples."""
-    values = [np.asarray(_ids().without_categories(column), object).tolist() for column in columns]
+    values = [np.asarray(ids.without_categories(column), object).tolist() for column in columns]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
-def _concat_ids(old: Any, new: Any, kind: str) -> Any:
+def _concat_ids(ids: Any, old: Any, new: Any, kind: str) -> Any:
     """Return two columns of ids as one, of the type of `old` if it can hold both."""
-    ids = _ids()
     if not len(old) or not len(new):
         return old if len(old) else new
     if kind == "integer":
-        joined = np.concatenate(_in_one_type(_integers(old), _integers(new)))
-        return ids.integers_like(joined, [_series(old)])
+        integers = _in_one_type(_integers(ids, old), _integers(ids, new))
+        return ids.integers_like(namespace(integers[0]).concatenate(integers), [_series(old)])
     joined = ids.concat_in_common_type([ids.without_categories(old), ids.without_categories(new)], "add")
     categories = getattr(old.dtype, "categories", None)
     if categories is None or not _series(joined).isin(categories).all():
@@ -193,26 +229,23 @@ def _concat_ids(old: Any, new: Any, kind: str) -> Any:
 
 
 def _in_one_type(old: Integers, new: Integers) -> list[Integers]:
-    arrays: list[Integers] = _ids().in_one_type([old, new], [True, True], ["add", "the graph"])
-    return arrays
+    from prplugin.frames._pandas_ids import in_one_type  # imports pandas
+
+    return in_one_type([old, new], [True, True], ["add", "the graph"])
 
 
-def _integers(column: Any) -> Integers:
+def _integers(ids: Any, column: Any) -> Integers:
     integers: Integers
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-        integers = np.asarray(column)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu" and not is_a(column, "cudf", "Series"):
+        integers = namespace(column).asarray(column)
     else:
-        integers = _ids().integers(_series(column), "")
+        integers = ids.integers(_series(column), "")
     return integers
 
 
 def _series(array: Any) -> Any:
+    if is_a(array, "cudf", "Series"):
+        return array
     import pandas as pd
 
     return pd.Series(array, dtype=array.dtype)
-
-
-def _ids() -> Any:
-    from prplugin.frames import _pandas_ids  # imports pandas
-
-    return _pandas_ids

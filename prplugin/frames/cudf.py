@@ -15,6 +15,7 @@ import cupy
 import pandas as pd
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, counted, listed
+from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import base, narwhals, pandas
 from prplugin.frames._cudf_arrays import as_series, frame_of, missing_rows, numbers, to_float64_unchecked
 from prplugin.frames._cudf_ids import encode, factorize_rows, find_positions, one_column, take
@@ -31,6 +32,7 @@ __all__ = [
     "column_of",
     "find_positions",
     "frame_of",
+    "ids",
     "memory_space",
     "missing_rows",
     "numbers",
@@ -73,6 +75,13 @@ class Vertices(base.ColumnVertices):
     def columns(self) -> list[cudf.Series]:
         """Ids as cuDF Series."""
         return [as_series(ids) for ids in self.ids]
+
+    @classmethod
+    @on_cudf_stream()
+    def of_host(cls, vertices: base.ColumnVertices) -> Vertices:
+        """Copy vertices that are columns of pandas."""
+        columns = [pd.Series(column, dtype=column.dtype) for column in vertices.columns]
+        return cls(vertices.names, [ids.on_device(column, "the frame") for column in columns], vertices.kinds)
 
     plain_ids = on_cudf_stream()(base.ColumnVertices.plain_ids)
     read_values = on_cudf_stream()(base.ColumnVertices.read_values)

@@ -15,6 +15,7 @@ import pandas as pd
 from pandas.api import types
 
 from prplugin.errors import InvalidEdgesError, InvalidOptionError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.frames import _pandas_ids as ids
 from prplugin.frames._pandas_ids import decode_storage, encode, one_column, positions_in
 from prplugin.frames._pandas_kinds import cast_to, check_kind, kind_of
 from prplugin.frames._pandas_objects import first_rows
@@ -30,6 +31,7 @@ __all__ = [
     "column_of",
     "columns_of",
     "id_columns",
+    "ids",
     "memory_space",
     "numbers",
     "numbers_of_array",

@@ -18,7 +18,7 @@ from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.types.arrays import MemorySpace
 from prplugin.types.edges import Edges, GroupedEdges
 
-__all__ = ["Vertices", "memory_space", "open_frame", "read"]
+__all__ = ["Vertices", "memory_space", "open_frame", "read", "unwrap"]
 
 memory_space: MemorySpace = "device"
 
@@ -32,7 +32,7 @@ class Vertices(DelegatedVertices):
     proxied: bool  # whether results are proxies, because the edges were
 
     def convert(self, given: Any, what: str) -> Any:
-        return _unwrap(given, on_gpu=self.on_gpu)
+        return unwrap(given, on_gpu=self.on_gpu)
 
     def wrap(self, frame: Any) -> Any:
         return sys.modules["cudf.pandas"].as_proxy_object(frame) if self.proxied else frame
@@ -46,9 +46,9 @@ def read(frame: Any, columns: Columns, vertices: object, **how: bool) -> tuple[E
     proxied = _is_proxy(frame)
     if proxied:
         positions, columns = columns.in_use()  # other columns may be of types that cuDF does not support
-        frame = _unwrap(frame.iloc[:, positions], on_gpu=True)
+        frame = unwrap(frame.iloc[:, positions], on_gpu=True)
     on_gpu = is_a(frame, "cudf", "DataFrame")
-    vertices = _unwrap(vertices, on_gpu=on_gpu)
+    vertices = unwrap(vertices, on_gpu=on_gpu)
     with _proxies_disabled():
         edges, known = (cudf if on_gpu else pandas).read(frame, columns, vertices, **how)
     return edges, Vertices(known, on_gpu, proxied)
@@ -58,12 +58,12 @@ def _is_proxy(given: object) -> bool:
     return sys.modules["cudf.pandas"].is_proxy_object(given)
 
 
-def _unwrap(given: Any, *, on_gpu: bool) -> Any:
+def unwrap(given: Any, *, on_gpu: bool) -> Any:
     """Return the object in a proxy: a cuDF object if `on_gpu` is set and cuDF supports it, else a pandas object."""
     if type(given) in (list, tuple):
-        return type(given)(_unwrap(item, on_gpu=on_gpu) for item in given)
+        return type(given)(unwrap(item, on_gpu=on_gpu) for item in given)
     if type(given) is dict:
-        return {_unwrap(key, on_gpu=on_gpu): _unwrap(value, on_gpu=on_gpu) for key, value in given.items()}
+        return {unwrap(key, on_gpu=on_gpu): unwrap(value, on_gpu=on_gpu) for key, value in given.items()}
     if not _is_proxy(given):
         return given
     if on_gpu:

@@ -10,9 +10,9 @@ from prplugin.cpu.sorting import packs, stable_order
 from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
 from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges, Integers
+from prplugin.types.edges import ANY, Edges, Integers
 
-__all__ = ["drop_duplicates", "with_reverse_edges"]
+__all__ = ["concatenated", "drop_duplicates", "oriented", "pair_keys", "reversed_edges", "with_reverse_edges"]
 
 MOST_PAIRED = 1 << 32
 """Number of vertices up to which a pair of positions fits in 64 bits."""
@@ -61,6 +61,36 @@ def with_reverse_edges(edges: Edges) -> Edges:
         weights=weights,
         times=times,
     )
+
+
+def pair_keys(edges: Edges, n: int) -> Integers:
+    """Return an int64 for each edge that identifies its pair of vertices; n * n is less than 2**63."""
+    return edges.source.astype(np.int64) * n + edges.destination
+
+
+def oriented(edges: Edges) -> Edges:
+    """Return each edge from the lower to the higher of its vertices."""
+    xp = namespace(edges.source)
+    low, high = xp.minimum(edges.source, edges.destination), xp.maximum(edges.source, edges.destination)
+    return replace(edges, source=low, destination=high)
+
+
+def reversed_edges(edges: Edges) -> Edges:
+    """Return the reverse of each edge."""
+    return replace(edges, source=edges.destination, destination=edges.source)
+
+
+def concatenated(first: Edges, second: Edges) -> Edges:
+    """Return the edges of both, with weights if both have weights."""
+    xp = namespace(first.source)
+    source = xp.concatenate([first.source, second.source])
+    destination = xp.concatenate([first.destination, second.destination])
+    weights = None
+    if first.weights is not None and second.weights is not None:
+        weights = xp.concatenate([first.weights, second.weights])
+    extents = [edges.extent for edges in (first, second) if edges.extent[1] > 0] or [ANY]  # 0: no weight above 0
+    extent = min(low for low, _ in extents), max(high for _, high in extents)
+    return replace(first, source=source, destination=destination, weights=weights, extent=extent)
 
 
 def _repeated(rows: Integers) -> PageRankError:

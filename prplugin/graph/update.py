@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from prplugin.cpu.sorting import offsets_of
 from prplugin.cpu.threads import Threads
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
 from prplugin.graph.decay import ZERO_EXPONENT, ScaledWeights
-from prplugin.graph.dedup import with_reverse_edges
-from prplugin.machine import this_machine
+from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
+from prplugin.machine import COMPILED_AFTER_EDGES, count_processed_edges, this_machine
 from prplugin.numerics.rounding import compensated_depth
+from prplugin.types.arrays import namespace
 from prplugin.types.compressed import Compressed
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype
 
@@ -147,6 +148,7 @@ class ChangingEdges:
     `roundings`: Relative rounding errors, each of 2**-53, that a weight carries at most.
     `count`: Number of edges; an array of one, so that one compiled call can change it together with the rows.
     `references`: Reference exponent of each vertex, if weights decay: see `prplugin.graph.decay`.
+    `spilled`: As in `Edges`.
     """
 
     out_edges: _RowBuffer
@@ -156,10 +158,13 @@ class ChangingEdges:
     roundings: int
     count: Integers
     references: Integers | None
+    spilled: bool
+    gpu: ClassVar[None] = None
 
     @classmethod
     def of(cls, adjacency: Adjacency, references: Integers | None) -> ChangingEdges:
         """Copy the edges of a graph."""
+        count_processed_edges(COMPILED_AFTER_EDGES)  # updates import Numba in any case, so that other code may use it
         dtype = index_dtype(adjacency.n)
         return cls(
             _RowBuffer.of(adjacency.csr, dtype),
@@ -169,6 +174,7 @@ class ChangingEdges:
             adjacency.edges.roundings,
             np.array([adjacency.m]),
             references,
+            adjacency.spilled,
         )
 
     @property
@@ -192,7 +198,7 @@ class ChangingEdges:
         edge_list = partial(endpoints_by_target, offsets, sources)
         extent = ANY if self.references is None else (ANY[0], 2.0**MAX_EXPONENT * 4)
         edges = GroupedEdges((offsets, sources, weights), self.out_weight, edge_list, self.weights_depth, extent)
-        edges.roundings = self.roundings
+        edges.roundings, edges.spilled = self.roundings, self.spilled
         return Adjacency(edges)
 
     def with_vertices(self, n: int, positions: Integers | None) -> ChangingEdges:
@@ -212,7 +218,7 @@ class ChangingEdges:
 
         Removed edges without weights and times may have any.
         """
-        removed = removed if directed else _oriented(removed)
+        removed = removed if directed else oriented(removed)
         removed_count = removed.m
         replaced = added.take(slice(0))
         if duplicates != "sum" and added.m:
@@ -220,7 +226,7 @@ class ChangingEdges:
         added = added if directed else with_reverse_edges(added)
         references = self._references_with(added)
         additions = self._stored(added, references)
-        removals = _concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))
+        removals = concatenated(self._stored(removed, self.references), self._stored(replaced, self.references))
         if not directed:
             removals = self._with_reverse_removals(removals, removed_count)
         powers, targets_of_raised = None, None
@@ -232,7 +238,7 @@ class ChangingEdges:
                 runs = zip(out.begins[raised].tolist(), out.ends[raised].tolist(), strict=True)
                 targets_of_raised = np.concatenate([out.indices[begin:end] for begin, end in runs])
         out_edges, weights = self._rewrite("out_edges", removals, additions, removed_count, powers)
-        reverse = _reversed(replace(removals, weights=weights)), _reversed(additions)
+        reverse = reversed_edges(replace(removals, weights=weights)), reversed_edges(additions)
         in_edges, _ = self._rewrite("in_edges", *reverse, removed_count, powers, targets_of_raised)
         from prplugin.cpu import row_kernels  # imports Numba
 
@@ -268,10 +274,10 @@ class ChangingEdges:
         """Return the edges to add, and those to replace, if pairs of vertices have an edge that is not removed."""
         from prplugin.cpu import row_kernels  # imports Numba
 
-        pairs = added if directed else _oriented(added)
+        pairs = added if directed else oriented(added)
         rows, found = self.out_edges, np.empty(pairs.m, np.bool_)
         row_kernels.find_pairs(pairs.source, pairs.destination, rows.begins, rows.ends, rows.indices, found)
-        keys = [each.source.astype(np.int64) * self.n + each.destination for each in (pairs, removed)]
+        keys = [pair_keys(each, self.n) for each in (pairs, removed)]
         found &= ~np.isin(keys[0], keys[1])
         if duplicates == "error" and found.any():
             raise ChangeError("repeated", np.flatnonzero(found))
@@ -296,14 +302,14 @@ class ChangingEdges:
         if removals.weights is not None:
             _, weights = self._rewrite("out_edges", removals, removals.take(slice(0)), removed_count)
             removals = replace(removals, weights=weights)
-        reverse = _reversed(removals.take(removals.source != removals.destination))
+        reverse = reversed_edges(removals.take(removals.source != removals.destination))
         if self.references is not None:
             shifts = self.references[reverse.destination] - self.references[reverse.source]
             weights = np.ldexp(reverse.weights, np.clip(shifts, -2000, 2000))  # type: ignore[arg-type]
             # A weight that underflows or overflows when it is rescaled is inexact, so that any weight must match.
             weights[~((weights > MIN_OUT_WEIGHT) & np.isfinite(weights))] = np.nan
             reverse = replace(reverse, weights=weights)
-        return _concatenated(removals, reverse)
+        return concatenated(removals, reverse)
 
     def _rewrite(
         self, which: Literal["out_edges", "in_edges"], removed: Edges, added: Edges, removed_count: int,
@@ -366,24 +372,6 @@ def expand_values(values: Any, n: int, positions: Integers | None, fill: Any) ->
 
     `positions` has the new position of each old vertex; None means that the old vertices come first, in their order.
     """
-    expanded = np.full(n, fill, values.dtype)
+    expanded = namespace(values).full(n, fill, values.dtype)
     expanded[slice(values.size) if positions is None else positions] = values
     return expanded
-
-
-def _oriented(edges: Edges) -> Edges:
-    """Return each edge from the lower to the higher of its vertices."""
-    low, high = np.minimum(edges.source, edges.destination), np.maximum(edges.source, edges.destination)
-    return replace(edges, source=low, destination=high)
-
-
-def _reversed(edges: Edges) -> Edges:
-    return replace(edges, source=edges.destination, destination=edges.source)
-
-
-def _concatenated(first: Edges, second: Edges) -> Edges:
-    source, destination = np.append(first.source, second.source), np.append(first.destination, second.destination)
-    weights = None
-    if first.weights is not None and second.weights is not None:
-        weights = np.append(first.weights, second.weights)
-    return replace(first, source=source, destination=destination, weights=weights)

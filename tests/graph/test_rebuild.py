@@ -1,0 +1,109 @@
+"""Updates that copy all edges, as on the GPU, compared with updates in place: on the host with NumPy arrays."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from prplugin.graph.adjacency import Adjacency
+from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
+from prplugin.graph.rebuild import RebuiltEdges
+from prplugin.graph.update import ChangeError, ChangingEdges
+from prplugin.types.edges import Edges
+
+
+def random_edges(rng, m, n, weighted):
+    source, destination = rng.integers(0, n, (2, m)).astype(np.int32)
+    return Edges(source, destination, rng.choice([0.0, -0.0, 0.25, 1.0, 3.0], m) if weighted else None, n)
+
+
+def triples(adjacency):
+    """Return the edges, sorted by source and target; of parallel edges the one first added comes first."""
+    offsets, targets, weights = adjacency.csr
+    sources = np.repeat(np.arange(adjacency.n), np.diff(offsets))
+    order = np.lexsort((targets, sources))
+    weights = np.ones(order.size) if weights is None else weights
+    return list(zip(sources[order].tolist(), targets[order].tolist(), weights[order].tolist(), strict=True))
+
+
+def removal(rng, present, n, positions, weighted):
+    """Return some edges of the graph, or random ones, of which most do not exist."""
+    count = int(rng.integers(0, 4))
+    if not present or rng.random() < 0.15:
+        return random_edges(rng, count, n, weighted=False)
+    chosen = [present[row] for row in rng.permutation(len(present))[:count]]
+    source, destination = (np.array([edge[end] for edge in chosen], np.int64) for end in range(2))
+    if positions is not None:
+        source, destination = positions[source], positions[destination]
+    weights = np.array([edge[2] for edge in chosen]) if weighted and rng.random() < 0.6 else None
+    return Edges(source, destination, weights, n)
+
+
+def planned(edges, *change, directed):
+    """Return the plan of a change, or the error."""
+    try:
+        return edges.plan(*change, directed=directed), None
+    except ChangeError as error:
+        return None, (error.kind, error.positions.tolist())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("duplicates", ["sum", "first", "last", "error"])
+def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted):
+    outcomes: Counter[str] = Counter()
+    unique = "first" if duplicates == "error" else duplicates
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 9))
+        edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
+        adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
+        graphs = [ChangingEdges.of(adjacency, None), RebuiltEdges(adjacency, n)]
+        for _ in range(6):
+            present, positions, changed = triples(graphs[0].adjacency()), None, graphs
+            if rng.random() < 0.3:
+                n = graphs[0].n + int(rng.integers(1, 3))
+                positions = None if rng.random() < 0.5 else np.sort(rng.choice(n, graphs[0].n, replace=False))
+                changed = [graph.with_vertices(n, positions) for graph in graphs]
+            n = changed[0].n
+            added = random_edges(rng, int(rng.integers(0, 5)), n, weighted)
+            added = drop_duplicates(added, unique, directed=directed)
+            removed = removal(rng, present, n, positions, weighted)
+            (plan, error), (other_plan, other_error) = (
+                planned(graph, added, removed, duplicates, directed=directed) for graph in changed
+            )
+            assert error == other_error
+            outcomes["changed" if error is None else error[0]] += 1
+            if error is None:
+                for graph, one in zip(changed, (plan, other_plan), strict=True):
+                    graph.commit(one)
+                graphs = changed
+            found, expected = graphs[1].adjacency(), graphs[0].adjacency()
+            assert triples(found) == triples(expected)
+            assert (found.n, found.m) == (graphs[1].n, graphs[1].m) == (graphs[0].n, graphs[0].m)
+            np.testing.assert_array_equal(found.csc.offsets, expected.csc.offsets)
+            np.testing.assert_allclose(found.out_weight, expected.out_weight, rtol=1e-15)
+    assert outcomes["changed"] > 100
+    assert outcomes["missing"] > 10
+    assert (outcomes["repeated"] > 10) == (duplicates == "error")
+
+
+def test_overflow_leaves_the_edges_unchanged():
+    ends = np.array([0, 1], np.int32)
+    edges = Edges(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
+    graph = RebuiltEdges(Adjacency(edges), 2)
+    with pytest.raises(ChangeError) as caught:
+        graph.plan(edges, edges.take(slice(0)), "sum", directed=True)
+    assert (caught.value.kind, caught.value.positions.tolist()) == ("overflow", [0])
+    assert graph.m == 2
+
+
+def test_bounds_of_weights_cover_added_edges():
+    ends = np.array([0], np.int32)
+    edges = [Edges(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
+    graph = RebuiltEdges(Adjacency(edges[0]), 1)
+    for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
+        graph.commit(graph.plan(added, added.take(slice(0)), "sum", directed=True))
+        assert graph.adjacency().edges.extent == extent
