@@ -7,6 +7,7 @@ added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank"
 ``rank(top=10).frame`` of a new `Graph` of the changed frame, without its construction. All four are timed in turn in
 one process, after two warm-up batches. Times are medians over the batches, and ratios are medians of the ratio of each
 batch; "minimum" marks the ratio of the minimum times. "pushed" is the number of rankings that pushes alone completed.
+On a machine with a GPU, all frames are cuDF's, and batches are 1e-5 to 1e-3 of the edges.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,33 +24,50 @@ import pandas as pd
 
 import prplugin
 from benchmarks.generate import rmat
+from benchmarks.run import Part
+from prplugin.gpu import runtime
+from prplugin.types.arrays import MemorySpace, synchronize
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLUMNS", "KEYS", "figure", "rows"]
+__all__ = ["COLUMNS", "KEYS", "figure", "parts"]
 
 KEYS = ("graph", "batch")
 
 COLUMNS = (
     "graph", "batch", "update ms", "rank ms", "frame ms", "fresh rank ms", "frame / update and rank",
-    "fresh rank / update and rank", "frame, minimum", "fresh rank, minimum", "pushed", "batches",
+    "fresh rank / update and rank", "fresh rank / rank", "frame, minimum", "fresh rank, minimum", "pushed", "batches",
 )  # fmt: skip
 
-GRAPHS = "cnr-2000", "web-NotreDame", "soc-Epinions1"
+GRAPHS: dict[MemorySpace, tuple[str, ...]] = {
+    "host": ("cnr-2000", "web-NotreDame", "soc-Epinions1"),
+    "device": ("cnr-2000",),
+}
+"""Real graphs by memory space."""
 
-SCALE = 20
-"""Scale of the R-MAT graph: it has 2**SCALE vertices."""
+SCALES: dict[MemorySpace, int] = {"host": 20, "device": 22}
+"""Scale of the R-MAT graph: it has 2**scale vertices."""
+
+FRACTIONS = 1e-5, 1e-4, 1e-3
+"""Changed edges of a batch on the GPU, as fractions of all edges."""
 
 WARM_UP_BATCHES = 2
 
 
-def rows(data: Path | None, quick: bool) -> Iterator[dict[str, Any]]:
-    """Measure each graph with each batch size."""
-    for name in GRAPHS if data is not None else ():
-        edges = pd.read_parquet(data / "graphs" / f"{name}.parquet", columns=["src", "dst"])
-        yield from _measure_graph(name, edges, 4 if quick else 6)
-    yield from _measure_graph(f"R-MAT {14 if quick else SCALE}", rmat(14 if quick else SCALE), 4 if quick else 2)
+def parts(data: Path | None, quick: bool) -> list[Part]:
+    """Return one part per graph: on the GPU if there is one, else on the CPU."""
+    space: MemorySpace = "host" if runtime.unavailable_reason() else "device"
+    scale = 14 if quick else SCALES[space]
+    graphs: dict[str, Callable[[], pd.DataFrame]] = {
+        name: partial(pd.read_parquet, data / "graphs" / f"{name}.parquet", columns=["src", "dst"])
+        for name in (GRAPHS[space] if data is not None else ())
+    }
+    graphs[f"R-MAT {scale}"] = lambda: _on_host(rmat(scale, memory_space=space))
+    return [
+        Part(name, partial(_measure_graph, name, load, 4 if quick else 2 if name.startswith("R-MAT") else 6, space))
+        for name, load in graphs.items()
+    ]
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
@@ -79,10 +98,13 @@ def figure(results: list[dict[str, Any]]) -> Figure:
     return drawing
 
 
-def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dict[str, Any]]:
-    m = len(edges)
-    for size in (1, 10, round(1e-4 * m), round(1e-3 * m)):
-        samples = _sample(edges, size, batches)
+def _measure_graph(
+    name: str, load: Callable[[], pd.DataFrame], batches: int, space: MemorySpace
+) -> Iterator[dict[str, Any]]:
+    edges = load()
+    fractions = [round(fraction * len(edges)) for fraction in FRACTIONS]
+    for size in (1, 10, *fractions[1:]) if space == "host" else fractions:
+        samples = _sample(edges, max(size, 1), batches, space)
         update, rank, frame, fresh = (np.array(one) for one in zip(*samples["seconds"], strict=True))
         yield {
             "graph": name,
@@ -93,6 +115,7 @@ def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dic
             "fresh rank ms": 1e3 * statistics.median(fresh),
             "frame / update and rank": statistics.median(frame / (update + rank)),
             "fresh rank / update and rank": statistics.median(fresh / (update + rank)),
+            "fresh rank / rank": statistics.median(fresh / rank),
             "frame, minimum": frame.min() / (update + rank).min(),
             "fresh rank, minimum": fresh.min() / (update + rank).min(),
             "pushed": samples["methods"].count("push"),
@@ -101,10 +124,10 @@ def _measure_graph(name: str, edges: pd.DataFrame, batches: int) -> Iterator[dic
         }
 
 
-def _sample(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any]]:
+def _sample(edges: pd.DataFrame, size: int, batches: int, space: MemorySpace) -> dict[str, list[Any]]:
     random = np.random.default_rng(size)
     endpoints = edges.to_numpy()
-    graph = prplugin.Graph(edges)
+    graph = prplugin.Graph(_in_memory(edges, space))
     graph.rank(top=10)
     seconds, methods = [], []
     for batch in range(batches + WARM_UP_BATCHES):
@@ -120,20 +143,41 @@ def _sample(edges: pd.DataFrame, size: int, batches: int) -> dict[str, list[Any]
         kept = np.ones(len(edges), np.bool_)
         kept[chosen] = False
         edges = pd.concat([edges[kept], added], ignore_index=True)
-        update = _seconds(lambda added=added, removed=removed: graph.update(add=added, remove=removed))
-        began = time.perf_counter()
-        ranking = graph.rank(top=10)
-        ranking.frame  # noqa: B018  # built at first access
-        rank = time.perf_counter() - began
-        methods.append(ranking.method)
-        frame = _seconds(lambda edges=edges: prplugin.pagerank(edges, top=10))
-        new = prplugin.Graph(edges)
-        fresh = _seconds(lambda new=new: new.rank(top=10).frame)
+        added, removed, changed = (_in_memory(frame, space) for frame in (added, removed, edges))
+        update, _ = _timed(space, lambda added=added, removed=removed: graph.update(add=added, remove=removed))
+        rank, method = _timed(space, lambda: _ranked(graph))
+        methods.append(method)
+        frame, _ = _timed(space, lambda changed=changed: prplugin.pagerank(changed, top=10))
+        new = prplugin.Graph(changed)
+        fresh, _ = _timed(space, lambda new=new: _ranked(new))
         seconds.append([update, rank, frame, fresh])
     return {"seconds": seconds[WARM_UP_BATCHES:], "methods": methods[WARM_UP_BATCHES:]}
 
 
-def _seconds(call: Callable[[], object]) -> float:
+def _ranked(graph: prplugin.Graph) -> str:
+    """Rank a graph, and return the method."""
+    ranking = graph.rank(top=10)
+    ranking.frame  # noqa: B018  # built at first access
+    return ranking.method
+
+
+def _timed(space: MemorySpace, call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds that a call takes, and its result."""
+    synchronize(space)
     began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
+    result = call()
+    synchronize(space)
+    return time.perf_counter() - began, result
+
+
+def _in_memory(frame: pd.DataFrame, space: MemorySpace) -> Any:
+    """Return a frame on the host, or a copy of it on the GPU."""
+    if space == "host":
+        return frame
+    import cudf
+
+    return cudf.from_pandas(frame.reset_index(drop=True))
+
+
+def _on_host(frame: Any) -> pd.DataFrame:
+    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
