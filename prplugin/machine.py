@@ -22,7 +22,7 @@ COMPILED_AFTER_EDGES = 4 * COMPILED_FROM
 COMPILED_MIN_EDGES = 1 << 16
 """Number of edges below which NumPy factorizes and groups them as fast as compiled kernels."""
 
-MIN_THREADED_EDGES = 1 << 19
+MIN_THREADED_EDGES = 3 << 17
 """Number of edges below which a pass over them ends before other threads would have started."""
 
 _processed_edges = 0

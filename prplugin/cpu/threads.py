@@ -41,5 +41,4 @@ class Threads:
         ]
         take()
         for helper in helpers:
-            if not helper.cancel():  # it has not started, and finds nothing left
-                helper.result()
+            helper.result()
