@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import sys
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from benchmarks import compare, memory, overlap, retrieval, run
+from benchmarks import compare, memory, overlap, report, retrieval, run
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import repeatedly
 from benchmarks.run import Part
@@ -79,6 +82,23 @@ def test_figures_are_reproducible(tmp_path):
         run_benchmark(RecordingBenchmark(), tmp_path / folder)
     one, other = ((tmp_path / folder / "counting-values.svg").read_bytes() for folder in ("a", "b"))
     assert one == other
+
+
+def test_compact_svg_keeps_texts_and_rounds_coordinates():
+    figure = Figure()
+    figure.subplots().plot([1, 3, 2])
+    figure.suptitle("1.23456 < 2.5")
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(file, format="svg")
+    small = report.compact_svg(file.getvalue())
+    texts, small_texts = (
+        [text.text for text in ElementTree.fromstring(one).iter("{http://www.w3.org/2000/svg}text")]
+        for one in (file.getvalue(), small)
+    )
+    assert small_texts == texts
+    assert "1.23456 < 2.5" in texts
+    assert len(small) < 0.7 * len(file.getvalue())
 
 
 def test_pages_are_regenerated_from_the_rows(tmp_path, monkeypatch):
