@@ -1,13 +1,23 @@
-"""Dynamic scheduling of work on threads: docs/decisions/0003-dynamic-scheduling.md."""
+"""Dynamic scheduling of work on threads, and its partition: docs/decisions/0003-dynamic-scheduling.md."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from itertools import pairwise
+from threading import Condition
+from typing import Any, TypeAlias
 
-__all__ = ["Threads"]
+import numpy as np
+
+from prplugin.types.edges import Integers
+
+__all__ = ["Piece", "Threads", "equal_work"]
+
+Piece: TypeAlias = tuple[int, int]
+"""First and last + 1 of a range of rows, blocks or pieces."""
 
 
 class Threads:
@@ -42,3 +52,41 @@ class Threads:
         take()
         for helper in helpers:
             helper.result()
+
+    def for_each_in_order(self, pieces: Iterable[tuple[Any, ...]], do: Callable[..., object], lag: int) -> None:
+        """Call ``do(*piece)`` for each piece as `for_each` does; piece k waits for the pieces 0 to k - `lag`."""
+        changed, done = Condition(), set[int]()
+        done_below = 0
+
+        def in_order(index: int, piece: tuple[Any, ...]) -> None:
+            nonlocal done_below
+            with changed:
+                changed.wait_for(lambda: done_below > index - lag)
+            try:
+                do(*piece)
+            finally:
+                with changed:
+                    done.add(index)
+                    while done_below in done:
+                        done.remove(done_below)
+                        done_below += 1
+                    changed.notify_all()
+
+        self.for_each(enumerate(pieces), in_order)
+
+
+def equal_work(offsets: Integers, block: int, count: int) -> list[Piece]:
+    """Partition blocks of `block` rows into at most `count` pieces of about equal work.
+
+    The work of a row is estimated as four edges plus its edges, given by `offsets`. Returns ranges of blocks.
+    """
+    n = offsets.size - 1
+    blocks = -(-n // block)
+
+    def work(blocks: int) -> int:
+        rows = min(blocks * block, n)
+        return int(offsets[rows]) + 4 * rows
+
+    boundaries = np.linspace(0, work(blocks), count + 1).tolist()
+    cuts = [bisect_left(range(blocks), boundary, key=work) for boundary in boundaries]
+    return [(first, last) for first, last in pairwise(cuts) if first < last]

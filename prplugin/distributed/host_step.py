@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import group_sum_depth, total
+from prplugin.cpu.threads import Threads, equal_work
 from prplugin.distributed.communicator import Communicator, all_reduce_sum
 from prplugin.distributed.shard import Shard
 from prplugin.graph.problem import Problem
@@ -110,7 +110,8 @@ class CompiledStep(_DistributedStep):
         self._normalized_weights = shard.adjacency.normalized_weights
         blocks = -(-self._rows // kernels.BLOCK)
         self._sums = np.zeros((blocks, 3))
-        self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else [], threads)
+        self._threads = Threads(threads)
+        self._pieces = equal_work(offsets, kernels.BLOCK, 8 * threads) if blocks else []
         self._fan_in = np.uint64(kernels.fan_in_for(shard.largest_in_degree))
         most = shard.max_rows
         sums = max(rounding_depth(most), kernels.block_depth() + rounding_depth(-(-most // kernels.BLOCK)))
@@ -126,6 +127,6 @@ class CompiledStep(_DistributedStep):
                 self._ranks, self._next, self._kernels.NO_MOVES if moves is None else moves, False, self._sums,
             )  # fmt: skip
 
-        self._work.run(step)
+        self._threads.for_each(self._pieces, step)
         change, largest, dangling = self._sums.T
         return total(change), float(largest.max(initial=0.0)), total(dangling)

@@ -8,9 +8,9 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from prplugin.cpu.normalization import normalized_weights
-from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sorting import rows_of
 from prplugin.cpu.sums import GroupSums, group_sum_depth
+from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.machine import this_machine, use_compiled
 from prplugin.types.edges import Floats, GroupedEdges, Integers
@@ -76,7 +76,7 @@ class _CompiledProduct:
         self._fan_in = np.uint64(pull_kernels.fan_in_for(longest))
         self.depth = group_sum_depth(longest)
         self._threads = this_machine().threads_for(sources.size)
-        self._work: RepeatedWork | None = None
+        self._pool: Threads | None = None
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
@@ -93,9 +93,9 @@ class _CompiledProduct:
         if self._threads == 1:
             add(0, n)
             return sums
-        if self._work is None:
-            self._work = RepeatedWork(equal_work(self._offsets.view(np.int64), 1, 4 * self._threads), self._threads)
-        self._work.run(add)
+        if self._pool is None:
+            self._pool, self._pieces = Threads(self._threads), equal_work(self._offsets, 1, 4 * self._threads)
+        self._pool.for_each(self._pieces, add)
         return sums
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
-from prplugin.cpu.repeated_work import equal_work
 from prplugin.cpu.sums import total
-from prplugin.cpu.threads import Threads
+from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem

@@ -14,7 +14,7 @@ from method_params import METHODS, same_ranks
 
 import prplugin
 from prplugin.cpu.pull_kernels import BLOCK
-from prplugin.cpu.repeated_work import equal_work
+from prplugin.cpu.threads import equal_work
 from prplugin.machine import COMPILED_FROM
 from prplugin.result.ranking import highest
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import prplugin
-from prplugin.cpu.repeated_work import RepeatedWork
+from prplugin.cpu.threads import Threads
 from prplugin.methods import numba as method
 from prplugin.methods.engines import sweeps
 from prplugin.methods.engines.sweeps import Sweeps
@@ -105,21 +105,21 @@ def test_max_iter_counts_every_iteration(budget):
 def test_piece_starts_only_after_lagged_pieces_are_done(threads):
     done, lock = set(), threading.Lock()
 
-    def do(first, last):
+    def do(first):
         with lock:
             assert set(range(first - 3 + 1)) <= done
         time.sleep(0.001 * (first % 3))
         with lock:
             done.add(first)
 
-    RepeatedWork([(piece, piece + 1) for piece in range(20)], threads).run(do, lag=3)
+    Threads(threads).for_each_in_order([(piece,) for piece in range(20)], do, lag=3)
     assert done == set(range(20))
 
 
 def test_failing_piece_releases_waiting_threads():
-    def do(first, last):
+    def do(first):
         if first == 2:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        RepeatedWork([(piece, piece + 1) for piece in range(20)], 3).run(do, lag=2)
+        Threads(3).for_each_in_order([(piece,) for piece in range(20)], do, lag=2)

@@ -9,8 +9,8 @@ import numpy as np
 
 from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned, fan_in_for, group_sum_depth
-from prplugin.cpu.repeated_work import RepeatedWork, equal_work
 from prplugin.cpu.sums import totals
+from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.problem import Problem
 from prplugin.methods.engines.host_batch import HostBatch, width_for
 from prplugin.numerics.extrapolation import depth_for, symmetric
@@ -39,7 +39,7 @@ class NumbaBatch(HostBatch):
         self._inverse_out_weight = inverse_out_weight(adjacency.out_weight, weighted=adjacency.weighted)
         self._blocks = -(-n // kernels.BLOCK)
         self._bounds = np.minimum(np.arange(self._blocks + 1) * kernels.BLOCK, n)
-        self._work = RepeatedWork(equal_work(offsets, kernels.BLOCK, 8 * threads), threads)
+        self._threads, self._pieces = Threads(threads), equal_work(offsets, kernels.BLOCK, 8 * threads)
         self._kernel_target = np.zeros(1) if problem.dangling is None else problem.dangling
         largest = adjacency.largest_in_degree
         self._fan_in = np.uint64(-(-fan_in_for(largest) // 4) * 4)
@@ -80,7 +80,7 @@ class NumbaBatch(HostBatch):
                 np.multiply(own, inverse[:, None], out=self._contributions[rows])
                 self._sums[block, 2] = totals(own[inverse == 0.0])
 
-        self._work.run(begin)
+        self._threads.for_each(self._pieces, begin)
         return totals(self._sums[:, 2])
 
     def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
@@ -96,7 +96,7 @@ class NumbaBatch(HostBatch):
                 self._live, _flat(self._ranks), _flat(self._next), flat_moves, self._sums,
             )  # fmt: skip
 
-        self._work.run(step)
+        self._threads.for_each(self._pieces, step)
         self._contributions, self._next = self._next, self._contributions
         return totals(self._sums[:, 0]), self._sums[:, 1].max(axis=0), totals(self._sums[:, 2])
 
@@ -110,7 +110,7 @@ class NumbaBatch(HostBatch):
             for block in range(first, last):
                 kernels.products(*self._bounds[block : block + 2], flat, of, width, buffer, sums[block])
 
-        self._work.run(multiply)
+        self._threads.for_each(self._pieces, multiply)
         return symmetric(np.moveaxis(sums.sum(axis=0), -1, 0))
 
     def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
@@ -125,14 +125,16 @@ class NumbaBatch(HostBatch):
                     self._sums[block, 0],
                 )  # fmt: skip
 
-        self._work.run(mix)
+        self._threads.for_each(self._pieces, mix)
         norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
         return self._divided_by(norms)
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))
         ranks = _flat(self.ranks())
-        self._work.run(lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed))
+        self._threads.for_each(
+            self._pieces, lambda first, last: self._kernels.transpose(first, last, ranks, self.width, transposed)
+        )
         return transposed
 
 

@@ -31,8 +31,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from prplugin.cpu.repeated_work import Piece, RepeatedWork
 from prplugin.cpu.sums import total
+from prplugin.cpu.threads import Piece, Threads
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.problem import Problem
 from prplugin.numerics.extrapolation import Depth, depth_for, mixing_weights, symmetric
@@ -112,7 +112,7 @@ class Sweeps:
         if layout is None:
             layout = _layouts[adjacency] = _layout_of(adjacency, threads, kernels)
         self._layout, self.swept = layout, layout.swept
-        self._work = RepeatedWork([(turn, turn + 1) for turn in range(len(layout.pieces))], threads)
+        self._threads, self._pieces = Threads(threads), [(nth, *piece) for nth, piece in enumerate(layout.pieces)]
         self._alpha = problem.alpha
         self._target, self._target_dangling = self._split_by_swept(target, adjacency.n)
         self._teleport, self._teleport_dangling = self._split_by_swept(teleport, adjacency.n)
@@ -254,15 +254,14 @@ class Sweeps:
                 np.float32(alpha), only, left, self._scale, layout.value_factor, layout.dangling_fraction, sums[piece],
             )  # fmt: skip
 
-        self._for_each(sweep, STREAMS)
+        self._threads.for_each_in_order(self._pieces, sweep, STREAMS)
         change, next_mass, to_dangling = (float(column.sum()) for column in sums.T)
         base_to_dangling = alpha * dangling * self._target_dangling + (mass + dangling) * self._teleport_dangling
         return change, next_mass, alpha * to_dangling + base_to_dangling
 
-    def _for_each(self, do: Callable[..., object], lag: int | None = None) -> None:
+    def _for_each(self, do: Callable[[int, int, int], object]) -> None:
         """Call ``do(piece, first, last)`` for each piece."""
-        pieces = self._layout.pieces
-        self._work.run(lambda piece, _: do(piece, *pieces[piece]), lag)
+        self._threads.for_each(self._pieces, do)
 
 
 def iterates_size(swept: int, depth: Depth) -> int:
@@ -299,12 +298,12 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     most_indices = adjacency.m + (kernels.GROUP - 1) * n
     ends = np.zeros(n + 1, np.uint32 if most_indices < 2**32 else np.uint64)
     position = np.full(adjacency.n, n, np.uint32)
-    layout_work = RepeatedWork([(turn, turn + 1) for turn in range(count)], threads)
+    pool, turns = Threads(threads), [(turn,) for turn in range(count)]
     padded = np.diff(offsets)
     padded += np.uint64(kernels.GROUP - 1)
     padded &= ~np.uint64(kernels.GROUP - 1)  # edges per vertex, in whole groups
 
-    def order_vertices(turn: int, _: int) -> None:
+    def order_vertices(turn: int) -> None:
         # Groups of vertices of which those of even index precede the others; the last group may be smaller.
         own, group = rows[slice(*runs[turn])], kernels.RED_BLACK_GROUP
         full = own.size // group * group
@@ -315,7 +314,7 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
         value_factor[first:last] = 1.0 if adjacency.weighted else out_weight.take(vertices)
         np.cumsum(padded.take(vertices), out=ends[first + 1 : last + 1])  # counted from the first vertex of the piece
 
-    layout_work.run(order_vertices)
+    pool.for_each(turns, order_vertices)
     rows, padded = rows[:0].copy(), padded[:0].copy()  # frees their memory
     dangling = np.flatnonzero(out_weight == 0).astype(np.uint32)
     dangling_fraction = np.zeros(n if dangling.size else 1, np.float32)
@@ -324,7 +323,7 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
     source_indices = np.empty(begins[-1], np.uint32)
     normalized_weights = None if weights is None else np.empty(source_indices.size, np.float32)
 
-    def index_sources(turn: int, _: int) -> None:
+    def index_sources(turn: int) -> None:
         first, last = pieces[turn]
         own = ends[first + 1 : last + 1]
         np.add(own, begins[turn], out=own)
@@ -345,7 +344,7 @@ def _layout_of(adjacency: Adjacency, threads: int, kernels: Any) -> _Layout:
             loop_fractions,
         )
 
-    layout_work.run(index_sources)
+    pool.for_each(turns, index_sources)
     loop_positions = np.flatnonzero(loop_fractions).astype(np.uint32)
     return _Layout(
         swept,

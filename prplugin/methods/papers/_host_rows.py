@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from prplugin.cpu.repeated_work import RepeatedWork, equal_work
+from prplugin.cpu.threads import Threads, equal_work
 from prplugin.gpu import runtime
 from prplugin.methods.engines.gpu_pull import Layout
 from prplugin.types.arrays import namespace, to_host
@@ -95,8 +95,8 @@ class ThreadedSums:
         self._high, self._low = np.empty(int(runs.sum())), np.empty(int(runs.sum()))
         work = int(self._bounds[-1]) + 4 * self._bounds.size
         # A piece shorter than a run is not worth passing to another thread.
-        pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
-        self._work = RepeatedWork(pieces, threads)
+        self._pieces = equal_work(self._bounds, 1, min(8 * threads, 1 + work // kernels.RUN))
+        self._threads = Threads(threads)
 
     def __call__(self, contributions: Floats, weights: Floats | None, sums: Floats) -> None:
         """Write the sum of each row."""
@@ -107,7 +107,7 @@ class ThreadedSums:
                 first, last, self._bounds, self._places, weights, contributions, self._high, self._low, sums[long:]
             )
 
-        self._work.run(sum_piece)
+        self._threads.for_each(self._pieces, sum_piece)
         self._kernels.join_runs(self._runs_of, self._high, self._low, sums)
 
 
