@@ -62,9 +62,3 @@ def data_dir() -> Path:
         if folder and (Path(folder) / "graphs").is_dir():
             return Path(folder)
     pytest.skip("there is no folder of real graphs and published values: set PRPLUGIN_DATA to it")
-
-
-@pytest.fixture
-def fixed_bandwidth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set the bandwidth that `explain` compares with to 10 GB/s; measuring it takes longer than the rest of a test."""
-    monkeypatch.setattr("prplugin.result.explain._bandwidth", lambda memory_space: 1e10)

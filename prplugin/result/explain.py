@@ -5,17 +5,9 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from functools import cache
-from time import perf_counter
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
-
-from prplugin.cpu.threads import Threads
-from prplugin.gpu import runtime
-from prplugin.machine import this_machine
 from prplugin.tables import console, table
-from prplugin.types.arrays import MemorySpace, synchronize
 from prplugin.types.history import History
 from prplugin.types.order import Order
 
@@ -23,9 +15,6 @@ __all__ = ["explain", "of_order", "of_passes"]
 
 NUMBERS = ("seconds", "passes", "error bound")
 """Columns that are aligned to the right."""
-
-COPIED = 1 << 27
-"""Bytes of the array whose copy measures the bandwidth: more than caches hold."""
 
 
 def explain(summary: str, lines: Iterable[str], history: History, writing: float | None, file: IO[str] | None) -> None:
@@ -61,11 +50,9 @@ def of_passes(passes: int, history: History) -> Iterator[str]:
     """Return lines on the speed of so many passes over the edges."""
     _, seconds = history.stages[-1]
     if passes and seconds:
-        rate, peak = history.bytes_a_pass * passes / seconds, _bandwidth(history.memory_space)
         yield f"a pass over the edges: {1e3 * seconds / passes:.3g} ms on average"
         yield f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}"
-        part = f", {rate / peak:.0%} of the {peak / 1e9:.3g} GB/s that copying here reaches now" if peak else ""
-        yield f"bandwidth, by that model: {rate / 1e9:.3g} GB/s{part}"
+        yield f"bandwidth, by that model: {history.bytes_a_pass * passes / seconds / 1e9:.3g} GB/s"
 
 
 def of_order(order: Order) -> Iterator[str]:
@@ -94,30 +81,3 @@ def _milestones(history: History) -> list[tuple[int, float]]:
         if power < min(kept, default=math.inf):
             kept[power] = passes, bound
     return list(dict.fromkeys([*kept.values(), history.bounds[-1]]))
-
-
-@cache
-def _bandwidth(memory_space: MemorySpace) -> float | None:
-    """Measure the bytes per second of a copy, in and out: the fastest of four; None where the GPU has no room."""
-    xp: Any = np
-    if memory_space == "device":
-        if runtime.unavailable_reason() or not runtime.fits(2 * COPIED):
-            return None
-        import cupy  # `runtime.unavailable_reason` has looked
-
-        xp = cupy
-    threads, step = Threads(this_machine().threads), COPIED >> 9
-    parts = [(slice(first, first + step),) for first in range(0, COPIED // 8, step)]
-    source, copy = xp.ones(COPIED // 8), xp.empty(COPIED // 8)
-
-    def rate() -> float:
-        synchronize(memory_space)
-        began = perf_counter()
-        if memory_space == "device":
-            copy[:] = source
-        else:
-            threads.for_each(parts, lambda part: np.copyto(copy[part], source[part]))
-        synchronize(memory_space)
-        return 2 * COPIED / (perf_counter() - began)
-
-    return max(rate() for _ in range(4))

@@ -14,7 +14,6 @@ SETUP = """
 import numpy as np, pandas as pd, prplugin
 import prplugin.progress, prplugin.result.explain
 prplugin.progress.QUIET_SECONDS = prplugin.progress.REDRAWN_SECONDS = 0.01
-prplugin.result.explain._bandwidth = lambda memory_space: 1e10
 random = np.random.default_rng(1)
 edges = pd.DataFrame({"src": random.integers(0, 300, 2000), "dst": random.integers(0, 300, 2000)})
 graph = prplugin.Graph(edges)

@@ -14,9 +14,6 @@ from prplugin.cli import main
 EDGES = pd.DataFrame({"src": ["a", "b", "c"], "dst": ["b", "a", "a"], "weight": [1.0, 2.0, 3.0]})
 
 
-pytestmark = pytest.mark.usefixtures("fixed_bandwidth")
-
-
 def test_networkx_graphs():
     nx = pytest.importorskip("networkx")
     graph = nx.from_pandas_edgelist(EDGES, "src", "dst", ["weight"], nx.DiGraph)
