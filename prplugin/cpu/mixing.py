@@ -18,14 +18,7 @@ the cache."""
 def products(moves: Any, rows: list[int]) -> Floats:
     """Return the dot products of all pairs of `rows`, in float64 and always in the same order of additions.
 
-    Parameters
-    ----------
-    moves : array of rows x n float32, or of rows x n x seeds
-    rows : list of k
-
-    Returns
-    -------
-    array of k x k, or of seeds x k x k
+    `moves` are rows x n float32, and the result is k x k for k rows; or rows x n x seeds, and seeds x k x k.
     """
     _, n, *seeds = moves.shape
     k = len(rows)

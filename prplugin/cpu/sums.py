@@ -74,16 +74,8 @@ class GroupSums:
     `fan_in` again; each piece is added from first to last. Each level is one `numpy.bincount` over a map from term to
     piece, which adds in this order.
 
-    Parameters
-    ----------
-    groups : array of integers
-        The group of each term, below n.
-    n : int
-
-    Attributes
-    ----------
-    depth : int
-        The most additions that a term goes through.
+    `groups`: The group of each term, below n.
+    `depth`: The most additions that a term goes through.
     """
 
     def __init__(self, groups: Integers, n: int) -> None:

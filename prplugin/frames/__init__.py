@@ -19,10 +19,7 @@ __all__ = ["adapter_for"]
 def adapter_for(frame: object) -> FrameAdapter:
     """Return the adapter of a frame: a module, imported for its first frame, or an object for a Dask frame.
 
-    Raises
-    ------
-    InvalidEdgesError
-        If no adapter supports the frame.
+    Raises InvalidEdgesError: if no adapter supports the frame.
     """
     if dask.accepts(frame):
         return dask.ComputedFrame(frame)

@@ -76,19 +76,12 @@ class FrameAdapter(Protocol):
         Integer ids are in ascending order. Other ids are in the order of first appearance: row by row, source before
         destination, then `vertices`.
 
-        Parameters
-        ----------
-        vertices : object
-            Additional vertices, or None.
-        edge_list : bool
-            Whether `Edges` in the order of the rows are required, and not `GroupedEdges`.
-        lasting : bool
-            Whether the edges outlive the frame. If not, they may alias its columns.
+        `vertices`: Additional vertices, or None.
+        `edge_list`: Whether `Edges` in the order of the rows are required, and not `GroupedEdges`.
+        `lasting`: Whether the edges outlive the frame. If not, they may alias its columns.
 
-        Raises
-        ------
-        InvalidEdgesError
-            If ids are null, floating-point or of mixed kinds, or weights are not finite and non-negative.
+        Raises InvalidEdgesError: if ids are null, floating-point or of mixed kinds, or weights are not finite and
+        non-negative.
         """
 
 
@@ -108,21 +101,16 @@ class Vertices(Protocol):
     def read_values(self, given: Any, what: str) -> Floats:
         """Return a distribution given by vertex as an array of n float64, not normalized, 0 for vertices not given.
 
-        Parameters
-        ----------
-        given : dict, Series indexed by vertex, or frame; list, set, tuple or index of vertices; array of n numbers
-            A frame has the column `vertex` (or the columns of a vertex) and the column `values`. Vertices without
-            values get equal values. An array has one value per vertex, in the order of the result.
+        `given`: A dict, a Series indexed by vertex, or a frame with the columns `vertex` (or those of a vertex) and
+        `values`; a list, set, tuple or index of vertices, which get equal values; or an array of one value per vertex,
+        in the order of the result.
         """
 
     def read_seeds(self, given: Any, what: str) -> SeedValues:
         """Return the distributions of many seeds.
 
-        Parameters
-        ----------
-        given : list of vertices, each a seed; list of distributions as for `read_values`; k x n array; or frame
-            A frame has the columns `seed`, `vertex` (or the columns of a vertex) and, optionally, `values`, by default
-            1.
+        `given`: A list of vertices, each a seed; a list of distributions as for `read_values`; a k x n array; or a
+        frame with the columns `seed`, `vertex` (or those of a vertex) and, optionally, `values`, by default 1.
         """
 
     def read_positions(self, given: Any, what: str) -> Integers:
@@ -131,14 +119,8 @@ class Vertices(Protocol):
     def write(self, ranks: Any, rows: Integers | None, labels: Labels | None = None) -> Any:
         """Return a frame of vertices and ranks.
 
-        Parameters
-        ----------
-        ranks : array
-            Ranks of the vertices at `rows`; with `labels`, a matrix with one row per seed.
-        rows : array or None
-            Positions, of the shape of `ranks`. None: all vertices.
-        labels : Labels, optional
-            Labels of many seeds.
+        `ranks`: Ranks of the vertices at `rows`; with `labels`, those of many seeds, a matrix with one row per seed.
+        `rows`: Positions, of the shape of `ranks`. None: all vertices.
         """
 
     def write_ids(self) -> Any:

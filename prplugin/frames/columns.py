@@ -73,12 +73,8 @@ class Columns:
     def within(self, labels: Sequence[Hashable], where: str) -> Columns:
         """Return the positions of the columns, found by name, in one part of the frame; `where` names it in messages.
 
-        Raises
-        ------
-        ColumnNotFoundError
-            If a column is absent.
-        InvalidEdgesError
-            If a column is there more than once.
+        Raises ColumnNotFoundError: if a column is absent.
+        Raises InvalidEdgesError: if a column is there more than once.
         """
         return replace(
             self,
@@ -99,14 +95,9 @@ def resolve(
 ) -> Columns:
     """Find the columns of a frame with these labels.
 
-    Raises
-    ------
-    ColumnNotFoundError
-        If a named column is absent, or none is named and no known pair is present.
-    InvalidEdgesError
-        If a named column is there more than once.
-    InvalidOptionError
-        If the names do not go together.
+    Raises ColumnNotFoundError: if a named column is absent, or none is named and no known pair is present.
+    Raises InvalidEdgesError: if a named column is there more than once.
+    Raises InvalidOptionError: if the names do not go together.
     """
     if source is None and destination is None:
         source, destination = _known_pair(labels)

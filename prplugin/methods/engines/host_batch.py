@@ -34,12 +34,8 @@ class HostBatch(HostStep, SeedsStep):
     The fixed width makes the order of additions independent of the number of seeds. When few seeds are live, steps
     continue in a narrower matrix of the live columns, filled up to a multiple of the least width with others.
 
-    Attributes
-    ----------
-    _columns : array of integers
-        The seed of each column of `_ranks`.
-    _all_ranks : matrix, optional
-        The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
+    `_columns`: The seed of each column of `_ranks`.
+    `_all_ranks`: The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
     """
 
     def __init__(self, problem: Problem, width: int) -> None:

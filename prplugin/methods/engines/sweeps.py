@@ -54,39 +54,19 @@ Above it the sweeps stagnate at rounding level, or a plain step is as good.
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """The in-edges of vertices with out-edges, in the order in which these are swept.
+    """The in-edges of vertices with out-edges, in the order in which these are swept; positions are uint32."""
 
-    Attributes
-    ----------
-    swept : array of uint32
-        The swept vertices, in that order.
-    pieces : list of (int, int)
-        First and last + 1 of the vertices of each piece, as positions in `swept`, in the order of the sweep.
-    ends : array of offsets
-        Offsets of the vertices in `source_indices`; the edges of each vertex are padded to whole groups.
-    source_indices : array of uint32
-        For each edge, the index in two consecutive iterates from which its source is read.
-    normalized_weights : array of float32, or None
-        Factor of each entry of `source_indices`; None: 1.
-    value_factor : array of float32
-        Value of a vertex divided by its contribution: its out-weight, or 1 in weighted graphs.
-    dangling_fraction : array of float32, or of one for all vertices
-        Fraction of a vertex's contribution that goes to dangling vertices (unweighted: number of such out-edges).
-    loop_positions : array of uint32
-        Positions in `swept` of vertices with self-loops.
-    loop_fractions : array of float32
-        Fraction of their ranks that the self-loops carry.
-    """
-
-    swept: Integers
-    pieces: list[Piece]
-    ends: Integers
-    source_indices: Integers
-    normalized_weights: Any
-    value_factor: Any
+    swept: Integers  # the swept vertices, in that order
+    pieces: list[Piece]  # vertices of each piece, as positions in `swept`, in the order of the sweep
+    ends: Integers  # offsets of the vertices in `source_indices`; the edges of each vertex are padded to whole groups
+    source_indices: Integers  # for each edge, the index in two consecutive iterates from which its source is read
+    normalized_weights: Any  # float32 factor of each entry of `source_indices`; None: 1
+    value_factor: Any  # value of a vertex divided by its contribution: its out-weight, or 1 in weighted graphs
+    # Fraction of a vertex's contribution that goes to dangling vertices (unweighted: number of such out-edges); one
+    # entry for all vertices if there are none.
     dangling_fraction: Any
-    loop_positions: Integers
-    loop_fractions: Any
+    loop_positions: Integers  # positions in `swept` of vertices with self-loops
+    loop_fractions: Any  # float32 fraction of their ranks that the self-loops carry
 
 
 _layouts: WeakKeyDictionary[Adjacency, _Layout] = WeakKeyDictionary()
@@ -95,10 +75,7 @@ _layouts: WeakKeyDictionary[Adjacency, _Layout] = WeakKeyDictionary()
 class Sweeps:
     """Approximate solver for the error that is left after a step.
 
-    Parameters
-    ----------
-    target, teleport : arrays of n float64, or of one for all vertices
-        w, and (1 - alpha) * v.
+    `target` and `teleport` are w and (1 - alpha) * v: arrays of n float64, or of one for all vertices.
     """
 
     def __init__(self, problem: Problem, target: Floats, teleport: Floats, threads: int) -> None:
@@ -133,29 +110,12 @@ class Sweeps:
     def solve(
         self, ranks: Floats, moves: Any, dangling: float, goal: float, limit: int, buffer: Any
     ) -> tuple[float, int]:
-        """Solve for d, and replace the ranks x + r by x + d, except those of dangling vertices.
+        """Solve for d, and replace the `ranks` x + r by x + d, except those of dangling vertices.
 
-        Parameters
-        ----------
-        ranks : array of n float64
-            x + r.
-        moves : array of n float32
-            r.
-        dangling : float
-            Sum of r over the vertices that are not swept.
-        goal : float
-            Change of a sweep, in L1, at which to stop, as far as float32 resolves it.
-        limit : int
-            The most sweeps.
-        buffer : array of at least `iterates_size` float32
-            Buffer for the iterates. It may overlap `moves`.
-
-        Returns
-        -------
-        dangling_change : float
-            Sum of d - r over the vertices that are not swept.
-        count : int
-            Number of sweeps.
+        `moves` is r in float32, `dangling` its sum over the vertices that are not swept. End at an L1 change of `goal`
+        per sweep, as far as float32 resolves it, or after `limit` sweeps. `buffer` holds at least `iterates_size`
+        float32, and may overlap `moves`. Return the sum of d - r over the vertices that are not swept, and the number
+        of sweeps.
         """
         left = np.empty(self.swept.size, np.float32)
         self._for_each(lambda _, *own: np.take(moves, self.swept[slice(*own)], out=left[slice(*own)]))
