@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import bits_for, order_of, state_type
 from prplugin.types.edges import Edges, Integers, index_dtype
 

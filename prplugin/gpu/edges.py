@@ -11,8 +11,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import group, runtime
-from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.factorize import ONE_BLOCK, as_kernel_ids, counted_marks, extremes, factorize_ids
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import bits_for, distances, sorted_by
 from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, index_dtype, offset_dtype
 

@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import ITEMS, SORTING, TILE, padded, sorted_by, state_type
 from prplugin.types.edges import Floats, Integers, index_dtype
 

@@ -9,7 +9,7 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.each import THREADS, blocks_for_each
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import BINS, ITEMS, SORTING, TILE, Column, bits_for, partitioned, sorted_by
 from prplugin.numerics.rounding import compensated_depth
 from prplugin.types.edges import Floats, Integers, offset_dtype

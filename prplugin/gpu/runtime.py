@@ -22,6 +22,12 @@ from prplugin.types.arrays import MemorySpace, synchronize
 MOST_BLOCKS = 2**31 - 1
 """Largest grid."""
 
+THREADS = 256
+"""Threads per block of the kernels that use each.cuh."""
+
+LOADS_IN_FLIGHT = 8
+"""Items per thread of these kernels, as in each.cuh."""
+
 COMPUTE_CAPABILITY = (7, 5)
 """Oldest hardware that CUDA 13 supports; `edge` needs native atomic additions of doubles, from 6.0 on."""
 
@@ -337,3 +343,8 @@ def ctype(dtype: Any) -> str:
 def blocks_for(threads: int, block: int) -> int:
     """Return the number of blocks of `block` threads for `threads` threads, at most the limit of a grid."""
     return max(1, min(-(-threads // block), MOST_BLOCKS))
+
+
+def blocks_for_each(count: int) -> int:
+    """Return the number of blocks of THREADS threads for `count` items, LOADS_IN_FLIGHT per thread."""
+    return blocks_for(count, THREADS * LOADS_IN_FLIGHT)

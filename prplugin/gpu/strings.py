@@ -8,8 +8,8 @@ import cupy
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.each import THREADS, blocks_for_each
 from prplugin.gpu.factorize import INDEX, STATE, slots_needed
+from prplugin.gpu.runtime import THREADS, blocks_for_each
 from prplugin.gpu.sort import bits_for, padded, sorted_by, state_type
 from prplugin.types.edges import Integers, index_dtype, offset_dtype
 

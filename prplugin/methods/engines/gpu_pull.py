@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from prplugin.gpu import runtime
-from prplugin.gpu.each import THREADS as EACH_THREADS
-from prplugin.gpu.each import blocks_for_each
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.memory import Counts, Memory, Size, footprint
 from prplugin.graph.problem import Problem
@@ -213,8 +211,8 @@ class NormalizedWeights:
                     real_t=runtime.ctype(dtype),
                 )
                 launch(
-                    (blocks_for_each(m),),
-                    (EACH_THREADS,),
+                    (runtime.blocks_for_each(m),),
+                    (runtime.THREADS,),
                     (m, self._sources, self._weights, self._adjacency.out_weight, held),
                 )
             self._held = held
