@@ -57,7 +57,7 @@ def prepare(problem: Problem, machine: Machine) -> Step:
 
 def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
     """Return the step for many seeds."""
-    from prplugin.methods.engines.numpy_batch import NumpyBatch
+    from prplugin.methods.engines.host_batch import NumpyBatch
 
     return NumpyBatch(problem.on("host"), seeds)
 
