@@ -234,7 +234,7 @@ class LocalGraph:
                     considered = (Considered("push", None, "the ranks have changed little since the last ranking"),)
                     stages = (("residuals pushed", time.perf_counter() - began),)
                     bounds = [(outcome.iterations, outcome.error_bound)]
-                    record = self._history("host", options, considered, stages, bounds)
+                    record = self._history(options, considered, stages, bounds)
                     return self._ranking(_requested(start, options), outcome, "push", options, began, record, among)
             adjacency = self.adjacency
             problem = Problem(adjacency, *equation)
@@ -256,7 +256,7 @@ class LocalGraph:
             ranks = to_memory(_requested(ranks, options), adjacency.memory_space)
         if self._lasting or not outcome.converged:  # the history of a one-shot graph is visible only through an error
             why = self._considered(method, options, machine)
-            record = self._history(method.runs_on, options, why, self._stages(watch), watch.bounds)
+            record = self._history(options, why, self._stages(watch), watch.bounds)
         return self._ranking(ranks, outcome, method.name, options, began, record, among)
 
     def _ranking(
@@ -307,7 +307,7 @@ class LocalGraph:
                 kept, bool(converged.all()), int(iterations.max()), float(bounds.max()), method.name,
                 time.perf_counter() - began, partial(self._vertices.write, labels=many.labels), options.top,
                 each_converged=converged, each_iterations=iterations, each_error_bound=bounds, rows=positions,
-                _history=self._history(method.runs_on, options, considered, self._stages(watch), []),
+                _history=self._history(options, considered, self._stages(watch), []),
                 _ids=self._vertices.plain_ids, _seeds=partial(seed_ids, self._vertices, many.labels),
             )  # fmt: skip
 
@@ -354,13 +354,13 @@ class LocalGraph:
         return tuple(zip(STAGES, seconds, strict=True))
 
     def _history(
-        self, runs_on: str, options: Options, considered: tuple[Considered, ...],
-        stages: tuple[tuple[str, float], ...], bounds: list[tuple[int, float]],
+        self, options: Options, considered: tuple[Considered, ...], stages: tuple[tuple[str, float], ...],
+        bounds: list[tuple[int, float]],
     ) -> History:  # fmt: skip
         """Return the record of a ranking that has just ended."""
         return History(
-            self.n, self.m, self._weighted, "device" if runs_on == "gpu" else "host", options.alpha, options.tol,
-            options.stop, considered, stages, tuple(bounds), self.unused_weight,
+            self.n, self.m, self._weighted, options.alpha, options.tol, options.stop, considered, stages,
+            tuple(bounds), self.unused_weight,
         )  # fmt: skip
 
     def _equal(self, given: GivenByVertex) -> Equal:

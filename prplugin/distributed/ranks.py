@@ -100,8 +100,8 @@ def rank_shard(
     of_ranks = communicator.all_gather((len(frame), seconds, communicator.bytes_sent - sent))
     reason = "asked for by name" if options.method != "auto" else "auto: by the size of the largest part of the graph"
     history = History(
-        shard.n, shard.m, shard.adjacency.weighted, shard.adjacency.memory_space,
-        options.alpha, options.tol, options.stop, (Considered(method, None, reason),),
+        shard.n, shard.m, shard.adjacency.weighted, options.alpha, options.tol, options.stop,
+        (Considered(method, None, reason),),
         tuple((stage, max(each[stage] for _, each, _ in of_ranks)) for stage in seconds), tuple(bounds),
     )  # fmt: skip
     rows, _, bytes_sent = zip(*of_ranks, strict=True)

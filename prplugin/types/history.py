@@ -6,8 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from prplugin.types.arrays import MemorySpace
-
 __all__ = ["Considered", "History"]
 
 
@@ -32,7 +30,6 @@ class History:
     n: int
     m: int
     weighted: bool
-    memory_space: MemorySpace
     alpha: float
     tol: float
     stop: str
