@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from prplugin.numerics.extrapolation import symmetric
 from prplugin.types.edges import Floats
 
 __all__ = ["mixed", "products"]
@@ -16,33 +17,26 @@ the cache."""
 
 
 def products(moves: Any, rows: list[int]) -> Floats:
-    """Return the dot products of all pairs of `rows`, in float64 and always in the same order of additions.
-
-    `moves` are rows x n float32, and the result is k x k for k rows; or rows x n x seeds, and seeds x k x k.
-    """
-    _, n, *seeds = moves.shape
-    k = len(rows)
-    found = np.zeros((k, k, *seeds))
+    """Return the k x k dot products of k `rows` of float32, in float64 and always in the same order of additions."""
+    n, k = moves.shape[1], len(rows)
+    found = np.zeros((k, k))
     for first in range(0, n, CHUNK):
         part = [moves[row, first : first + CHUNK].astype(np.float64) for row in rows]
         for i in range(k):
             for j in range(i + 1):
-                found[i, j] += (part[i] * part[j]).sum(axis=0) if seeds else part[i].dot(part[j])
-    for i in range(k):
-        found[:i, i] = found[i, :i]
-    return np.moveaxis(found, -1, 0) if seeds else found
+                found[i, j] += part[i].dot(part[j])
+    return symmetric(found)
 
 
 def mixed(ranks: Floats, rows: Any, weights: Floats, jump: Any) -> Floats:
     """Return z = max(ranks - weights @ rows, 0), and write z - ranks to `jump`.
 
-    The product is a correction of the ranks, so float32 suffices for it. For many seeds, `weights` has one row per
-    seed. `jump` may alias one of `rows`: each chunk is read before it is written.
+    The product is a correction of the ranks, so float32 suffices for it. `jump` may alias one of `rows`: each chunk is
+    read before it is written.
     """
     mixed = np.empty_like(ranks)
-    by_vector = np.moveaxis(weights, -1, 0).astype(np.float32)
-    used = [(weight, row) for weight, row in zip(by_vector, rows, strict=True) if weight.any()]
-    correction = np.empty((min(CHUNK, len(ranks)), *ranks.shape[1:]), np.float32)
+    used = [(weight, row) for weight, row in zip(weights.astype(np.float32), rows, strict=True) if weight]
+    correction = np.empty(min(CHUNK, len(ranks)), np.float32)
     term = np.empty_like(correction)
     for first in range(0, len(ranks), CHUNK):
         here = slice(first, first + CHUNK)

@@ -126,8 +126,9 @@ class Method(Protocol):
     A module may also have:
 
     `nondeterministic`: True if the last bits of the ranks vary between runs; "auto" never chooses such a method.
-    `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once.
-    `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of `batch`.
+    `batch_cost`: ``batch_cost(adjacency, machine, seeds)`` estimates the seconds of many personalizations in one call.
+    `batch`: ``batch(problem, machine, seeds, **options)`` returns a `SeedsStep` for many personalizations at once. A
+    method that has only `batch_cost` ranks them one after another.
     `compile_ahead`: ``compile_ahead(weighted)`` starts to compile kernels on other threads while the graph is built.
     """
 

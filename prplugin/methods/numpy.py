@@ -13,7 +13,7 @@ from prplugin.graph.memory import Memory, Size
 from prplugin.graph.problem import Problem
 from prplugin.graph.product import product_of
 from prplugin.machine import Machine, count_processed_edges
-from prplugin.methods.base import SeedsStep, Step, Sums
+from prplugin.methods.base import Step, Sums
 from prplugin.methods.engines.host_step import HostStep
 from prplugin.numerics.rounding import StepRounding, rounding_depth
 from prplugin.types.arrays import to_host
@@ -55,16 +55,9 @@ def prepare(problem: Problem, machine: Machine) -> Step:
     return _Pull(problem.on("host"))
 
 
-def batch(problem: Problem, machine: Machine, seeds: int) -> SeedsStep:
-    """Return the step for many seeds."""
-    from prplugin.methods.engines.host_batch import NumpyBatch
-
-    return NumpyBatch(problem.on("host"), seeds)
-
-
 def batch_cost(adjacency: Adjacency, machine: Machine, seeds: int) -> float:
-    """Estimate 40 iterations of each seed: docs/decisions/0016-batched-seeds.md."""
-    return 40 * seeds * (5e-6 + 12e-9 * adjacency.m)
+    """Estimate the rankings of the seeds one after another: docs/decisions/0016-batched-seeds.md."""
+    return seeds * cost(adjacency, machine)
 
 
 class _Pull(HostStep):

@@ -163,7 +163,7 @@ def choose_batch(name: str, adjacency: Adjacency, machine: Machine, options: Map
     which times one seed at a time.
     Raises MethodUnavailableError: if the method cannot run here, or ranks one seed at a time.
     """
-    with_batch = {known: method for known, method in methods().items() if hasattr(method, "batch")}
+    with_batch = {known: method for known, method in methods().items() if hasattr(method, "batch_cost")}
     if name == "measured":
         raise InvalidOptionError(
             "method='measured' times rankings of one personalization. For many at once name a method, "

@@ -1,5 +1,7 @@
 """Rankings of many seeds: seeds are iterated in batches, and an iteration reads each edge once for the whole batch.
 
+In NumPy that saves nothing, so seeds are ranked one by one.
+
 A batch runs in `prplugin.solver.loop` with one column per seed. Each seed has its own error bound, its own mixing
 weights and its own end; its result does not depend on the other seeds of the batch. With a proved tolerance, the
 iteration of a seed starts at its personalization, which is closer to the solution than uniform ranks.
@@ -27,6 +29,9 @@ from prplugin.types.edges import Floats
 
 __all__ = ["Batch", "batches"]
 
+AT_A_TIME = 32
+"""Seeds per `Batch` if they are ranked one by one."""
+
 
 class Batch(NamedTuple):
     """Results of one batch of k seeds.
@@ -53,9 +58,13 @@ def batches(
     """Rank the seeds in their order; yield one `Batch` for each `SeedsStep.width` seeds.
 
     `problem`: Has no personalization.
-    `start`: Start of every seed. If None: the personalization of the seed, or 1 / n where no error is to be proved.
-    `watch`: Called once per batch with tolerance and budget; returns the function that the loop calls.
+    `start`: Start of every seed. If None: the personalization of the seed, or 1 / n where no error is to be proved or
+    seeds are ranked one by one.
+    `watch`: Called with tolerance and budget once per batch, or seed; returns the function that the loop calls.
     """
+    if not hasattr(method, "batch"):
+        yield from _one_by_one(method, problem, seeds, start, options, machine, watch)
+        return
     step: SeedsStep = method.batch(problem, machine, seeds.count, **options.method_options)
     adjacency = problem.adjacency
     certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
@@ -65,20 +74,47 @@ def batches(
     for first in range(0, seeds.count, step.width):
         part = seeds.slice(first, min(first + step.width, seeds.count))
         step.seed(part)
-        watched = watch(options.tol if options.stop == "error" else 0.0, allowed)
+        watched = watch(_watched_tol(options), allowed)
         outcome = Loop(certificate, options, budget, watched).run(step, begin)
         own = slice(part.count)
         batch = Batch(step.transposed(), outcome.converged[own], outcome.iterations[own], outcome.error_bound[own])
         individual_below = allowed if proves(options) else 0
         for place in np.flatnonzero(~batch.converged & (batch.iterations < individual_below)).tolist():
-            batch_ranks, batch_passes = batch.ranks[place], int(batch.iterations[place])
             posed = replace(problem, personalization=part.vector(place, adjacency.n))
-            individual = method.prepare(posed, machine, **options.method_options)
-            rounding = individual.rounding
-            proof = Certificate(options.alpha, adjacency.n, adjacency.m, rounding, options.dtype, options.scale)
-            left = step_budget(proof, options) - (0 if options.max_iter is None else batch_passes)
-            end = Loop(proof, options, left, lambda *_: None).run(individual, batch_ranks / total(batch_ranks))
-            batch.ranks[place] = individual.ranks()
-            batch.converged[place], batch.iterations[place] = end.converged, batch_passes + end.iterations
-            batch.error_bounds[place] = end.error_bound
+            begun = batch.ranks[place] / total(batch.ranks[place])
+            _rank_into(batch, place, method, posed, begun, options, machine, lambda *_: lambda *_: None)
         yield batch
+
+
+def _one_by_one(
+    method: Any, problem: Problem, seeds: Seeds, start: Floats | None, options: Options, machine: Machine,
+    watch: Callable[[float, int], Callable[[int, float], None]],
+) -> Iterator[Batch]:  # fmt: skip
+    """Rank each seed by itself; yield one `Batch` for each `AT_A_TIME` seeds."""
+    n = problem.adjacency.n
+    for first in range(0, seeds.count, AT_A_TIME):
+        part = seeds.slice(first, min(first + AT_A_TIME, seeds.count)).on("host")
+        k = part.count
+        batch = Batch(np.empty((k, n)), np.zeros(k, np.bool_), np.zeros(k, np.int64), np.zeros(k))
+        for place in range(k):
+            posed = replace(problem, personalization=part.vector(place, n))
+            _rank_into(batch, place, method, posed, 1.0 / n if start is None else start, options, machine, watch)
+        yield batch
+
+
+def _rank_into(
+    batch: Batch, place: int, method: Any, problem: Problem, start: Floats | float, options: Options, machine: Machine,
+    watch: Callable[[float, int], Callable[[int, float], None]],
+) -> None:  # fmt: skip
+    """Rank one seed of a batch by itself, after the iterations that the batch has made, and write its results."""
+    step, adjacency = method.prepare(problem, machine, **options.method_options), problem.adjacency
+    certificate = Certificate(options.alpha, adjacency.n, adjacency.m, step.rounding, options.dtype, options.scale)
+    made = int(batch.iterations[place])
+    budget = step_budget(certificate, options) - (0 if options.max_iter is None else made)
+    outcome = Loop(certificate, options, budget, watch(_watched_tol(options), budget)).run(step, start)
+    batch.ranks[place], batch.converged[place] = step.ranks(), outcome.converged
+    batch.iterations[place], batch.error_bounds[place] = made + outcome.iterations, outcome.error_bound
+
+
+def _watched_tol(options: Options) -> float:
+    return options.tol if options.stop == "error" else 0.0

@@ -17,13 +17,13 @@ from rational_pagerank import distance, solve
 
 import prplugin
 from conformance import rapids
-from prplugin.methods.engines import host_batch as host
+from prplugin.methods.engines import numba_batch
 from prplugin.methods.registry import methods
 from prplugin.result.ranking import highest, highest_of_each
 from prplugin.solver import batch as batch_module
 from tests.solver.test_solver import communities
 
-BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch")]
+BATCH_METHODS = [name for name, method in methods().items() if hasattr(method, "batch_cost")]
 each_batch_method = pytest.mark.parametrize("method", [param(name) for name in BATCH_METHODS])
 
 EDGES = pd.DataFrame({"src": ["ann", "bob", "cat", "ann", "dan"], "dst": ["bob", "cat", "bob", "cat", "ann"]})
@@ -162,6 +162,15 @@ def test_highest_of_each_agrees_with_highest(count, n, k, levels, seed):
     assert highest_of_each(ranks, k).tolist() == [highest(row, k).tolist() for row in ranks]
 
 
+def test_numpy_ranks_each_seed_as_alone():
+    graph, seeds = skewed_graph(weighted=True), [{1: 1.0}, {2: 1.0, 40: 1.0}, {77: 1.0}]
+    many = graph.rank(seeds=seeds, method="numpy")
+    separate = rank_one_by_one(graph, seeds, method="numpy")
+    assert [row.tobytes() for row in many.ranks] == [one.ranks.tobytes() for one in separate]
+    assert many.each_iterations.tolist() == [one.iterations for one in separate]
+    assert many.each_error_bound.tolist() == [one.error_bound for one in separate]
+
+
 # --- independence of seeds ----------------------------------------------------------------------------------------
 
 
@@ -185,12 +194,11 @@ def test_bits_do_not_depend_on_thread_count():
     assert one.each_iterations.tolist() == three.each_iterations.tolist()
 
 
-@pytest.mark.parametrize("method", [name for name in BATCH_METHODS if methods()[name].runs_on == "cpu"])
-def test_bits_do_not_depend_on_batch_size(monkeypatch, method):
+def test_bits_do_not_depend_on_batch_size(monkeypatch):
     graph, seeds = skewed_graph(), list(range(30))
-    wide = graph.rank(seeds=seeds, method=method)
-    monkeypatch.setattr(host, "MOST_BYTES", 1)
-    narrow = graph.rank(seeds=seeds, method=method)
+    wide = graph.rank(seeds=seeds, method="numba")
+    monkeypatch.setattr(numba_batch, "MOST_BYTES", 1)
+    narrow = graph.rank(seeds=seeds, method="numba")
     assert wide.ranks.tobytes() == narrow.ranks.tobytes()
 
 
@@ -220,7 +228,7 @@ def test_unconverged_seeds_continue_in_narrower_matrices():
     assert together.ranks[-5:].tobytes() == separate.ranks.tobytes()
 
 
-@each_batch_method
+@pytest.mark.parametrize("method", [param(name) for name in BATCH_METHODS if hasattr(methods()[name], "batch")])
 def test_acceleration_saves_iterations(method):
     graph, seeds = prplugin.Graph(communities(), vertices=range(480)), [1, 2, 300]
     many = graph.rank(seeds=seeds, alpha=0.95, tol=1e-8, method=method)
@@ -376,7 +384,7 @@ def test_method_without_batch_raises(monkeypatch):
         graph.rank(seeds=["ann"], method="measured")
     with pytest.raises(prplugin.InvalidOptionError, match="no method that ranks many personalizations at once takes"):
         graph.rank(seeds=["ann"], lanes=4)
-    monkeypatch.delattr(methods()["numpy"], "batch")
+    monkeypatch.delattr(methods()["numpy"], "batch_cost")
     with pytest.raises(prplugin.MethodUnavailableError, match="'numpy' ranks one personalization at a time"):
         graph.rank(seeds=["ann"], method="numpy")
     assert graph.rank(seeds=["ann"]).method == "numba"
@@ -392,7 +400,7 @@ def test_out_of_memory_error_names_bytes_of_result(monkeypatch):
     def fail(*_, **__):
         raise MemoryError("none left")
 
-    monkeypatch.setattr(methods()["numpy"], "batch", fail)
+    monkeypatch.setattr(methods()["numpy"], "prepare", fail)
     with pytest.raises(
         prplugin.OutOfMemoryError, match=r"none left\. The ranks of 4 vertices from 2 seeds take 64 bytes"
     ):

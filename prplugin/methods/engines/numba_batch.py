@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +12,38 @@ from prplugin.cpu.normalization import inverse_out_weight
 from prplugin.cpu.pull_kernels import NO_MOVES, as_unsigned, fan_in_for, group_sum_depth
 from prplugin.cpu.sums import totals
 from prplugin.cpu.threads import Threads, equal_work
-from prplugin.graph.problem import Problem
-from prplugin.methods.engines.host_batch import HostBatch, width_for
+from prplugin.graph.problem import Problem, Seeds
+from prplugin.methods.base import SeedsStep, Sums
 from prplugin.numerics.extrapolation import depth_for, symmetric
 from prplugin.numerics.rounding import StepRounding, rounding_depth
-from prplugin.types.edges import Floats
+from prplugin.types.arrays import to_host
+from prplugin.types.edges import Floats, Integers
 
 __all__ = ["NumbaBatch"]
 
+WIDTHS = (8, 32)
+"""Numbers of seeds per batch: 32 float64 are four cache lines."""
 
-class NumbaBatch(HostBatch):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once."""
+MOST_BYTES = 1 << 32
+"""Largest size of the matrices of a batch, for batches wider than the least width."""
+
+
+def _width_for(seeds: int, bytes_per_seed: int) -> int:
+    """Return the batch width: the least that holds all seeds, else the largest within `MOST_BYTES`."""
+    fitting = [width for width in WIDTHS if width == WIDTHS[0] or width * bytes_per_seed <= MOST_BYTES]
+    return next((width for width in fitting if width >= seeds), fitting[-1])
+
+
+class NumbaBatch(SeedsStep):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v for several v at once.
+
+    Ranks are a matrix of `width` columns, one per seed; the columns past the last seed are 0. The fixed width makes the
+    order of additions independent of the number of seeds. When few seeds are live, steps continue in a narrower matrix
+    of the live columns, filled up to a multiple of the least width with others.
+
+    `_columns`: The seed of each column of `_ranks`.
+    `_all_ranks`: The ranks of all seeds, where `_ranks` is narrower; the entries of `_columns` in it are stale.
+    """
 
     float32_is_faster = True
 
@@ -32,7 +54,9 @@ class NumbaBatch(HostBatch):
         adjacency = problem.adjacency
         n = adjacency.n
         # Per rank: the rank, a copy in a narrower matrix, contributions of this step and the next, and the history.
-        super().__init__(problem, width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n))
+        self.width = _width_for(seeds, (4 * 8 + 4 * depth_for(problem.alpha, seeds).rows) * n)
+        self._alpha, self._target, self._n = problem.alpha, problem.dangling, n
+        self._history: Any = None
         offsets, sources, _ = adjacency.csc
         self._offsets, self._sources = as_unsigned(offsets, sources)
         self._normalized_weights = adjacency.normalized_weights
@@ -58,10 +82,44 @@ class NumbaBatch(HostBatch):
         self._contributions: Any = None
         self.rounding = replace(self._in_float64, single=int(dtype == "float32"))
 
-    def _prepare(self) -> Floats:
-        rows, columns, values = self._entries
-        self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), columns, values
-        return self._divided_by(np.ones(self._columns.size))
+    def seed(self, seeds: Seeds) -> None:
+        self._count, self.seeds = seeds.count, self.width
+        self._all_entries = seeds.on("host").entries_by_vertex()
+
+    def start(self, ranks: Floats | float | None) -> None:
+        all_ranks: Any = ranks
+        if not (isinstance(ranks, np.ndarray) and ranks.ndim == 2):
+            all_ranks = np.zeros((self._n, self.width))
+            if ranks is None:
+                rows, columns, values = self._all_entries
+                all_ranks[rows, columns] = values
+            else:
+                all_ranks[:, : self._count] = ranks if isinstance(ranks, float) else to_host(ranks)[:, None]
+        self._all_ranks: Any = None
+        self._select_columns(np.arange(self.width), all_ranks)
+
+    def _select_columns(self, columns: Integers, ranks: Floats) -> None:
+        """Continue with the ranks of these seeds."""
+        self._columns, self._ranks = columns, ranks
+        rows, seeds, values = self._all_entries
+        if columns.size < self.width:
+            position = np.full(self.width, -1)
+            position[columns] = np.arange(columns.size)
+            held = position[seeds] >= 0
+            rows, seeds, values = rows[held], position[seeds[held]], values[held]
+        self._live = np.ones(columns.size, np.bool_)
+        self._has_moves = False
+        self._by_block = np.searchsorted(rows, self._bounds), rows.view(np.uint64), seeds, values
+        self._mass = self._alpha * self._divided_by(np.ones(columns.size))
+
+    def set_live(self, live: Any) -> None:
+        narrow = WIDTHS[0] * max(1, math.ceil(np.count_nonzero(live) / WIDTHS[0]))
+        # The moves since the last mix have the width of the matrix at that time.
+        if narrow < self._columns.size and not self._has_moves:
+            self._all_ranks = self.ranks()
+            columns = np.sort(np.argsort(~live, kind="stable")[:narrow])
+            self._select_columns(columns, np.take(self._all_ranks, columns, axis=1))
+        self._live = live[self._columns]
 
     def _divided_by(self, norms: Floats) -> Floats:
         """Divide the ranks of each column by its norm, and write contributions; return D of each column."""
@@ -83,7 +141,8 @@ class NumbaBatch(HostBatch):
         self._threads.for_each(self._pieces, begin)
         return totals(self._sums[:, 2])
 
-    def _step(self, moves: Any) -> tuple[Floats, Floats, Floats]:
+    def __call__(self, moves: Any = None) -> Sums:
+        self._has_moves = moves is not None
         teleport_factor = self._teleport_factor
         flat_moves = NO_MOVES if moves is None else _flat(moves)
 
@@ -98,9 +157,16 @@ class NumbaBatch(HostBatch):
 
         self._threads.for_each(self._pieces, step)
         self._contributions, self._next = self._next, self._contributions
-        return totals(self._sums[:, 0]), self._sums[:, 1].max(axis=0), totals(self._sums[:, 2])
+        self._mass = self._alpha * totals(self._sums[:, 2])
+        return Sums(self._per_seed(totals(self._sums[:, 0])), self._per_seed(self._sums[:, 1].max(axis=0)))
 
-    def _products(self, moves: Any, rows: list[int]) -> Floats:
+    def history(self, rows: int) -> Any:
+        # Reused for all batches: the first write to newly allocated memory takes longer than a step.
+        if self._history is None or len(self._history) != rows:
+            self._history = np.empty((rows, self._n, self.width), np.float32)
+        return self._history
+
+    def products(self, moves: Any, rows: list[int]) -> Floats:
         kernels, of, width = self._kernels, np.array(rows), np.uint64(self._columns.size)
         sums = np.zeros((self._blocks, of.size, of.size, self._columns.size))
         flat = moves.reshape(len(moves), -1)
@@ -111,9 +177,10 @@ class NumbaBatch(HostBatch):
                 kernels.products(*self._bounds[block : block + 2], flat, of, width, buffer, sums[block])
 
         self._threads.for_each(self._pieces, multiply)
-        return symmetric(np.moveaxis(sums.sum(axis=0), -1, 0))
+        return self._per_seed(symmetric(np.moveaxis(sums.sum(axis=0), -1, 0)))
 
-    def _mix(self, moves: Any, weights: Floats, jump: Any) -> Floats:
+    def mix(self, moves: Any, weights: Floats, jump: Any) -> None:
+        weights = weights[self._columns]
         transposed, flat = np.ascontiguousarray(weights.T), moves.reshape(len(moves), -1)
         self._sums[:, 0] = 0
 
@@ -127,7 +194,27 @@ class NumbaBatch(HostBatch):
 
         self._threads.for_each(self._pieces, mix)
         norms = np.where(weights.any(axis=-1), totals(self._sums[:, 0]), 1.0)
-        return self._divided_by(norms)
+        self._mass = self._alpha * self._divided_by(norms)
+        self._has_moves = False
+
+    def _per_seed(self, values: Floats) -> Floats:
+        """Return values per column as values per seed: 0 for a seed without a column."""
+        spread = np.zeros((self.width, *values.shape[1:]))
+        spread[self._columns] = values
+        return spread
+
+    @property
+    def _teleport_factor(self) -> Floats:
+        """Factor of each column's values v: 1 - alpha, plus alpha * D where w = v."""
+        rest = np.full(self._columns.size, 1 - self._alpha)
+        return rest + self._mass if self._target is None else rest
+
+    def ranks(self) -> Floats:
+        if self._all_ranks is None:
+            return self._ranks
+        self._all_ranks[:, self._columns] = self._ranks
+        all_ranks: Floats = self._all_ranks
+        return all_ranks
 
     def transposed(self) -> Floats:
         transposed: Floats = np.empty((self._count, self._n))
