@@ -41,9 +41,15 @@ def rewrite(
     for i in range(rows.size):
         new_begins[i] = at
         first, last = removed_at[i], removed_at[i + 1]
+        # Bit b: whether an index to remove is b modulo 64. Most entries are therefore kept without a search.
+        removed_bits = np.uint64(0)
+        for position in range(first, last):
+            removed_bits |= np.uint64(1) << (np.uint64(removed[position]) & np.uint64(63))
         for edge in range(begins[rows[i]], ends[rows[i]]):
             index, match = indices[edge], last
             low, high = first, last
+            if removed_bits >> (np.uint64(index) & np.uint64(63)) & np.uint64(1) == np.uint64(0):
+                low = last
             while low < high:
                 middle = (low + high) // 2
                 if removed[middle] < index:

@@ -27,7 +27,7 @@ from prplugin.types.edges import ANY, Edges, Floats, GroupedEdges, Integers, ind
 
 __all__ = ["ChangeError", "ChangingEdges", "Plan", "expand_values"]
 
-SPARE_FRACTION = 1 / 8
+SPARE_FRACTION = 1 / 2
 """Spare capacity of a buffer for changed rows, as a fraction of its entries."""
 
 MIN_OUT_WEIGHT = 2.0**-900
