@@ -394,8 +394,10 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     """Return the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
     xp = namespace(ranks)
-    rows, block = xp.arange(ranks.size), min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
-    if block > 1:
+    block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
+    if block <= 1:
+        rows = xp.arange(ranks.size)
+    else:
         # The k-th greatest of the greatest of some blocks is no greater than the k-th of all: few are as great.
         greatest = ranks[: ranks.size // block * block].reshape(block, -1).max(axis=0)
         rows = xp.flatnonzero(ranks >= xp.sort(greatest)[-k])
