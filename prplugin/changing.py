@@ -33,20 +33,17 @@ from prplugin.types.edges import Edges, Floats, Integers
 
 __all__ = ["Access", "Aging", "ChangingGraph", "LastRanks"]
 
-MAX_CHANGED_FRACTION = 1 / (1 << 16)
-"""Fraction of the edges that may have changed since a method found ranks for their residual to be computed always."""
-
-MAX_CHANGED_EDGES = 16
-"""Number of changed edges that is allowed in addition to `MAX_CHANGED_FRACTION`."""
-
-VERTEX_COST = 40
+VERTEX_COST = 8
 """Approximate time per vertex of an iteration of a method, which mixes iterates, relative to the time per edge."""
 
-PUSH_SLOWDOWN = 10
+PUSH_SLOWDOWN = 4
 """Approximate time per pushed edge, relative to the time per edge of an iteration of a method."""
 
-PREPARATION_PASSES = 2
+PREPARATION_PASSES = 6
 """Approximate time to prepare a method, in passes over the edges."""
+
+CALL_COST = 1_000_000
+"""Approximate time of the calls that prepare a method and run it on a small graph, in pushed edges."""
 
 TOL_FRACTION = 1 / 2
 """Fraction of the tolerance that a method is to attain if few edges changed, so that pushes suffice afterwards."""
@@ -160,7 +157,7 @@ class ChangingGraph:
         self._adjacency: Adjacency | None = None
         self._lock = threading.Lock()
         self._last: LastRanks | None = None
-        self._passes = self._changed = 0
+        self._passes = 0
         if last is not None:
             self.keep(last)
 
@@ -234,13 +231,12 @@ class ChangingGraph:
         if residual is not None:
             residual.add_contributions(edges, plan.out_edges.rows, 1.0)
         self._last = last
-        self._changed += additions.m + removals.m
 
     def keep(self, last: LastRanks) -> None:
         """Store ranks for the next ranking to start from."""
         with self._lock:
             self._passes = max(self._passes, last.passes)
-            self._last, self._changed = last._replace(solution=_normalized_start(last.solution)), 0
+            self._last = last._replace(solution=_normalized_start(last.solution))
 
     def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
         """Rank by pushes alone, unless a method is expected to take less time; return outcome, ranks and tolerance.
@@ -258,12 +254,7 @@ class ChangingGraph:
             default = options.method == "auto" and options.max_iter is None and not options.certified
             may_push = default and equation[2] is None
             if not isinstance(residual, Residual):
-                few_changes = self._changed <= MAX_CHANGED_FRACTION * edges.m + MAX_CHANGED_EDGES
-                # On average, an edge that changes moves 2 alpha / m of the ranks along out-edges.
-                error = min(2.0, 2 * options.alpha / (1 - options.alpha) * self._changed / max(edges.m, 1))
-                # Pushes reduce an error by about a factor of e per pass over the edges.
-                expected = edges.m * math.log(error / tol) if error > tol else 0.0
-                if not may_push or (not few_changes and self._max_pushes(error, tol) < expected):
+                if not may_push:
                     return None, residual, tol
                 residual, passes = Residual.of(edges, *equation[:2], residual), 1
             self._last = None  # until the pushes are complete
@@ -274,14 +265,15 @@ class ChangingGraph:
                 bound, _, sum_y = residual.bounds()
             cast_error = _cast_error(options, edges.n)
             if bound + cast_error > tol and may_push:
-                bound, sum_y, spent = residual.push(edges, tol - cast_error, self._max_pushes(bound, tol))
+                max_edges = self._max_pushes(bound, tol)
+                bound, sum_y, spent = residual.push(edges, tol - cast_error, max_edges, bound, sum_y)
                 passes += -(-spent // max(edges.m, 1))
             ranks = residual.ranks(sum_y)
-            if bound + cast_error > tol or not may_push:
+            if not bound + cast_error <= tol or not may_push:
                 start = _normalized_start(ranks)
                 self._last = LastRanks(equation, start, 0)
                 return None, start, tol * TOL_FRACTION if may_push else tol
-            self._last, self._changed = LastRanks(equation, residual, 0), 0
+            self._last = LastRanks(equation, residual, 0)
             return Outcome(live=False, converged=True, iterations=passes, error_bound=bound + cast_error), ranks, tol
 
     def _max_pushes(self, error: float, tol: float) -> float:
@@ -292,7 +284,7 @@ class ChangingGraph:
         error = min(error, 2.0)
         fraction = math.log(error / tol) / math.log(2 / tol) if error > tol else 0.0
         passes = PREPARATION_PASSES + self._passes * fraction
-        return passes * (self.edges.m + VERTEX_COST * self.edges.n) / PUSH_SLOWDOWN
+        return CALL_COST + passes * (self.edges.m + VERTEX_COST * self.edges.n) / PUSH_SLOWDOWN
 
 
 def _normalized_start(ranks: Any) -> Floats:

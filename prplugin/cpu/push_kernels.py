@@ -61,10 +61,11 @@ def push(
     A push of u with d = `relaxation` * r_u adds d to y_u, subtracts it from r_u, and adds alpha * d * w / W_u to r_t
     for each out-edge to t. A vertex without out-edges is pushed without relaxation. A vertex whose residual exceeds
     `candidate_min` becomes the last candidate. Returns the edges spent, the change of ||r||, and the new `count`.
+    If `candidates` is None, all vertices are examined in their order, and the change of ||r|| is not computed.
     """
-    edges, least, norm_change, position = np.int64(0), threshold * PUSH_COST, 0.0, np.int64(0)
+    edges, least, norm_change, error, position = np.int64(0), threshold * PUSH_COST, 0.0, 0.0, np.int64(0)
     while position < count:
-        u = np.uint64(candidates[np.uint64(position)])
+        u = np.uint64(position) if candidates is None else np.uint64(candidates[np.uint64(position)])
         position += 1
         before = r[u]
         if abs(before) <= least:
@@ -83,42 +84,52 @@ def push(
             for edge in range(begin, end):
                 target = np.uint64(indices[edge])
                 after = r[target]
-                norm_before += abs(after)
+                if candidates is not None:
+                    norm_before += abs(after)
                 after += per_weight if weights is None else per_weight * weights[edge]
                 r[target] = after
                 norm_after += abs(after)
-                if abs(after) > candidate_min and not is_candidate[target]:
+                if candidates is not None and abs(after) > candidate_min and not is_candidate[target]:
                     is_candidate[target] = True
                     candidates[count] = target
                     count += 1
         norm_change += norm_after - norm_before
         # Each contribution carries `depth` roundings, and their absolute values sum to alpha * |pushed|.
-        rounding_error[0] += abs(pushed) * (1 + depth) + norm_after
+        error += abs(pushed) * (1 + depth) + norm_after
+    rounding_error[0] += error
     return edges, norm_change, count
 
 
 @numba.njit(**OPTIONS, fastmath={"reassoc"})
-def norms(y, r, teleport, sums):
-    """Write sum(y), sum(r), sum(|r|) and sum(|r - sum(r) * v|) to `sums`.
+def norms(y, r, v, c, center, rounding_error, sums):
+    """Write c, sum(y), sum(|r|) and sum(|r - sum(r) * v|) to `sums`; if `center`, change c so that r sums to about 0.
 
-    v is `teleport`, or uniform if that is None. Summation in blocks keeps the rounding depth small, and its bound holds
-    for any order of additions, so that the compiler may vectorize them.
+    `v` sums to 1, or is None if it is uniform; then c is the constant per vertex. Summation in blocks keeps the
+    rounding depth small, and its bound holds for any order of additions, so that the compiler may vectorize them.
     """
     size = r.size
     sum_y, sum_r, norm_r, norm_step = 0.0, 0.0, 0.0, 0.0
     for first in range(0, size, BLOCK_TERMS):
         block_y, block_r, block_norm = 0.0, 0.0, 0.0
-        for v in range(first, min(first + BLOCK_TERMS, size)):
-            block_y += y[v]
-            block_r += r[v]
-            block_norm += abs(r[v])
+        for u in range(first, min(first + BLOCK_TERMS, size)):
+            block_y += y[u]
+            block_r += r[u]
+            block_norm += abs(r[u])
         sum_y += block_y
         sum_r += block_r
         norm_r += block_norm
-    mean = sum_r / size
+    change = sum_r / size if v is None else sum_r
     for first in range(0, size, BLOCK_TERMS):
         block_norm = 0.0
-        for v in range(first, min(first + BLOCK_TERMS, size)):
-            block_norm += abs(r[v] - (mean if teleport is None else sum_r * teleport[v]))
+        for u in range(first, min(first + BLOCK_TERMS, size)):
+            block_norm += abs(r[u] - (change if v is None else change * v[u]))
         norm_step += block_norm
-    sums[0], sums[1], sums[2], sums[3] = sum_y, sum_r, norm_r, norm_step
+    if center:
+        before = c
+        c -= change
+        change = before - c
+        for u in range(size):
+            r[u] -= change if v is None else change * v[u]
+        # Each new r_u rounds once, and each subtrahend twice; their absolute values sum to |sum(r)|.
+        rounding_error[0] += norm_step + 2 * norm_r
+    sums[0], sums[1], sums[2], sums[3] = c, sum_y, norm_r, norm_step

@@ -13,14 +13,18 @@ x = y / S therefore satisfies G x - x = (r - R v) / S, and as G is a contraction
     ||x - x*|| <= ||G x - x|| / (1 - alpha) = ||r - R v|| / (S (1 - alpha)) <= (||r|| + |R|) / (S (1 - alpha)).  (2)
 
 When the out-edges of u change, r changes only at the old and new targets of u. When vertices are added, c v is extended
-by 1 per new vertex (0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
+to each new vertex (by 0 if v is given), which changes no other entry. A push of vertex u adds r_u to y_u, sets r_u to 0
 and adds alpha P_ut r_u to r_t for each target t, so that ||r|| falls by at least (1 - alpha) |r_u|. Neither an update
 nor a push takes a pass over all edges.
 
-Pushes are made in rounds, as Gauss-Seidel sweeps, and over-relaxed as long as that converges fast. The threshold of a
-round falls from the largest residual per edge, so that a few large residuals spread to the vertices near them before a
-round examines all vertices. Later thresholds leave less than half of ||r|| to vertices that are not pushed, so that
-each round without relaxation reduces ||r|| by a constant factor.
+Pushes are made in rounds. The threshold of the first rounds falls from the largest residual per edge, so that a few
+large residuals spread to the vertices near them. Later rounds are Gauss-Seidel sweeps over all vertices, over-relaxed
+as long as that converges faster. Their thresholds leave a part of ||r|| to vertices that are not pushed, so that each
+round without relaxation reduces ||r|| by a constant factor.
+
+The slowest mode of a sweep is the stationary vector of P, along which entries of r have the same sign. The solution x*
+does not depend on c, and a change of c by -R changes r to r - R v, of sum 0: the same bound (2) with less of that mode.
+As this changes all of r, it is done only after rounds that pushed a large part of the graph.
 
 The stored r differs from the exact residual of y in L1 by at most the sum of the rounding errors of all additions to it
 since it was last computed from y, and of the terms added; the kernels accumulate bounds of these. What rounding keeps
@@ -53,14 +57,23 @@ CANDIDATE_FACTOR = 4.0
 Later rounds examine all vertices.
 """
 
-UNPUSHED_FRACTION = 0.5
-"""Fraction of ||r|| that the smallest threshold leaves to vertices that are not pushed."""
+MAX_CANDIDATE_FRACTION = 1 / 8
+"""Fraction of the vertices that are candidates above which all vertices are examined, in their order."""
+
+UNPUSHED_FRACTION = 0.75
+"""Maximum fraction of ||r|| that a round over all vertices leaves to those that are not pushed."""
+
+FIRST_UNPUSHED_FRACTION = 2.0
+"""The same for the first of these rounds. It takes less time, and suffices if the bound is just above the tolerance."""
+
+FAST_RATIO = 0.4
+"""Ratio of the bounds after and before a round without relaxation above which it is not fast enough."""
 
 SLOW_RATIO = 0.75
 """Ratio of the bounds after and before a round above which relaxation is reduced."""
 
-LEAST_RELAXATION = 1.01
-"""Relaxation that is not reduced further."""
+MIN_CENTERED_FRACTION = 1 / 4
+"""Fraction of the edges that a round spends above which c is changed afterwards."""
 
 ROUNDING_MARGIN = 1 + 2.0**-20
 """Factor that covers the rounding errors of the bounds computed here and accumulated in the kernels."""
@@ -70,23 +83,23 @@ ROUNDING_MARGIN = 1 + 2.0**-20
 class Residual:
     """An approximate solution y of (1) and its residual.
 
-    `teleport`: c v; None if it is 1 for each vertex.
+    `v`: The teleport distribution; None if it is uniform.
     `r`: The residual as computed.
     `rounding_error`: Bound on its L1 difference from the exact residual, in units of 2**-53; an array of one.
-    `scale`: c, if `teleport` is given.
+    `c`: The constant of (1), per vertex if v is uniform.
     """
 
     alpha: float
-    teleport: Floats | None
+    v: Floats | None
     y: Floats
     r: Floats
     rounding_error: Floats
-    scale: float
+    c: float
 
     @property
-    def _distribution(self) -> Floats | None:
-        """The vector v, of sum 1; None if it is uniform."""
-        return None if self.teleport is None else self.teleport / self.scale
+    def _depth_of_v(self) -> int:
+        """Upper bound of the roundings in an entry of v: those of the sum of the given values and of a division."""
+        return 0 if self.v is None else rounding_depth(self.y.size) + 3
 
     @classmethod
     def of(cls, edges: ChangingEdges, alpha: float, personalization: Floats | None, ranks: Floats) -> Residual:
@@ -94,19 +107,17 @@ class Residual:
         n = edges.n
         dangling = total(ranks[edges.out_weight == 0])
         y = ranks * (n / (1 - alpha + alpha * dangling))
-        teleport = None if personalization is None else personalization * n
-        residual = cls(alpha, teleport, y, np.empty(n), np.zeros(1), n)
+        residual = cls(
+            alpha, personalization, y, np.empty(n), np.zeros(1), 1.0 if personalization is None else float(n)
+        )
         residual.recompute(edges)
         return residual
 
     def recompute(self, edges: ChangingEdges) -> None:
         """Compute r from y, with one pass over the edges."""
-        self.r = (1.0 if self.teleport is None else self.teleport) - self.y
-        # The subtraction rounds once. The values of a given v carry the roundings of their sum and of a division.
-        error = total(np.abs(self.r)) + (
-            0.0 if self.teleport is None else (rounding_depth(self.y.size) + 4) * self.y.size
-        )
-        self.rounding_error = np.array([error])
+        self.r = (self.c if self.v is None else self.c * self.v) - self.y
+        # The subtraction rounds once, and so does c v if v is given.
+        self.rounding_error = np.array([total(np.abs(self.r)) + (self._depth_of_v + 1) * self.c])
         self.add_contributions(edges, np.arange(self.y.size), 1.0)
 
     def add_contributions(self, edges: ChangingEdges, rows: Integers, factor: float) -> None:
@@ -121,60 +132,86 @@ class Residual:
 
     def add_vertices(self, n: int, positions: Integers | None) -> None:
         """Extend y and r to n vertices, of which the new ones have no edges yet; see `expand_values`."""
-        new = 1.0 if self.teleport is None else 0.0
+        new = self.c if self.v is None else 0.0
         self.y, self.r = expand_values(self.y, n, positions, new), expand_values(self.r, n, positions, 0.0)
-        if self.teleport is not None:
-            self.teleport = expand_values(self.teleport, n, positions, 0.0)
+        if self.v is not None:
+            self.v = expand_values(self.v, n, positions, 0.0)
 
-    def push(self, edges: ChangingEdges, tol: float, max_edges: float) -> tuple[float, float, int]:
+    def push(
+        self, edges: ChangingEdges, tol: float, max_edges: float, bound: float, sum_y: float
+    ) -> tuple[float, float, int]:
         """Push until bound (2) is at most `tol`, or until that is expected to take more than `max_edges` edges.
 
-        Return the first and the last value of `bounds`, and the number of edges spent.
+        `bound` and `sum_y` are the first and the last value of `bounds`. Return their new values, and the number of
+        edges spent.
         """
         from prplugin.cpu import push_kernels  # imports Numba
 
         out, spent, n = edges.out_edges, 0, edges.n
-        bound, _, sum_y = self.bounds()
         scale = sum_y * (1 - self.alpha)
-        # Above the first value, a push could increase ||r||; the second is optimal for symmetric matrices.
-        relaxation = (2 / (1 + self.alpha) + 2 / (1 + math.sqrt(1 - self.alpha**2))) / 2
         candidates, is_candidate = np.empty(n, out.indices.dtype), np.zeros(n, np.bool_)
         candidate_min = CANDIDATE_FACTOR * tol * scale / n
-        count, largest = push_kernels.find_candidates(self.r, candidate_min, candidates, is_candidate)
-        threshold = largest / push_kernels.PUSH_COST
-        while bound > tol and spent < max_edges:
-            least = UNPUSHED_FRACTION * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
-            threshold = max(threshold * THRESHOLD_FACTOR, least)
-            if threshold * push_kernels.PUSH_COST < candidate_min:  # residuals this small are numerous
-                candidates, count, candidate_min = np.arange(n, dtype=candidates.dtype), n, math.inf
-            round_edges, norm_change, count = push_kernels.push(
+
+        def push(candidates: Any, count: int, threshold: float, relaxation: float) -> tuple[int, float, int]:
+            return push_kernels.push(  # type: ignore[no-any-return]
                 candidates, count, is_candidate, candidate_min, out.begins, out.ends, out.indices, out.weights,
                 edges.out_weight, self.y, self.alpha, self.r, edges.depth, self.rounding_error, threshold, relaxation,
             )  # fmt: skip
-            spent, previous_bound = spent + round_edges, bound
-            bound += norm_change / scale
-            if bound > tol and threshold > least:
-                continue  # an estimate suffices
+
+        count, largest = push_kernels.find_candidates(self.r, candidate_min, candidates, is_candidate)
+        threshold = largest * THRESHOLD_FACTOR / push_kernels.PUSH_COST
+        while (
+            bound > tol
+            and spent < n
+            and count < MAX_CANDIDATE_FRACTION * n
+            and threshold * push_kernels.PUSH_COST > candidate_min
+        ):
+            round_edges, norm_change, count = push(candidates, count, threshold, 1.0)
+            spent += round_edges
+            bound += norm_change / scale  # an estimate suffices
+            threshold *= THRESHOLD_FACTOR
+        # A push with more than the least relaxation could increase ||r||; the greatest is about the mean of that and
+        # the optimum for symmetric matrices.
+        least = 2 / (1 + self.alpha)
+        greatest, relaxation = least / 2 + 1 / (1 + math.sqrt(1 - self.alpha**2)), 1.0
+        if spent > 0:
             bound, _, sum_y = self.bounds()
+        unpushed = FIRST_UNPUSHED_FRACTION if bound < FIRST_UNPUSHED_FRACTION * tol else UNPUSHED_FRACTION
+        while bound > tol and spent < max_edges:
             scale = sum_y * (1 - self.alpha)
-            if threshold > least:
-                continue
-            if bound > SLOW_RATIO * previous_bound and relaxation > LEAST_RELAXATION:
-                relaxation = 1 + (relaxation - 1) / 4
-            # The bound falls geometrically.
-            elif bound >= previous_bound or (
-                spent + round_edges * math.log(tol / bound) / math.log(bound / previous_bound) > max_edges
-            ):
+            threshold = unpushed * bound * scale / (edges.m + push_kernels.PUSH_COST * n)
+            round_edges, _, _ = push(None, n, threshold, relaxation)
+            spent, previous_bound = spent + round_edges, bound
+            bound, _, sum_y = self.bounds(center=round_edges > MIN_CENTERED_FRACTION * edges.m)
+            ratio = bound / previous_bound
+            if not ratio < 1:
+                if unpushed == UNPUSHED_FRACTION and relaxation <= least:
+                    break
+                relaxation = min(relaxation, least)
+            # The bound falls geometrically, after a few rounds.
+            elif spent > max_edges / 4 and spent + round_edges * math.log(tol / bound) / math.log(ratio) > max_edges:
                 break
+            elif relaxation == 1.0 and ratio > FAST_RATIO:
+                relaxation = greatest
+            elif ratio > SLOW_RATIO:
+                relaxation = (relaxation + least) / 2
+            unpushed = UNPUSHED_FRACTION
         return bound, sum_y, spent
 
-    def bounds(self) -> tuple[float, float, float]:
-        """Return the bound (2) on ||x - x*||, the part of it due to the rounding errors of r, and the sum of y."""
+    def bounds(self, *, center: bool = False) -> tuple[float, float, float]:
+        """Return the bound (2) on ||x - x*||, the part of it due to the rounding errors of r, and the sum of y.
+
+        If `center`, change c afterwards, so that R is about 0.
+        """
         from prplugin.cpu import push_kernels  # imports Numba
 
         sums = np.empty(4)
-        push_kernels.norms(self.y, self.r, self._distribution, sums)
-        sum_y, _, norm_r, norm_step = sums.tolist()  # norm_step = ||r - R v||
+        push_kernels.norms(self.y, self.r, self.v, self.c, center, self.rounding_error, sums)
+        self.c, sum_y, norm_r, norm_step = sums.tolist()
+        if not sum_y > 0:
+            return math.inf, math.inf, 1.0
+        if center:
+            self.rounding_error += self._depth_of_v * norm_r
         depth = (push_kernels.BLOCK_TERMS + -(-self.r.size // push_kernels.BLOCK_TERMS) + 4) * UNIT_ROUNDOFF
         scale = sum_y * (1 - self.alpha)
         # An error of r changes R by at most its own L1 norm, and R v, as v sums to 1, by as much in L1. So it counts

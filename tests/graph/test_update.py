@@ -157,6 +157,30 @@ def test_rank_options_after_updates(options):
         )
 
 
+@pytest.mark.parametrize("personalization", [None, {3: 1.0, 7: 2.0}])
+@pytest.mark.parametrize("tol", [1e-6, 1e-11])
+def test_push_proves_large_changes(personalization, tol):
+    rng = np.random.default_rng(6)
+    edges = pd.DataFrame(rng.integers(0, 300, (1500, 2)), columns=["src", "dst"])
+    graph = prplugin.Graph(edges, vertices=range(300))
+    graph.rank(personalization=personalization, tol=tol)
+    methods = Counter()
+    for round_number in range(10):
+        added = pd.DataFrame(rng.integers(0, 300, (75, 2)), columns=["src", "dst"])
+        if personalization is None:
+            added.iloc[0] = [-round_number, 300 + round_number]  # before and after the existing vertices
+        removed = edges.iloc[:75]
+        edges = pd.concat([edges.iloc[75:], added], ignore_index=True)
+        graph.update(add=added, remove=removed)
+        found = graph.rank(personalization=personalization, tol=tol)
+        methods[found.method] += 1
+        expected = prplugin.pagerank(edges, vertices=graph.vertices, personalization=personalization, tol=1e-12)
+        assert found.frame["vertex"].tolist() == expected["vertex"].tolist()
+        assert np.abs(found.ranks - expected["pagerank"]).sum() <= found.error_bound + 1e-12
+        assert found.error_bound <= tol
+    assert methods["push"] >= 8
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scale", [1, "n"])
 def test_dtype_and_scale_after_update(dtype, scale):
