@@ -111,9 +111,10 @@ def step(
 
 
 @compiled
-def row_sums(first, last, offsets, sources, normalized_weights, fan_in, contributions, sums):
+def row_sums(first, last, offsets, sources, normalized_weights, fan_in, vertices, contributions, sums):
     """Write the row sums of c (times the normalized weight) for the rows from `first` to `last`.
 
+    The sum of row i is that of vertex ``vertices[i]``.
     The order of additions is that of `prplugin.cpu.sums.GroupSums`: pieces of `fan_in` terms, and of `fan_in`
     piece sums.
     """
@@ -128,7 +129,7 @@ def row_sums(first, last, offsets, sources, normalized_weights, fan_in, contribu
                 else:
                     term += contributions[sources[edge]] * normalized_weights[edge]
                 edge += ONE
-            sums[i] = term
+            sums[vertices[i]] = term
             continue
         row_sum, groups_sum, groups = 0.0, 0.0, 0
         while True:
@@ -147,4 +148,4 @@ def row_sums(first, last, offsets, sources, normalized_weights, fan_in, contribu
             if groups == fan_in:
                 row_sum += groups_sum
                 groups_sum, groups = 0.0, 0
-        sums[i] = row_sum + groups_sum
+        sums[vertices[i]] = row_sum + groups_sum

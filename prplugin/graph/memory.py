@@ -238,11 +238,13 @@ def _with_array(array: Array, graph: Counts, so_far: Footprint) -> tuple[Counts,
     if array == "rows":  # of `GroupedEdges`; on the host a lasting graph keeps them anyway
         so_far = so_far.then(memory_space, m * graph.index if memory_space == "device" else 0)
     elif array == "product":  # see `prplugin.graph.product`
-        if compiled:
+        if graph.weighted:
+            graph, so_far = _with_array("out_weight", graph, so_far)
+        if compiled:  # rows in another order
             graph, so_far = _with_array("csc", graph, so_far)
-        else:  # sources, and the group structure of `GroupSums`
-            so_far = so_far.then(memory_space, 16.25 * m, 24 * n)
-        graph, so_far = _with_array("normalized_weights", graph, so_far)
+            so_far = so_far.then(memory_space, _members(graph) + 16 * n, (12 + graph.weight / 2) * m + 8 * n)
+        else:  # sources, weights, and the group structure of `GroupSums`
+            so_far = so_far.then(memory_space, 16.25 * m + graph.weight * m, 24 * n)
     elif array == "normalized_weights":
         if graph.weighted:
             graph, so_far = _with_array("out_weight", graph, so_far)

@@ -8,7 +8,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from prplugin.cpu.normalization import normalized_weights
-from prplugin.cpu.sorting import rows_of
+from prplugin.cpu.sorting import offsets_of, rows_of, stable_order
 from prplugin.cpu.sums import GroupSums, group_sum_depth
 from prplugin.cpu.threads import Threads, equal_work
 from prplugin.graph.adjacency import Adjacency
@@ -19,6 +19,10 @@ __all__ = ["Product", "product_of"]
 
 MIN_COMPILED_EDGES = 1 << 13
 """Number of edges below which NumPy is as fast as the compiled product."""
+
+
+MAX_SORTED_EDGES = 1 << 22
+"""Number of edges up to which sorting the rows by length takes less time than it saves."""
 
 
 def product_of(adjacency: Adjacency) -> Product:
@@ -65,14 +69,20 @@ class _NumpyProduct:
 
 
 class _CompiledProduct:
-    """Compiled product over the rows of the CSC, with the order of additions of `GroupSums`."""
+    """Compiled product over the rows of the CSC, with the order of additions of `GroupSums`.
 
-    def __init__(self, offsets: Integers, sources: Integers, weights: Floats | None, longest: int) -> None:
+    Up to `MAX_SORTED_EDGES`, rows are in ascending order of length. The processor then predicts where a row ends: short
+    rows take half the time.
+    """
+
+    def __init__(
+        self, offsets: Integers, sources: Integers, weights: Floats | None, vertices: Integers, longest: int
+    ) -> None:
         from prplugin.cpu import pull_kernels  # imports Numba
 
         self._kernel = pull_kernels.row_sums
         self._offsets, self._sources = pull_kernels.as_unsigned(offsets, sources)
-        self._weights = weights
+        self._weights, self._vertices = weights, vertices.view(np.uint64)
         self._fan_in = np.uint64(pull_kernels.fan_in_for(longest))
         self.depth = group_sum_depth(longest)
         self._threads = this_machine().threads_for(sources.size)
@@ -80,15 +90,27 @@ class _CompiledProduct:
 
     @classmethod
     def of(cls, adjacency: Adjacency) -> Self:
-        offsets, sources, _ = adjacency.csc
-        return cls(offsets, sources, adjacency.normalized_weights, adjacency.largest_in_degree)
+        begins, sources, weights = adjacency.csc
+        longest = adjacency.largest_in_degree
+        if sources.size > MAX_SORTED_EDGES:
+            return cls(begins, sources, adjacency.normalized_weights, np.arange(adjacency.n), longest)
+        lengths = np.diff(begins)
+        vertices = stable_order(lengths)
+        lengths = lengths[vertices]
+        offsets = offsets_of(lengths)
+        edges = np.repeat(begins[vertices] - offsets[:-1], lengths)
+        edges += np.arange(edges.size)
+        sources = sources[edges]
+        normalized = None if weights is None else normalized_weights(weights[edges], sources, adjacency.out_weight)
+        return cls(offsets, sources, normalized, vertices, longest)
 
     def __call__(self, vector: Floats) -> Floats:
         n = self._offsets.size - 1
         sums = np.empty(n)
 
         def add(first: int, last: int) -> None:
-            self._kernel(first, last, self._offsets, self._sources, self._weights, self._fan_in, vector, sums)
+            rows = self._offsets, self._sources, self._weights, self._fan_in, self._vertices
+            self._kernel(first, last, *rows, vector, sums)
 
         if self._threads == 1:
             add(0, n)
