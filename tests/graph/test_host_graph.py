@@ -11,6 +11,7 @@ import pytest
 import prplugin
 from prplugin.cpu import factorize, group
 from prplugin.cpu.threads import Threads
+from prplugin.graph import factorize as graph_factorize
 from prplugin.graph.factorize import edges_by_id, factorize_ids
 from prplugin.machine import COMPILED_FROM, Machine
 
@@ -100,6 +101,16 @@ def test_strided_id_columns(threads, monkeypatch):
     matrix = np.random.default_rng(2).integers(-(2**40), 2**40, (900, 2))
     strided = pd.DataFrame(matrix, columns=["src", "dst"], copy=False)
     assert strided.pagerank().equals(pd.DataFrame({"src": matrix[:, 0], "dst": matrix[:, 1]}).pagerank())
+
+
+@pytest.mark.parametrize("factor", [graph_factorize.GOLDEN, np.uint64(2**60), np.uint64(0)])
+def test_ids_of_equal_hash_are_distinguished(factor, monkeypatch):
+    columns = columns_of("int64", "full range")
+    known, codes = np.unique(np.concatenate(columns), return_inverse=True)
+    monkeypatch.setattr(graph_factorize, "GOLDEN", factor)
+    found, ids = factorize_ids(columns)
+    assert ids.tolist() == known.tolist()
+    assert np.concatenate(found).tolist() == codes.tolist()
 
 
 @pytest.mark.parametrize("ids", ["int32", "int64", "scattered int32", "scattered"])
