@@ -64,7 +64,9 @@ class OrderProof:
             if self._order.proved:
                 return True
             gap = CHECK_FACTOR * bound  # unknown: some candidates for equality are not proved equal
-        self._due, self._aim = max(gap, CHECK_FACTOR * bound), gap
+        # No gap exceeds the highest rank, and a gap is needed that exceeds 2 * margin, which is about the bound.
+        due = min(max(gap, CHECK_FACTOR * bound), float(ranks.max()))
+        self._due, self._aim = due, gap
         return False
 
     def goal(self, certificate: Certificate) -> float:
