@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import signal
 import threading
 import time
 from contextlib import contextmanager
@@ -440,11 +438,11 @@ def test_worker_killed_during_setup_raises(monkeypatch):
     with started(1) as client:
         frame = dd.from_pandas(edges_of(14), npartitions=2, sort=False).persist()
         (victim,) = client.scheduler_info(n_workers=-1)["workers"]
-        process = client.run(os.getpid)[victim]
         register = client.register_plugin
 
         def killing(plugin):
-            os.kill(process, signal.SIGKILL)
+            with worker_killed(client, victim, 0):
+                pass  # killed at the end
             return register(plugin)
 
         monkeypatch.setattr(client, "register_plugin", killing)
