@@ -92,7 +92,7 @@ class VertexIndex:
     """The vertices of a graph, with a lookup from id to position.
 
     Integer ids are in ascending order and found by binary search. Other ids are found in a dictionary, which is built
-    at the first lookup and extended with the vertices. On the GPU, ids are found by a join.
+    at the first lookup and extended with the vertices; on the GPU they are found by a join.
     """
 
     def __init__(self, vertices: Vertices) -> None:
@@ -119,15 +119,15 @@ class VertexIndex:
         if not len(self) or not len(vertices):
             return self._inner.xp.full(len(vertices), -1)
         with self._active():
+            if self._inner.kinds == ["integer"]:
+                ids, wanted, xp = self._integer_ids, _integers(self._ids, vertices.ids[0]), self._inner.xp
+                cast = wanted.astype(ids.dtype, copy=False)
+                # An id outside the range of the graph's type is not in the graph.
+                in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
+                found = xp.minimum(xp.searchsorted(ids, cast), ids.size - 1)
+                return xp.where(in_range & (ids[found] == cast), found, -1)
             if self.memory_space == "device":
                 return self._inner.find_positions(vertices.columns, argument)
-            if self._inner.kinds == ["integer"]:
-                ids, wanted = self._integer_ids, _integers(self._ids, vertices.ids[0])
-                info = np.iinfo(ids.dtype)  # an id outside the range of the graph's type is not in the graph
-                in_range = (wanted >= info.min) & (wanted <= info.max)
-                wanted = wanted.astype(ids.dtype, copy=False)
-                found = np.minimum(np.searchsorted(ids, wanted), ids.size - 1)
-                return np.where(in_range & (ids[found] == wanted), found, -1)
             if len(self._table) != len(self):
                 self._table = dict(zip(_keys(self._ids, self._inner.columns), range(len(self)), strict=True))
             return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)

@@ -1,7 +1,4 @@
-"""Edges in GPU memory that are added and removed by a copy of all edges. The arrays may be NumPy's as well.
-
-An update takes a few passes over the edges, and groups them by target as the construction of a graph does.
-"""
+"""Edges in GPU memory that are added and removed by one copy of all edges. The arrays may be NumPy's as well."""
 
 from __future__ import annotations
 
@@ -16,7 +13,8 @@ from prplugin.graph.adjacency import Adjacency, endpoints_by_target
 from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
 from prplugin.graph.update import ChangeError
 from prplugin.types.arrays import namespace
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
+from prplugin.types.compressed import Compressed
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype, offset_dtype
 
 __all__ = ["RebuiltEdges"]
 
@@ -61,99 +59,129 @@ class RebuiltEdges:
 
         Removed edges without weights may have any.
         """
-        edges = self._edges()
-        xp = namespace(edges.source)
+        present = self._with_positions()
+        xp = namespace(present.indices)
         removed = removed if directed else oriented(removed)
         replaced: list[Integers] = []
         if duplicates != "sum" and added.m:
             pairs = added if directed else oriented(added)
             keys = [pair_keys(each, self.n) for each in (pairs, removed)]
             others = xp.flatnonzero(~xp.isin(keys[0], xp.asarray(keys[1])))
-            rows, found = _find(edges, replace(pairs.take(others), weights=None))
-            if duplicates == "error" and rows.size:
+            entries, found = _find(present, replace(pairs.take(others), weights=None))
+            if duplicates == "error" and entries.size:
                 raise ChangeError("repeated", others[found])
             if duplicates == "first":
                 new = xp.ones(added.m, np.bool_)
                 new[others[found]] = False
                 added = added.take(new)
             else:
-                replaced = [rows]
-        rows, found = _find(edges, removed)
+                replaced = [entries]
+        entries, found = _find(present, removed)
         if not found.all():
             raise ChangeError("missing", xp.flatnonzero(~found))
-        rows = xp.concatenate([rows, *replaced])
+        entries = xp.concatenate([entries, *replaced])
         if not directed:
             # If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
-            forth = edges.take(rows)
-            back, _ = _find(edges, reversed_edges(forth.take(forth.source != forth.destination)))
-            rows = xp.concatenate([rows, back])
-        if rows.size:
-            kept = xp.ones(edges.m, np.bool_)
-            kept[rows] = False
-            edges = edges.take(kept)
-        if added.m:
-            added = _as_type(added, edges.source.dtype)
-            edges = concatenated(edges, added if directed else with_reverse_edges(added))
-        return _grouped(edges)
+            forth = _entries(present, entries)
+            back, _ = _find(present, reversed_edges(forth.take(forth.source != forth.destination)))
+            entries = xp.concatenate([entries, back])
+            added = with_reverse_edges(added)
+        none = replace(added.take(slice(0)), extent=self._adjacency.edges.extent)
+        return _grouped(_spliced(present, entries, added), concatenated(none, added).extent)
 
     def commit(self, plan: Adjacency) -> None:
         """Make a planned change visible."""
         self._adjacency, self.positions = plan, None
 
-    def _edges(self) -> Edges:
-        """Return the edges by target, with the new positions of their vertices."""
-        (offsets, sources, weights), extent = self._adjacency.csc, self._adjacency.edges.extent
-        source, destination = endpoints_by_target(offsets, sources)
-        if self.positions is not None:
-            source, destination = self.positions[source], self.positions[destination]
-        return _as_type(Edges(source, destination, weights, self.n, extent), index_dtype(self.n))
+    def _with_positions(self) -> Compressed:
+        """Return the in-edges, with the new positions of their vertices."""
+        offsets, sources, weights = self._adjacency.csc
+        if self.n > self._adjacency.n:
+            xp = namespace(sources)
+            positions = xp.arange(self._adjacency.n) if self.positions is None else self.positions
+            offsets = offsets[xp.searchsorted(positions, xp.arange(self.n + 1))]
+            sources = positions[sources]
+        return Compressed(offsets, sources.astype(index_dtype(self.n), copy=False), weights)
 
 
-def _as_type(edges: Edges, dtype: np.dtype[Any]) -> Edges:
-    """Return the edges with positions of an integer type."""
-    source, destination = (end.astype(dtype, copy=False) for end in (edges.source, edges.destination))
-    return replace(edges, source=source, destination=destination)
+def _entries(present: Compressed, entries: Integers) -> Edges:
+    """Return the edges at some entries of a CSC."""
+    offsets, sources, weights = present
+    target = namespace(offsets).searchsorted(offsets, entries, side="right") - 1
+    return Edges(sources[entries], target, None if weights is None else weights[entries], offsets.size - 1)
 
 
-def _find(edges: Edges, wanted: Edges) -> tuple[Integers, Any]:
-    """Find a different edge for each wanted one; return the rows of those found, and a mask of the wanted ones found.
+def _find(present: Compressed, wanted: Edges) -> tuple[Integers, Any]:
+    """Find a different edge for each wanted one; return the entries found, and a mask of the wanted ones found.
 
     Of several edges that match, the first ones are found, and the last wanted ones are not. Without weights, any match.
     """
-    xp = namespace(edges.source)
+    xp = namespace(present.indices)
     if not wanted.m:
         return xp.empty(0, np.int64), xp.empty(0, np.bool_)
-    # Most edges are excluded by one of their endpoints. The keys of all edges would take 8 bytes per edge, and more to
-    # search for them.
-    is_source, is_target = xp.zeros((2, edges.n), np.bool_)
-    is_source[wanted.source] = is_target[wanted.destination] = True
-    rows = xp.flatnonzero(is_source[edges.source] & is_target[edges.destination])
-    keys, wanted_keys = (pair_keys(each, edges.n) for each in (edges.take(rows), wanted))
+    # The rows of the wanted targets, without the edges from other sources.
+    targets = xp.unique(wanted.destination)
+    begins, ends = present.offsets[targets], present.offsets[targets + 1]
+    past = (ends - begins).cumsum(dtype=np.int64)
+    row = xp.searchsorted(past, xp.arange(int(past[-1])), side="right")
+    entries = xp.arange(row.size) + (ends - past)[row]
+    is_source = xp.zeros(present.offsets.size - 1, np.bool_)
+    is_source[wanted.source] = True
+    entries = entries[is_source[present.indices[entries]]]
+    candidates = _entries(present, entries)
+    keys, wanted_keys = (pair_keys(each, candidates.n) for each in (candidates, wanted))
     ordered = xp.sort(wanted_keys)
     codes = xp.minimum(xp.searchsorted(ordered, keys), ordered.size - 1)
     matching = ordered[codes] == keys
-    rows, codes, wanted_codes = rows[matching], codes[matching], xp.searchsorted(ordered, wanted_keys)
-    if not rows.size:
-        return rows, xp.zeros(wanted.m, np.bool_)
-    if edges.weights is not None and wanted.weights is not None:
-        weights, of_weights = xp.unique(xp.concatenate([edges.weights[rows], wanted.weights]), return_inverse=True)
-        codes = codes * weights.size + of_weights[: rows.size]
-        wanted_codes = wanted_codes * weights.size + of_weights[rows.size :]
+    entries, codes, wanted_codes = entries[matching], codes[matching], xp.searchsorted(ordered, wanted_keys)
+    if not entries.size:
+        return entries, xp.zeros(wanted.m, np.bool_)
+    if present.weights is not None and wanted.weights is not None:
+        weights = xp.concatenate([present.weights[entries], wanted.weights])
+        weights, of_weights = xp.unique(weights, return_inverse=True)
+        codes = codes * weights.size + of_weights[: entries.size]
+        wanted_codes = wanted_codes * weights.size + of_weights[entries.size :]
     order, wanted_order = stable_order(codes), stable_order(wanted_codes)
     codes, ranked = codes[order], wanted_codes[wanted_order]
     nth = xp.empty(ranked.size, np.int64)  # number of each wanted edge among those of its code
     nth[wanted_order] = xp.arange(ranked.size) - xp.searchsorted(ranked, ranked)
     at = xp.searchsorted(codes, wanted_codes) + nth
     found = at < xp.searchsorted(codes, wanted_codes, side="right")
-    return rows[order[at[found]]], found
+    return entries[order[at[found]]], found
 
 
-def _grouped(edges: Edges) -> Adjacency:
-    """Group edges by target, and keep no other copy; raise ChangeError if an out-weight overflows."""
-    built = Adjacency(edges)
-    csc, out_weight = built.csc, built.out_weight
+def _spliced(present: Compressed, removed: Integers, added: Edges) -> Compressed:
+    """Return a CSC without some entries, and with added edges after the last entry of their row."""
+    offsets, sources, weights = present
+    xp = namespace(sources)
+    removed, added = xp.sort(removed), added.take(stable_order(added.destination))
+    m = sources.size - removed.size + added.m
+    # The old entry that each added one precedes, the entry that it becomes, and the one that a removed one would be.
+    before = offsets[added.destination + 1]
+    added_at = before - xp.searchsorted(removed, before) + xp.arange(added.m)
+    removed_at = removed - xp.arange(removed.size) + xp.searchsorted(before, removed, side="right")
+    # Entry j of the result is the old entry of number sum(steps[: j + 1]) - 1, or an added one.
+    m = sources.size - removed.size + added.m
+    steps = xp.ones(m + 1, offset_dtype(sources.size + added.m))
+    steps[added_at] = 0
+    skipping, counts = xp.unique(removed_at, return_counts=True)
+    steps[skipping] += counts.astype(steps.dtype)
+    entries = xp.cumsum(steps[:m], dtype=steps.dtype)
+    entries -= 1
+    entries[added_at] = xp.arange(sources.size, sources.size + added.m)
+    if weights is not None:
+        weights = xp.concatenate([weights, added.weights])[entries]
+    offsets = offsets - xp.searchsorted(removed, offsets) + xp.searchsorted(added.destination, xp.arange(offsets.size))
+    sources = xp.concatenate([sources, added.source.astype(sources.dtype, copy=False)])[entries]
+    return Compressed(offsets.astype(np.result_type(present.offsets, offset_dtype(m)), copy=False), sources, weights)
+
+
+def _grouped(present: Compressed, extent: tuple[float, float]) -> Adjacency:
+    """Return the graph of a CSC; raise ChangeError if an out-weight overflows."""
+    offsets, sources, weights = present
+    edge_list = partial(endpoints_by_target, offsets, sources)
+    built = Adjacency(Edges(*edge_list(), weights, offsets.size - 1, extent))
     overflowing = built.overflowing_vertices()
     if overflowing.size:
         raise ChangeError("overflow", overflowing)
-    edge_list = partial(endpoints_by_target, csc.offsets, csc.indices)
-    return Adjacency(GroupedEdges(csc, out_weight, edge_list, built.out_weight_depth, edges.extent))
+    return Adjacency(GroupedEdges(present, built.out_weight, edge_list, built.out_weight_depth, extent))
