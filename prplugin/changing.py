@@ -204,8 +204,8 @@ class ChangingGraph:
             if (positions < 0).any():
                 index, positions, old_positions = index.extend(added.vertices, positions)
                 edges = edges.with_vertices(len(index), old_positions)
-                if old_positions is not None:
-                    removals = _moved(removals, old_positions)
+                if old_positions is not None and removed is not None:
+                    removals = _moved(removed.edges, index.positions_of(removed.vertices, "remove"))
             additions = _moved(added.edges, positions)
             edges.roundings = max(edges.roundings, added.edges.roundings)
         plan: Any  # as `edges.commit` takes it
@@ -236,7 +236,8 @@ class ChangingGraph:
         """Store ranks for the next ranking to start from."""
         with self._lock:
             self._passes = max(self._passes, last.passes)
-            self._last = last._replace(solution=_normalized_start(last.solution))
+            solution: Any = last.solution
+            self._last = last._replace(solution=solution / solution.sum())  # the user may alter the ranks
 
     def try_push(self, equation: Equation, options: Options) -> tuple[Outcome | None, Floats | None, float]:
         """Rank by pushes alone, unless a method is expected to take less time; return outcome, ranks and tolerance.

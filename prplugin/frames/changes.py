@@ -18,7 +18,7 @@ from prplugin.frames.columns import positions, resolve
 from prplugin.frames.times import Clock
 from prplugin.frames.wrapped import DelegatedVertices
 from prplugin.options import Duplicates
-from prplugin.types.arrays import MemorySpace, namespace
+from prplugin.types.arrays import MemorySpace, namespace, to_host
 from prplugin.types.edges import Edges, Integers, index_dtype
 
 __all__ = ["EdgeSchema", "Extension", "FrameEdges", "VertexIndex", "read_edges"]
@@ -42,7 +42,7 @@ class EdgeSchema:
 
 
 class FrameEdges(NamedTuple):
-    """Edges of a frame, with endpoints as positions among the distinct vertices of the frame."""
+    """Edges of a frame on the host, with endpoints as positions among the distinct vertices of the frame."""
 
     edges: Edges
     vertices: ColumnVertices
@@ -51,8 +51,8 @@ class FrameEdges(NamedTuple):
 class Extension(NamedTuple):
     """A vertex index extended by the new vertices of a frame.
 
-    `frame_positions` holds the position of each vertex of the frame, and `old_positions` the new position of each old
-    vertex; None if the old vertices come first, in their order.
+    `frame_positions` holds the position of each vertex of the frame, on the host. `old_positions` holds the new
+    position of each old vertex, in the memory space of the graph; None if the old vertices come first, in their order.
     """
 
     vertex_index: VertexIndex
@@ -63,7 +63,10 @@ class Extension(NamedTuple):
 def read_edges(
     frame: Any, schema: EdgeSchema, clock: Clock | None, memory_space: MemorySpace, *, removed: bool
 ) -> FrameEdges:
-    """Read edges from the columns of the graph to its memory space; edges to remove may lack weights and times."""
+    """Read edges from the columns of the graph to the host; edges to remove may lack weights and times.
+
+    `memory_space`: That of the graph, in which the ids of the vertices are.
+    """
     if memory_space == "host":
         if "cudf.pandas" in sys.modules:
             from prplugin.frames import proxies
@@ -84,8 +87,8 @@ def read_edges(
     if edges.memory_space != memory_space:  # a frame of another library
         from prplugin.frames import cudf  # imports cuDF, which holds the graph
 
-        edges, ids = edges.on_device(), cudf.Vertices.of_host(ids)
-    return FrameEdges(edges, ids)
+        ids = cudf.Vertices.of_host(ids)
+    return FrameEdges(edges.on_host(), ids)
 
 
 class VertexIndex:
@@ -106,7 +109,7 @@ class VertexIndex:
         return len(self._inner)
 
     def positions_of(self, vertices: ColumnVertices, argument: str) -> Integers:
-        """Return the position of each vertex of a frame, -1 for vertices that the graph does not have.
+        """Return the position of each vertex of a frame, on the host; -1 for vertices that the graph does not have.
 
         InvalidEdgesError, with the name of the argument: the ids are of another kind than those of the graph.
         """
@@ -117,17 +120,17 @@ class VertexIndex:
                     "cast them."
                 )
         if not len(self) or not len(vertices):
-            return self._inner.xp.full(len(vertices), -1)
+            return np.full(len(vertices), -1)
         with self._active():
             if self._inner.kinds == ["integer"]:
-                ids, wanted, xp = self._integer_ids, _integers(self._ids, vertices.ids[0]), self._inner.xp
+                ids, wanted, xp = self._integer_ids, to_host(_integers(self._ids, vertices.ids[0])), self._inner.xp
                 cast = wanted.astype(ids.dtype, copy=False)
                 # An id outside the range of the graph's type is not in the graph.
                 in_range = (cast.astype(wanted.dtype, copy=False) == wanted) & ((cast < 0) == (wanted < 0))
-                found = xp.minimum(xp.searchsorted(ids, cast), ids.size - 1)
-                return xp.where(in_range & (ids[found] == cast), found, -1)
+                found = np.minimum(to_host(xp.searchsorted(ids, xp.asarray(cast))), ids.size - 1)
+                return np.where(in_range & (to_host(ids[xp.asarray(found)]) == cast), found, -1)
             if self.memory_space == "device":
-                return self._inner.find_positions(vertices.columns, argument)
+                return to_host(self._inner.find_positions(vertices.columns, argument))
             if len(self._table) != len(self):
                 self._table = dict(zip(_keys(self._ids, self._inner.columns), range(len(self)), strict=True))
             return np.array([self._table.get(key, -1) for key in _keys(self._ids, vertices.columns)], np.int64)
@@ -138,8 +141,8 @@ class VertexIndex:
             return self._extend(vertices, frame_positions)
 
     def _extend(self, vertices: ColumnVertices, frame_positions: Integers) -> Extension:
-        ids, xp, new = self._ids, self._inner.xp, (frame_positions < 0).nonzero()[0]
-        old = self._inner
+        ids, old, xp = self._ids, self._inner, self._inner.xp
+        new = xp.asarray(np.flatnonzero(frame_positions < 0))
         kinds = [other if kind == "empty" else kind for kind, other in zip(old.kinds, vertices.kinds, strict=True)]
         old_positions = None
         if kinds == ["integer"]:
@@ -154,13 +157,13 @@ class VertexIndex:
                 old_positions = xp.flatnonzero(~is_new).astype(index_dtype(is_new.size), copy=False)
                 joined = xp.empty(is_new.size, old_ids.dtype)
                 joined[is_new], joined[~is_new] = new_ids, old_ids
-            frame_positions = xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False))
+            frame_positions = to_host(xp.searchsorted(joined, frame_ids.astype(joined.dtype, copy=False)))
             like = vertices if old.kinds == ["empty"] else old
             plain = type(like.ids[0]) is type(joined)  # CuPy's integers
             columns = [joined if plain else ids.integers_like(joined, [_series(like.columns[0])])]
         else:
             frame_positions = frame_positions.copy()
-            frame_positions[new] = xp.arange(len(old), len(old) + new.size)
+            frame_positions[frame_positions < 0] = np.arange(len(old), len(old) + new.size)
             columns = [
                 _concat_ids(ids, column, old.library.take(added, new), kind)
                 for column, added, kind in zip(old.columns, vertices.columns, kinds, strict=True)

@@ -1,4 +1,4 @@
-"""Edges in GPU memory that are added and removed by one copy of all edges. The arrays may be NumPy's as well."""
+"""Edges in GPU memory that are added and removed by one copy of all edges. The changes are in host memory."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from prplugin.cpu.sorting import stable_order
 from prplugin.graph.adjacency import Adjacency, endpoints_by_target
 from prplugin.graph.dedup import concatenated, oriented, pair_keys, reversed_edges, with_reverse_edges
 from prplugin.graph.update import ChangeError
-from prplugin.types.arrays import namespace
+from prplugin.types.arrays import namespace, to_host
 from prplugin.types.compressed import Compressed
-from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype, offset_dtype
+from prplugin.types.edges import Edges, GroupedEdges, Integers, index_dtype
 
 __all__ = ["RebuiltEdges"]
 
@@ -59,35 +58,37 @@ class RebuiltEdges:
 
         Removed edges without weights may have any.
         """
+        from prplugin.gpu import splice  # imports CuPy, which holds the edges
+
         present = self._with_positions()
-        xp = namespace(present.indices)
         removed = removed if directed else oriented(removed)
-        replaced: list[Integers] = []
+        removals = [removed]
         if duplicates != "sum" and added.m:
             pairs = added if directed else oriented(added)
-            keys = [pair_keys(each, self.n) for each in (pairs, removed)]
-            others = xp.flatnonzero(~xp.isin(keys[0], xp.asarray(keys[1])))
-            entries, found = _find(present, replace(pairs.take(others), weights=None))
-            if duplicates == "error" and entries.size:
-                raise ChangeError("repeated", others[found])
+            others = np.flatnonzero(~np.isin(pair_keys(pairs, self.n), pair_keys(removed, self.n)))
+            repeated = others[_find(present, replace(pairs.take(others), weights=None)) >= 0]
+            if duplicates == "error" and repeated.size:
+                raise ChangeError("repeated", repeated)
             if duplicates == "first":
-                new = xp.ones(added.m, np.bool_)
-                new[others[found]] = False
-                added = added.take(new)
+                added = added.take(np.delete(np.arange(added.m), repeated))
             else:
-                replaced = [entries]
-        entries, found = _find(present, removed)
-        if not found.all():
-            raise ChangeError("missing", xp.flatnonzero(~found))
-        entries = xp.concatenate([entries, *replaced])
+                removals.append(replace(pairs.take(repeated), weights=None))
+        entries = [_find(present, each) for each in removals]
+        if (entries[0] < 0).any():
+            raise ChangeError("missing", np.flatnonzero(entries[0] < 0))
         if not directed:
             # If any of several parallel edges may be removed, the weight of the one that is found selects its reverse.
-            forth = _entries(present, entries)
-            back, _ = _find(present, reversed_edges(forth.take(forth.source != forth.destination)))
-            entries = xp.concatenate([entries, back])
+            for forth, found in zip(removals, tuple(entries), strict=True):
+                weights = (
+                    None
+                    if present.weights is None
+                    else to_host(present.weights[namespace(present.weights).asarray(found)])
+                )
+                back = reversed_edges(replace(forth, weights=weights))
+                entries.append(_find(present, back.take(back.source != back.destination)))
             added = with_reverse_edges(added)
         none = replace(added.take(slice(0)), extent=self._adjacency.edges.extent)
-        return _grouped(_spliced(present, entries, added), concatenated(none, added).extent)
+        return _grouped(splice.spliced(present, np.concatenate(entries), added), concatenated(none, added).extent)
 
     def commit(self, plan: Adjacency) -> None:
         """Make a planned change visible."""
@@ -104,76 +105,24 @@ class RebuiltEdges:
         return Compressed(offsets, sources.astype(index_dtype(self.n), copy=False), weights)
 
 
-def _entries(present: Compressed, entries: Integers) -> Edges:
-    """Return the edges at some entries of a CSC."""
-    offsets, sources, weights = present
-    target = namespace(offsets).searchsorted(offsets, entries, side="right") - 1
-    return Edges(sources[entries], target, None if weights is None else weights[entries], offsets.size - 1)
+def _find(present: Compressed, wanted: Edges) -> Integers:
+    """Return a different entry of a CSC for each wanted edge, or -1; without weights, any edge of its pair matches.
 
-
-def _find(present: Compressed, wanted: Edges) -> tuple[Integers, Any]:
-    """Find a different edge for each wanted one; return the entries found, and a mask of the wanted ones found.
-
-    Of several edges that match, the first ones are found, and the last wanted ones are not. Without weights, any match.
+    Of several entries that match, the first ones are found, and the last wanted edges are not.
     """
-    xp = namespace(present.indices)
+    from prplugin.gpu import splice  # imports CuPy, which holds the edges
+
     if not wanted.m:
-        return xp.empty(0, np.int64), xp.empty(0, np.bool_)
-    # The rows of the wanted targets, without the edges from other sources.
-    targets = xp.unique(wanted.destination)
-    begins, ends = present.offsets[targets], present.offsets[targets + 1]
-    past = (ends - begins).cumsum(dtype=np.int64)
-    row = xp.searchsorted(past, xp.arange(int(past[-1])), side="right")
-    entries = xp.arange(row.size) + (ends - past)[row]
-    is_source = xp.zeros(present.offsets.size - 1, np.bool_)
-    is_source[wanted.source] = True
-    entries = entries[is_source[present.indices[entries]]]
-    candidates = _entries(present, entries)
-    keys, wanted_keys = (pair_keys(each, candidates.n) for each in (candidates, wanted))
-    ordered = xp.sort(wanted_keys)
-    codes = xp.minimum(xp.searchsorted(ordered, keys), ordered.size - 1)
-    matching = ordered[codes] == keys
-    entries, codes, wanted_codes = entries[matching], codes[matching], xp.searchsorted(ordered, wanted_keys)
-    if not entries.size:
-        return entries, xp.zeros(wanted.m, np.bool_)
-    if present.weights is not None and wanted.weights is not None:
-        weights = xp.concatenate([present.weights[entries], wanted.weights])
-        weights, of_weights = xp.unique(weights, return_inverse=True)
-        codes = codes * weights.size + of_weights[: entries.size]
-        wanted_codes = wanted_codes * weights.size + of_weights[entries.size :]
-    order, wanted_order = stable_order(codes), stable_order(wanted_codes)
-    codes, ranked = codes[order], wanted_codes[wanted_order]
-    nth = xp.empty(ranked.size, np.int64)  # number of each wanted edge among those of its code
-    nth[wanted_order] = xp.arange(ranked.size) - xp.searchsorted(ranked, ranked)
-    at = xp.searchsorted(codes, wanted_codes) + nth
-    found = at < xp.searchsorted(codes, wanted_codes, side="right")
-    return entries[order[at[found]]], found
-
-
-def _spliced(present: Compressed, removed: Integers, added: Edges) -> Compressed:
-    """Return a CSC without some entries, and with added edges after the last entry of their row."""
-    offsets, sources, weights = present
-    xp = namespace(sources)
-    removed, added = xp.sort(removed), added.take(stable_order(added.destination))
-    m = sources.size - removed.size + added.m
-    # The old entry that each added one precedes, the entry that it becomes, and the one that a removed one would be.
-    before = offsets[added.destination + 1]
-    added_at = before - xp.searchsorted(removed, before) + xp.arange(added.m)
-    removed_at = removed - xp.arange(removed.size) + xp.searchsorted(before, removed, side="right")
-    # Entry j of the result is the old entry of number sum(steps[: j + 1]) - 1, or an added one.
-    m = sources.size - removed.size + added.m
-    steps = xp.ones(m + 1, offset_dtype(sources.size + added.m))
-    steps[added_at] = 0
-    skipping, counts = xp.unique(removed_at, return_counts=True)
-    steps[skipping] += counts.astype(steps.dtype)
-    entries = xp.cumsum(steps[:m], dtype=steps.dtype)
-    entries -= 1
-    entries[added_at] = xp.arange(sources.size, sources.size + added.m)
-    if weights is not None:
-        weights = xp.concatenate([weights, added.weights])[entries]
-    offsets = offsets - xp.searchsorted(removed, offsets) + xp.searchsorted(added.destination, xp.arange(offsets.size))
-    sources = xp.concatenate([sources, added.source.astype(sources.dtype, copy=False)])[entries]
-    return Compressed(offsets.astype(np.result_type(present.offsets, offset_dtype(m)), copy=False), sources, weights)
+        return np.empty(0, np.int64)
+    order = np.lexsort([keys for keys in (wanted.weights, wanted.source, wanted.destination) if keys is not None])
+    ordered = wanted.take(order)
+    starts = np.ones(wanted.m, np.bool_)  # whether an edge differs from the one before
+    starts[1:] = (np.diff(ordered.source) != 0) | (np.diff(ordered.destination) != 0)
+    if ordered.weights is not None:
+        starts[1:] |= np.diff(ordered.weights) != 0
+    nth = np.empty(wanted.m, np.int64)
+    nth[order] = np.arange(wanted.m) - np.maximum.accumulate(np.where(starts, np.arange(wanted.m), 0))
+    return splice.find_edges(present, wanted, nth)
 
 
 def _grouped(present: Compressed, extent: tuple[float, float]) -> Adjacency:

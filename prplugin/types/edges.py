@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, synchronize, to_device
+from prplugin.types.arrays import MemorySpace, gpu_of, memory_space_of, synchronize, to_host
 
 __all__ = ["ANY", "Edges", "Floats", "GroupedEdges", "Integers", "index_dtype", "offset_dtype"]
 
@@ -70,10 +70,11 @@ class Edges:
         weights, times = (None if values is None else values[rows] for values in (self.weights, self.times))
         return replace(self, source=self.source[rows], destination=self.destination[rows], weights=weights, times=times)
 
-    def on_device(self) -> Edges:
-        """Return a copy in GPU memory of edges on the host."""
-        source, destination, weights = (to_device(array) for array in (self.source, self.destination, self.weights))
-        return replace(self, source=source, destination=destination, weights=weights, spilled=False)
+    def on_host(self) -> Edges:
+        """Return the same edges in host memory."""
+        arrays = (self.source, self.destination, self.weights, self.times)
+        source, destination, weights, times = (to_host(array) for array in arrays)
+        return replace(self, source=source, destination=destination, weights=weights, times=times)
 
     def as_spilled(self) -> Edges:
         """Return the same edges, marked as moved to the host for lack of GPU memory."""

@@ -1,17 +1,61 @@
-"""Updates that copy all edges, as on the GPU, compared with updates in place: on the host with NumPy arrays."""
+"""Updates that copy all edges, compared with updates in place: on the GPU, and with NumPy in place of its kernels."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from prplugin.cpu.sorting import offsets_of, rows_of
+from prplugin.gpu import runtime
 from prplugin.graph.adjacency import Adjacency
 from prplugin.graph.dedup import drop_duplicates, with_reverse_edges
 from prplugin.graph.rebuild import RebuiltEdges
 from prplugin.graph.update import ChangeError, ChangingEdges
+from prplugin.types.arrays import to_host, to_memory
+from prplugin.types.compressed import Compressed
 from prplugin.types.edges import Edges
+
+UNAVAILABLE = runtime.unavailable_reason()
+MEMORY_SPACES = [
+    "host",
+    pytest.param("device", marks=[pytest.mark.gpu, pytest.mark.skipif(bool(UNAVAILABLE), reason=str(UNAVAILABLE))]),
+]
+
+
+def find_edges(present, wanted, nth):
+    """Find edges as `prplugin.gpu.splice.find_edges` does."""
+    found = []
+    for row, number in enumerate(nth):
+        begin, end = present.offsets[wanted.destination[row] :][:2]
+        matching = present.indices[begin:end] == wanted.source[row]
+        if wanted.weights is not None:
+            matching &= present.weights[begin:end] == wanted.weights[row]
+        found.append([*(begin + np.flatnonzero(matching)), *[-1] * wanted.m][number])
+    return np.array(found, np.int64)
+
+
+def spliced(present, removed, added):
+    """Replace edges as `prplugin.gpu.splice.spliced` does."""
+    targets = np.concatenate([np.delete(rows_of(present.offsets), removed), added.destination])
+    order = np.argsort(targets, kind="stable")
+    columns = zip(present[1:], (added.source, added.weights), strict=True)
+    joined = [None if old is None else np.concatenate([np.delete(old, removed), new])[order] for old, new in columns]
+    counts = np.bincount(targets.astype(np.int64), minlength=present.offsets.size - 1)
+    return Compressed(offsets_of(counts), joined[0].astype(present.indices.dtype), joined[1])
+
+
+@pytest.fixture(params=MEMORY_SPACES)
+def rebuilt(request, monkeypatch):
+    """Return a function that prepares a graph on the host for updates by copies, in host or device memory."""
+    if request.param == "host":
+        splice = SimpleNamespace(find_edges=find_edges, spliced=spliced)
+        monkeypatch.setitem(sys.modules, "prplugin.gpu.splice", splice)
+        monkeypatch.setattr("prplugin.gpu.splice", splice, raising=False)
+    return lambda adjacency, n: RebuiltEdges(adjacency.on(request.param), n)
 
 
 def random_edges(rng, m, n, weighted):
@@ -21,7 +65,7 @@ def random_edges(rng, m, n, weighted):
 
 def triples(adjacency):
     """Return the edges, sorted by source and target; of parallel edges the one first added comes first."""
-    offsets, targets, weights = adjacency.csr
+    offsets, targets, weights = map(to_host, adjacency.csr)
     sources = np.repeat(np.arange(adjacency.n), np.diff(offsets))
     order = np.lexsort((targets, sources))
     weights = np.ones(order.size) if weights is None else weights
@@ -52,7 +96,7 @@ def planned(edges, *change, directed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("duplicates", ["sum", "first", "last", "error"])
-def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted):
+def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighted, rebuilt):
     outcomes: Counter[str] = Counter()
     unique = "first" if duplicates == "error" else duplicates
     for seed in range(40):
@@ -60,13 +104,15 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
         n = int(rng.integers(1, 9))
         edges = drop_duplicates(random_edges(rng, int(rng.integers(0, 15)), n, weighted), unique, directed=directed)
         adjacency = Adjacency(edges if directed else with_reverse_edges(edges))
-        graphs = [ChangingEdges.of(adjacency, None), RebuiltEdges(adjacency, n)]
+        graphs = [ChangingEdges.of(adjacency, None), rebuilt(adjacency, n)]
         for _ in range(6):
             present, positions, changed = triples(graphs[0].adjacency()), None, graphs
             if rng.random() < 0.3:
                 n = graphs[0].n + int(rng.integers(1, 3))
                 positions = None if rng.random() < 0.5 else np.sort(rng.choice(n, graphs[0].n, replace=False))
-                changed = [graph.with_vertices(n, positions) for graph in graphs]
+                changed = [
+                    graph.with_vertices(n, to_memory(positions, graph.adjacency().memory_space)) for graph in graphs
+                ]
             n = changed[0].n
             added = random_edges(rng, int(rng.integers(0, 5)), n, weighted)
             added = drop_duplicates(added, unique, directed=directed)
@@ -83,27 +129,27 @@ def test_copied_edges_equal_those_changed_in_place(duplicates, directed, weighte
             found, expected = graphs[1].adjacency(), graphs[0].adjacency()
             assert triples(found) == triples(expected)
             assert (found.n, found.m) == (graphs[1].n, graphs[1].m) == (graphs[0].n, graphs[0].m)
-            np.testing.assert_array_equal(found.csc.offsets, expected.csc.offsets)
-            np.testing.assert_allclose(found.out_weight, expected.out_weight, rtol=1e-15)
+            np.testing.assert_array_equal(to_host(found.csc.offsets), expected.csc.offsets)
+            np.testing.assert_allclose(to_host(found.out_weight), expected.out_weight, rtol=1e-15)
     assert outcomes["changed"] > 100
     assert outcomes["missing"] > 10
     assert (outcomes["repeated"] > 10) == (duplicates == "error")
 
 
-def test_overflow_leaves_the_edges_unchanged():
+def test_overflow_leaves_the_edges_unchanged(rebuilt):
     ends = np.array([0, 1], np.int32)
     edges = Edges(ends, ends[::-1].copy(), np.array([1e308, 1.0]), 2)
-    graph = RebuiltEdges(Adjacency(edges), 2)
+    graph = rebuilt(Adjacency(edges), 2)
     with pytest.raises(ChangeError) as caught:
         graph.plan(edges, edges.take(slice(0)), "sum", directed=True)
     assert (caught.value.kind, caught.value.positions.tolist()) == ("overflow", [0])
     assert graph.m == 2
 
 
-def test_bounds_of_weights_cover_added_edges():
+def test_bounds_of_weights_cover_added_edges(rebuilt):
     ends = np.array([0], np.int32)
     edges = [Edges(ends, ends, np.array([weight]), 1, (weight, weight)) for weight in (0.0, 4.0, 0.25)]
-    graph = RebuiltEdges(Adjacency(edges[0]), 1)
+    graph = rebuilt(Adjacency(edges[0]), 1)
     for added, extent in ((edges[1], (4.0, 4.0)), (edges[0], (4.0, 4.0)), (edges[2], (0.25, 4.0))):
         graph.commit(graph.plan(added, added.take(slice(0)), "sum", directed=True))
         assert graph.adjacency().edges.extent == extent
