@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks import first_call, iterations
 from benchmarks.generate import cube, local_web, purchases, rmat, scattered, scattered_ids, uniform, weighted
-from benchmarks.measure import alternately
+from benchmarks.measure import alternately, take_memory_from_a_pool
 from benchmarks.reference import reference
 from benchmarks.run import Part
 from prplugin.errors import MethodUnavailableError, PageRankError
@@ -164,7 +164,7 @@ def parts(data: Path | None, quick: bool, only: tuple[str, ...] = ()) -> list[Pa
 
 
 def _of_graph(name: str, make: Callable[[], Any], cases: list[Case]) -> Iterator[dict[str, Any]]:
-    _take_memory_from_a_pool()
+    take_memory_from_a_pool()
     edges = cache(lambda: make().astype("int32"))
     for case in cases:
         about = {"graph": _graph(name, case), "what": case.what}
@@ -337,19 +337,6 @@ def _synchronized(result: Any) -> Any:
 
     cupy.cuda.runtime.deviceSynchronize()
     return result
-
-
-@cache
-def _take_memory_from_a_pool() -> None:
-    """Let cuDF, cuGraph and CuPy allocate from one RMM pool, from the first call on."""
-    import cupy
-    import rmm
-    from rmm.allocators.cupy import rmm_cupy_allocator
-
-    free, _ = rmm.mr.available_device_memory()
-    size = free // 4 * 3 // 256 * 256
-    rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=size))
-    cupy.cuda.set_allocator(rmm_cupy_allocator)
 
 
 def _measure_peak(do: Callable[[], Any]) -> tuple[Any, int]:

@@ -7,7 +7,7 @@ added. "update" is the time of ``graph.update(add=..., remove=...)``, and "rank"
 ``rank(top=10).frame`` of a new `Graph` of the changed frame, without its construction. All four are timed in turn in
 one process, after two warm-up batches. Times are medians over the batches, and ratios are medians of the ratio of each
 batch; "minimum" marks the ratio of the minimum times. "pushed" is the number of rankings that pushes alone completed.
-On a machine with a GPU, all frames are cuDF's, and batches are 1e-5 to 1e-3 of the edges.
+On a machine with a GPU, all frames are cuDF's, memory is from an RMM pool, and batches are 1e-5 to 1e-3 of the edges.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import pandas as pd
 
 import prplugin
 from benchmarks.generate import rmat
+from benchmarks.measure import take_memory_from_a_pool
 from benchmarks.run import Part
 from prplugin.gpu import runtime
 from prplugin.types.arrays import MemorySpace, synchronize
@@ -101,6 +102,8 @@ def figure(results: list[dict[str, Any]]) -> Figure:
 def _measure_graph(
     name: str, load: Callable[[], pd.DataFrame], batches: int, space: MemorySpace
 ) -> Iterator[dict[str, Any]]:
+    if space == "device":
+        take_memory_from_a_pool()
     edges = load()
     fractions = [round(fraction * len(edges)) for fraction in FRACTIONS]
     for size in (1, 10, *fractions[1:]) if space == "host" else fractions:

@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-__all__ = ["Timed", "alternately", "repeatedly", "sampled"]
+__all__ = ["Timed", "alternately", "repeatedly", "sampled", "take_memory_from_a_pool"]
 
 SINGLE_SAMPLE_FACTOR = 10
 """A warm-up that takes longer than this many times the limit is the only sample."""
@@ -95,3 +96,16 @@ def run_in_process(script: str, *words: str, **environment: str) -> list[float]:
         raise RuntimeError(done.stderr[-200:])
     seconds: list[float] = json.loads(done.stdout)
     return seconds
+
+
+@cache
+def take_memory_from_a_pool() -> None:
+    """Let cuDF, cuGraph and CuPy allocate from one RMM pool, from the first call on."""
+    import cupy
+    import rmm
+    from rmm.allocators.cupy import rmm_cupy_allocator
+
+    free, _ = rmm.mr.available_device_memory()
+    size = free // 4 * 3 // 256 * 256
+    rmm.mr.set_current_device_resource(rmm.mr.PoolMemoryResource(rmm.mr.CudaMemoryResource(), initial_pool_size=size))
+    cupy.cuda.set_allocator(rmm_cupy_allocator)
