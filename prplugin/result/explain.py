@@ -18,14 +18,17 @@ NUMBERS = ("seconds", "passes", "error bound")
 
 
 def explain(summary: str, lines: Iterable[str], history: History, writing: float | None, file: IO[str] | None) -> None:
-    """Print `summary`, `lines`, what was done and what it cost; `writing`: seconds that the frame took, if made."""
+    """Print `summary`, `lines`, and the stages, methods and error bounds of a ranking.
+
+    `writing`: Seconds in which the frame was created; None if it was not.
+    """
     from rich.console import Group
     from rich.text import Text
 
     stages = [*history.stages, *([] if writing is None else [("frame of ranks written", writing)])]
     tables = [
         (["stage", "seconds"], [[name, f"{seconds:.3g}"] for name, seconds in stages]),
-        (["method", "seconds", "why, or why not"], _methods(history)),
+        (["method", "seconds", "reason"], _methods(history)),
     ]
     if history.bounds:
         milestones = [[str(count), f"{bound:.2e}"] for count, bound in _milestones(history)]
@@ -33,7 +36,7 @@ def explain(summary: str, lines: Iterable[str], history: History, writing: float
     parts = [Text(line) for line in [summary, *_of_graph(history), *lines]]
     for head, rows in tables:
         parts += [Text(""), table(head, rows, left=[place for place, name in enumerate(head) if name not in NUMBERS])]
-    # All at once: a notebook shows each call of `print` as a block of its own.
+    # In one call: a notebook shows the output of each call of `print` separately.
     notebook = file is None and console(None).is_jupyter
     console(None if notebook else file or sys.stdout).print(Group(*parts))
 
@@ -42,35 +45,35 @@ def _of_graph(history: History) -> Iterator[str]:
     yield f"graph: {history.n:,} vertices, {history.m:,} {'weighted edges' if history.weighted else 'edges'}"
     if history.unused_weight is not None:
         weight = history.unused_weight
-        yield f"column {weight!r} is not used: every edge counts 1. weight={weight!r} makes it the weight of the edges."
-    yield f"asked for: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
+        yield f"column {weight!r} is not used: every edge counts 1. Pass weight={weight!r} to weigh the edges by it."
+    yield f"requested: alpha {history.alpha:g}, tol {history.tol:g}, stop {history.stop!r}"
 
 
 def of_passes(passes: int, history: History) -> Iterator[str]:
-    """Return lines on the speed of so many passes over the edges."""
+    """Return lines on the speed of a number of passes over the edges."""
     _, seconds = history.stages[-1]
     if passes and seconds:
-        yield f"a pass over the edges: {1e3 * seconds / passes:.3g} ms on average"
-        yield f"bytes a pass, by a model in which all that is read or written is so once: {history.bytes_a_pass:,}"
-        yield f"bandwidth, by that model: {history.bytes_a_pass * passes / seconds / 1e9:.3g} GB/s"
+        yield f"time per pass over the edges: {1e3 * seconds / passes:.3g} ms on average"
+        yield f"bytes per pass, if each array is read or written once: {history.bytes_per_pass:,}"
+        yield f"bandwidth at that number of bytes: {history.bytes_per_pass * passes / seconds / 1e9:.3g} GB/s"
 
 
 def of_order(order: Order) -> Iterator[str]:
-    """Return lines on an order that was to be certified."""
+    """Return lines on a certified order."""
     equal = sum(tie.equal for tie in order.ties)
     yield f"order of the {order.rows.size:,} highest: {'proved' if order.proved else 'not proved'}"
-    yield f"ties: {equal} of vertices proved equal, {len(order.ties) - equal} of others that cannot be told apart"
-    yield f"no rank is off by more than {order.margin:.2g}"
+    yield f"ties: {equal} between vertices proved equal, {len(order.ties) - equal} between others of unproved order"
+    yield f"the error of each rank is at most {order.margin:.2g}"
 
 
 def _methods(history: History) -> list[list[str]]:
-    """Return a row per method; those without seconds share one for each reason."""
+    """Return a row per method; methods without seconds share one row per reason."""
     rows = [[one.method, f"{one.seconds:.2g}", one.reason] for one in history.considered if one.seconds is not None]
-    unasked: dict[str, list[str]] = {}
+    unmeasured: dict[str, list[str]] = {}
     for one in history.considered:
         if one.seconds is None:
-            unasked.setdefault(one.reason, []).append(one.method)
-    return rows + [[", ".join(names), "", reason] for reason, names in unasked.items()]
+            unmeasured.setdefault(one.reason, []).append(one.method)
+    return rows + [[", ".join(names), "", reason] for reason, names in unmeasured.items()]
 
 
 def _milestones(history: History) -> list[tuple[int, float]]:

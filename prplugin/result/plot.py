@@ -17,16 +17,16 @@ from prplugin.types.history import History
 __all__ = ["RankingFigure", "plot_ranking", "plot_seeds"]
 
 POINTS = 2000
-"""Points of the curve of ranks, at most: more cannot be told apart."""
+"""Maximum number of points of the curve of ranks; more would not be visible."""
 
 LETTERS = 24
-"""Letters of the name of a vertex that are shown, at most."""
+"""Maximum number of letters of a vertex name that are shown."""
 
 
 class RankingFigure(Figure):
-    """A figure that a notebook shows as a picture, with or without ``%matplotlib inline``.
+    """A figure that notebooks display, with or without ``%matplotlib inline``; ``figure.savefig(path)`` writes it.
 
-    It is in no window of pyplot, which would show it a second time; ``figure.savefig(path)`` writes it.
+    It is not registered with pyplot, which would display it a second time.
     """
 
     def _repr_png_(self) -> bytes:
@@ -38,7 +38,7 @@ class RankingFigure(Figure):
 def plot_ranking(ranks: Floats | None, history: History, highest: Sequence[tuple[str, float]]) -> RankingFigure:
     """Draw the error bound against passes over the edges, the distribution of ranks, and the highest vertices.
 
-    The distribution is left out where `ranks` is None, since the ranks are on other machines.
+    The distribution is omitted if `ranks` is None, since the ranks are on other machines.
     """
     figure, panels = _panels(2 if ranks is None else 3)
     _convergence(panels[0], history)
@@ -63,7 +63,7 @@ def plot_seeds(
     _whole_numbers(errors.xaxis)
     _tolerance(errors, history)
     errors.set_ylim(bottom=0)
-    errors.set(xlabel="seeds of at most that", ylabel="proved error bound", title=f"{bounds.size:,} seeds")
+    errors.set(xlabel="seeds with at most this bound", ylabel="proved error bound", title=f"{bounds.size:,} seeds")
     errors.yaxis.set_major_formatter("{x:.2g}")
     _bars(bars, highest, "mean PageRank over the seeds")
     return figure
@@ -93,33 +93,35 @@ def _tolerance(axes: Axes, history: History) -> None:
 
 
 def _distribution(axes: Axes, ranks: Floats) -> None:
-    """Draw the complementary cumulative distribution of ranks, at places that are even on its logarithmic scale."""
-    falling = np.sort(ranks[ranks > 0])[::-1]
-    if falling.size:
-        places = np.unique(np.geomspace(1, falling.size, POINTS).astype(np.int64)) - 1
-        axes.plot(falling[places], (places + 1) / ranks.size, linewidth=1.5)
+    """Draw the complementary cumulative distribution of ranks at points that are evenly spaced on its log scale."""
+    descending = np.sort(ranks[ranks > 0])[::-1]
+    if descending.size:
+        places = np.unique(np.geomspace(1, descending.size, POINTS).astype(np.int64)) - 1
+        axes.plot(descending[places], (places + 1) / ranks.size, linewidth=1.5)
         axes.set_yscale("log")
-        if falling[0] >= 10 * falling[-1]:
+        if descending[0] >= 10 * descending[-1]:
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter(NullFormatter())
         else:  # a logarithmic axis of less than a decade has labels that collide, or none
             _few_numbers(axes)
-    axes.set(xlabel="PageRank", ylabel="share of vertices of at least that", title=f"{ranks.size:,} vertices")
+    axes.set(xlabel="PageRank", ylabel="fraction of vertices with at least this rank", title=f"{ranks.size:,} vertices")
 
 
 def _bars(axes: Axes, highest: Sequence[tuple[str, float]], what: str) -> None:
-    """Draw a bar for each of the highest vertices, the first at the top, with its name beside it."""
+    """Draw a bar with a name for each of the highest vertices, the first at the top."""
     names = [name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name, _ in highest]
     places = np.arange(len(highest))
     axes.barh(places, [rank for _, rank in highest])
-    axes.set_yticks(places, [name.replace("$", r"\$") for name in names])  # else text between two $ is a formula
+    axes.set_yticks(
+        places, [name.replace("$", r"\$") for name in names]
+    )  # matplotlib reads text between two $ as a formula
     axes.invert_yaxis()
     _few_numbers(axes)
     axes.set(xlabel=what, title=f"the {len(highest)} highest" if highest else "no vertices")
 
 
 def _few_numbers(axes: Axes) -> None:
-    """Label a linear axis of ranks so that the numbers have room."""
+    """Label a linear axis of ranks with few numbers, which do not overlap."""
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter("{x:g}")
 

@@ -40,9 +40,9 @@ class Tie(NamedTuple):
     Attributes
     ----------
     places : range
-        Which rows of the ranking's frame they take; beyond its end, others could be in it as well.
+        Their rows in the frame of the ranking. If it exceeds that frame, the choice among them is not proved.
     equal : bool
-        Whether their exact ranks are proved to be equal; else they are nearer than the error bound can tell apart.
+        Whether their exact ranks are proved equal. If not, the error bound exceeds the differences of their ranks.
     frame : frame
         The vertices, with their ranks.
     """
@@ -66,20 +66,20 @@ class Ranking(Displayed):
     Attributes
     ----------
     ranks : array of n float64 or float32
-        One a vertex, in the order of the result; they sum to 1, or with ``scale="n"`` to n. Of a cuDF frame, a CuPy
-        array.
+        One rank per vertex, in the order of the result. Their sum is 1, or n with ``scale="n"``. A CuPy array if the
+        edges are a cuDF frame.
     converged : bool
-        Whether the stopping rule was met; never inferred from the count of iterations.
+        Whether the stopping rule was met. It is not inferred from the number of iterations.
     iterations : int
-        Power steps from the start to these ranks.
+        Number of passes over the edges.
     error_bound : float
-        Proved: the sum over all vertices of the distance to the exact PageRank is at most this, rounding included, in
-        the measure of ranks that sum to 1 (with ``scale="n"``: that of the ranks divided by n).
+        Proved upper bound of the L1 distance to the exact PageRank, rounding included. It refers to ranks of sum 1:
+        with ``scale="n"``, to the ranks divided by n.
     method : str
-        The method that computed them: with "auto" and "measured", the one chosen.
+        Method that computed the ranks; with "auto" and "measured", the one chosen.
     seconds : float
-        Time that `rank` took: layout, iteration and proof, with ``method="measured"`` also the timing of methods; not
-        the reading of the frame.
+        Time of `rank`: layout, iteration and proof; with ``method="measured"`` also the timing of methods. Reading the
+        frame is not included.
     """
 
     ranks: NDArray[np.floating[Any]]
@@ -97,15 +97,15 @@ class Ranking(Displayed):
 
     @cached_property
     def frame(self) -> Any:
-        """The ranks as a frame of the kind that the edges came in: columns `vertex` and `pagerank`.
+        """Ranks as a frame of the same kind as the edges, with columns `vertex` and `pagerank`.
 
-        Vertices of several columns come back under the names of the source's columns. With ``top=k``, the k highest,
-        in falling order.
+        If a vertex has several columns, they have the names of the source's columns. With ``top=k``, the frame has the
+        k highest ranks in descending order.
         """
         began = time.perf_counter()
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             frame = self._write(self.ranks, None) if (rows := self._rows()) is None else self._written(rows)
-        self.__dict__["_writing"] = time.perf_counter() - began  # kept as the frame is
+        self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
         return frame
 
     def _rows(self) -> Integers | None:
@@ -121,23 +121,27 @@ class Ranking(Displayed):
 
     @property
     def certified(self) -> bool:
-        """Whether the order of the `frame` is proved, but for vertices that are proved equal: see `ties`."""
+        """Whether the order of the `frame` is proved, except between vertices that are proved equal: see `ties`."""
         return self._order is not None and self._order.proved
 
     @property
     def vertex_bound(self) -> float:
-        """Proved: no rank is further from the exact one than this, in the measure of `error_bound`, before any cast."""
+        """Proved upper bound of the error of each rank before any cast, for ranks of sum 1."""
         return self.error_bound if self._order is None else self._order.margin
 
     @cached_property
     def ties(self) -> tuple[Tie, ...]:
-        """Ties of a certified order, from the highest ranks down; empty if the order is strict.
+        """Ties of a certified order, highest ranks first; empty if the order is strict.
 
-        The last tie may go on past the end of the `frame`. Without ``certified=True`` nothing is known of ties, and
-        this raises InvalidOptionError.
+        The last tie may exceed the end of the `frame`.
+
+        Raises
+        ------
+        InvalidOptionError
+            If the ranking was made without ``certified=True``.
         """
         if self._order is None:
-            raise InvalidOptionError("ties are known of a certified order alone: ask for top=k, certified=True.")
+            raise InvalidOptionError("only a certified order has ties: pass top=k, certified=True.")
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return tuple(
                 Tie(range(first, first + rows.size), equal, self._written(rows))
@@ -145,15 +149,16 @@ class Ranking(Displayed):
             )
 
     def explain(self, file: IO[str] | None = None) -> None:
-        """Print what was done and what it cost: stages, methods and reasons, passes, bytes, bounds.
+        """Print the stages and their times, the methods and why one was chosen, passes, bytes and error bounds.
 
-        Of many seeds, the passes and bounds of all are summed up; of a Dask frame on several workers, the stages are
-        those of the slowest worker, and no bandwidth is measured.
+        For many seeds it prints the range of passes and bounds; for a Dask frame on several workers, the stages of the
+        slowest worker.
 
         Parameters
         ----------
         file : file, optional
-            Where to; standard output if not given, in a notebook the cell. What is no terminal gets plain text.
+            File to print to. Default: standard output, or the cell of a notebook. Files other than terminals get plain
+            text.
         """
         explain(str(self), self._details(), self._record, self.__dict__.get("_writing"), file)
 
@@ -166,8 +171,8 @@ class Ranking(Displayed):
     def plot(self) -> Any:
         """Draw the error bound against passes over the edges, the distribution of ranks, and the ten highest vertices.
 
-        Of many seeds: the passes and the error bound of each, and the vertices of the highest mean rank. Of a Dask
-        frame on several workers the distribution is left out, since no process has all ranks.
+        For many seeds, draw the passes and the error bound of each, and the vertices of the highest mean rank. For a
+        Dask frame on several workers the distribution is omitted, since no process has all ranks.
 
         Returns
         -------
@@ -232,21 +237,21 @@ class Ranking(Displayed):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistributedRanking(Ranking):
-    """A ranking whose ranks lie on the workers of a Dask cluster.
+    """A ranking whose ranks are on the workers of a Dask cluster.
 
-    `ranks` is a Series of Dask, and `frame` a frame of Dask.
+    `ranks` is a Dask Series, and `frame` a Dask DataFrame.
 
     Attributes
     ----------
     n : int
-        Vertices.
+        Number of vertices.
     workers : int
-        How many ranked.
+        Number of workers that ranked.
     stages : dict
-        Seconds of each stage, those that made the graph included, on the slowest worker. Of "communication", the time
-        that a worker waited for others while it ranked, the others include their part.
+        Seconds of each stage on the slowest worker, construction of the graph included. "communication" is the time
+        that a worker waited for others while it ranked; it is part of other stages as well.
     bytes_sent : list of int
-        By each worker to others while it ranked, about.
+        Approximate number of bytes that each worker sent to others while it ranked.
     """
 
     n: int
@@ -256,7 +261,7 @@ class DistributedRanking(Ranking):
 
     @cached_property
     def frame(self) -> Any:
-        """The ranks as a frame of Dask: see `Ranking.frame`."""
+        """Ranks as a Dask DataFrame: see `Ranking.frame`."""
         return self._write(self.ranks, None)
 
     def __str__(self) -> str:
@@ -280,18 +285,17 @@ class DistributedRanking(Ranking):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rankings(Ranking):
-    """The rankings of a graph from several seeds, that is with as many personalizations.
+    """Rankings of a graph for k seeds, each with its own personalization.
 
-    `ranks` is a matrix with a row a seed: k x n, or with ``top=t`` k x t, the highest of each in falling order. The
-    attributes that are one number hold for all: `converged` says whether all have, `iterations` is the most, and
-    `error_bound` the greatest of any.
+    `ranks` is a matrix with one row per seed: k x n, or with ``top=t`` k x t, the highest ranks in descending order.
+    `converged` tells whether all seeds converged; `iterations` and `error_bound` are the maxima over the seeds.
 
     Attributes
     ----------
     each_converged, each_iterations, each_error_bound : arrays of k
-        The same of each seed.
+        `converged`, `iterations` and `error_bound` of each seed.
     rows : array of k x t int64, or None
-        With ``top=t``, the positions of those vertices in the order of the result.
+        With ``top=t``, the positions of these vertices in the order of the result.
     """
 
     each_converged: NDArray[np.bool_] = field(kw_only=True)
@@ -302,10 +306,11 @@ class Rankings(Ranking):
 
     @cached_property
     def frame(self) -> Any:
-        """The ranks as a frame of the kind that the edges came in: one row for each seed and vertex.
+        """Ranks as a frame of the same kind as the edges, with one row per seed and vertex.
 
-        Its columns are `seed`, `vertex` and `pagerank`; seeds and vertices of several columns have the source's names,
-        those of seeds with "seed_" before them. With ``top=t``, the t highest of each seed, in falling order.
+        Its columns are `seed`, `vertex` and `pagerank`. If a vertex has several columns, they have the names of the
+        source's columns, prefixed with "seed_" for seeds. With ``top=t``, the frame has the t highest ranks of each
+        seed in descending order.
         """
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             return self._write(self.ranks, self.rows)
@@ -331,7 +336,7 @@ class Rankings(Ranking):
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
             if self.rows is None:
                 known, sums = None, self.ranks.sum(axis=0)
-            else:  # ranks below the highest of a seed are not known, and count as 0
+            else:  # ranks below the highest of a seed are unknown and count as 0
                 known, places = xp.unique(self.rows, return_inverse=True)
                 sums = xp.bincount(places.reshape(-1), weights=self.ranks.reshape(-1))
             found = highest(sums, SHOWN)
@@ -361,12 +366,12 @@ class Rankings(Ranking):
 
 
 def _name(one: object) -> str:
-    """Return an id as people write it; an id of several columns joined by commas."""
+    """Return an id as text, without quotes; the parts of an id of several columns are separated by commas."""
     return ", ".join(map(str, one)) if isinstance(one, (tuple, list)) else str(one)
 
 
 MOST_IN_A_BLOCK = 64
-"""Entries of which the greatest stands for all in a first look for the highest, at most."""
+"""Maximum size of the blocks whose maxima give a lower bound of the k-th highest rank."""
 
 
 def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
@@ -377,11 +382,11 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
     if k >= n:
         found = xp.argsort(-ranks, axis=1, kind="stable")
         return found
-    # The k-th greatest of the greatest of some blocks is no greater than the k-th of all: few are as great. A block's
-    # entries lie far apart, for neighbours are often alike.
+    # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it. The entries
+    # of a block are far apart, since neighbours often have similar ranks.
     block = max(1, min(MOST_IN_A_BLOCK, n // (4 * k)))
     threshold = xp.sort(ranks[:, : n // block * block].reshape(count, block, -1).max(axis=1), axis=1)[:, -k]
-    # Zeros are many where few vertices can be reached.
+    # Without zeros: they are many if few vertices can be reached from a seed.
     rows, columns = xp.nonzero((ranks >= threshold[:, None]) & (ranks > 0))
     order = xp.lexsort(xp.stack([columns, -ranks[rows, columns], rows]))
     begins = xp.searchsorted(rows, xp.arange(count + 1))
@@ -392,17 +397,17 @@ def highest_of_each(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
 
 
 def highest(ranks: NDArray[np.floating[Any]], k: int) -> Integers:
-    """Return the positions of the k highest ranks, falling; equal ranks in the order of their positions."""
+    """Return the positions of the k highest ranks in descending order; equal ranks in order of position."""
     xp = namespace(ranks)
     block = min(MOST_IN_A_BLOCK, ranks.size // (4 * k))
     if block <= 1:
         rows = xp.arange(ranks.size)
     else:
-        # The k-th greatest of the greatest of some blocks is no greater than the k-th of all: few are as great.
-        greatest = ranks[: ranks.size // block * block].reshape(block, -1).max(axis=0)
-        rows = xp.flatnonzero(ranks >= xp.sort(greatest)[-k])
-    falling: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
-    return falling
+        # The k-th highest of the maxima of blocks is at most the k-th highest of all, and few entries reach it.
+        maxima = ranks[: ranks.size // block * block].reshape(block, -1).max(axis=0)
+        rows = xp.flatnonzero(ranks >= xp.sort(maxima)[-k])
+    descending: Integers = rows[xp.argsort(-ranks[rows], kind="stable")[:k]]
+    return descending
 
 
 def select_ranks(ranks: Any, among: Integers | None, top: int | None) -> tuple[Any, Integers | None]:

@@ -39,7 +39,7 @@ class History:
     unused_weight: Hashable = None
 
     @property
-    def bytes_a_pass(self) -> int:
+    def bytes_per_pass(self) -> int:
         """Bytes of memory traffic of one pass over the in-edges, if each value is read or written once.
 
         Per edge an index, and 8 bytes for a weight; per vertex 8 bytes each for the offset, the old rank, its factor,

@@ -42,7 +42,7 @@ def test_explanation_has_counts_bytes_stages_methods_and_bound():
     assert str(ranking) in text
     assert "300 vertices, 2,000 edges" in text
     assert f"{2000 * 4 + 300 * 48:,}" in text
-    assert "bandwidth, by that model: " in text
+    assert "bandwidth at that number of bytes: " in text
     assert "frame read" in text
     assert "frame of ranks written" not in text
     _ = ranking.frame
@@ -61,7 +61,7 @@ def test_explanation_goes_to_standard_output_by_default(capsys):
 def test_explanation_of_a_certified_order():
     text = explanation(prplugin.Graph(EDGES).rank(top=5, certified=True))
     assert "order of the 5 highest: proved" in text
-    assert "no rank is off by more than" in text
+    assert "the error of each rank is at most" in text
 
 
 def test_bytes_per_iteration_include_weights():
