@@ -6,9 +6,10 @@ copy back. An iteration takes at least the longer of the two, and would take the
 the part of the CPU's time for tails in which the GPU was summing heads, on a common clock.
 
 "auto" marks what ``split="auto"`` chose; of a list of N the distinct ones are shown. "balanced" is the N at which both
-sides take about equally long, found by bisection; its timeline is drawn, or that of ``--split N``. Contributions are in
-float32, sums in float64. "GPU ms, 64" is the time of the heads in blocks of 64 threads instead of 256: rows are in
-descending order of in-degree, so that long rows share few blocks, and therefore few multiprocessors.
+sides take about equally long, found by bisection. Its timeline, or that of ``--split N``, is drawn for the graph on
+which both sides are closest. Contributions are in float32, sums in float64. "GPU ms, 64" is the time of the heads in
+blocks of 64 threads instead of 256: rows are in descending order of in-degree, so that long rows share few blocks, and
+therefore few multiprocessors.
 """
 
 from __future__ import annotations
@@ -54,7 +55,6 @@ SWEEP = (
     "all",
 )  # fmt: skip
 SCALES = 18, 19, 20, 21, 22
-DRAWN = f"R-MAT {SCALES[-1]}"
 STEPS, LIMIT = 51, 0.25
 """Largest number of samples, and the seconds after which no more are taken."""
 RECORDED = 9
@@ -336,11 +336,14 @@ def _sides(row: Row) -> str:
 
 
 def figure(results: list[dict[str, Any]]) -> Figure:
-    """Draw the timeline of two iterations with enlarged sections, and the sweep over N, of one graph."""
+    """Draw the timeline of two iterations with enlarged sections, and the sweep over N.
+
+    Of the graphs with a timeline the one is drawn on which GPU and CPU take most nearly equally long.
+    """
     from matplotlib.figure import Figure
 
-    names = [row["graph"] for row in results]
-    name = DRAWN if DRAWN in names else names[-1]
+    timelines = [row for row in results if row["spans"]]
+    name = min(timelines or results, key=lambda row: _imbalance(row["GPU ms"], row["CPU ms"] or 0.0))["graph"]
     results = [row for row in results if row["graph"] == name]
     drawing = Figure(figsize=(8, 9), layout="constrained")
     timeline, enlarged, sweep = drawing.subfigures(3, 1, height_ratios=(2, 2, 3))

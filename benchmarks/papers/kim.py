@@ -567,6 +567,7 @@ def _bars(results: list[Row]) -> Figure:
         plain(panel.yaxis)
     for panel in grid[len(panels) :]:
         panel.set_visible(False)
-    drawing.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    bars = {label: handle for panel in grid for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    drawing.legend(bars.values(), bars.keys(), loc="outside lower center", ncols=4, fontsize="small")
     drawing.suptitle("Ten iterations from host memory to host memory (Kim 2013, Figures 4 to 6)")
     return drawing

@@ -652,6 +652,8 @@ def test_claims_agree_with_the_tables_of_the_papers():
     assert {key for key, ratio in stated.items() if ratio is not None} == set(expected) | others
 
 
+GRADES = "reached", "direction only", "reversed", "not testable here"
+
 RESULTS = sorted(
     path for folder in ("h100", "2-cores") for path in (Path(report.__file__).parent / "results" / folder).glob("*.md")
     if path.stem in PAPERS
@@ -664,13 +666,22 @@ def test_verdicts_of_committed_pages_follow_from_their_tables(path):
     assert pages.rejudged(page, PAPERS[path.stem]) == page
 
 
-def test_page_on_papers_has_the_counts_of_the_h100():
-    text = (Path(report.__file__).parents[1] / "docs" / "papers.md").read_text()
+def test_page_on_papers_and_readme_have_the_counts_of_the_h100():
+    root = Path(report.__file__).parents[1]
+    text = (root / "docs" / "papers.md").read_text()
+    totals = np.zeros(len(GRADES), int)
     for path in RESULTS[-len(PAPERS) :]:
         grades = [line.split(" | ")[5] for line in path.read_text().splitlines() if line.count(" | ") == 6][1:]
-        counts = [grades.count(grade) for grade in ("reached", "direction only", "reversed", "not testable here")]
+        counts = [grades.count(grade) for grade in GRADES]
         line = next(line for line in text.splitlines() if f"results/h100/{path.stem}.md" in line)
         assert line.split(" | ")[1:] == [str(sum(counts)), *map(str, counts[:-1]), f"{counts[-1]} |"], path.stem
+        totals += counts
+    reached, direction, reversed_, untestable = totals
+    assert f"| all | {totals.sum()} | {reached} | {direction} | {reversed_} | {untestable} |" in text
+    assert (
+        f"Of the papers' {totals.sum()} claims, runs on an H100 reach {reached}, {direction} in direction only; "
+        f"{reversed_} are reversed and {untestable} cannot be tested."
+    ) in " ".join((root / "README.md").read_text().split())
 
 
 def test_papers_have_pages_of_both_machines():
