@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Hashable
 from dataclasses import replace
@@ -319,12 +318,7 @@ class LocalGraph:
         """Return a distribution given by vertex as n float64 with sum 1, or None."""
         if given is None:
             return None
-        vector, sum_ = normalised(self._vertices.read_values(given, what))
-        if sum_ == 0:
-            raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-        if not math.isfinite(sum_):
-            raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
-        return vector
+        return normalised(self._vertices.read_values(given, what), what)
 
     def _positions(self, given: GivenByVertex, options: Options) -> Integers | None:
         """Return the positions of the vertices in `among`, or None."""

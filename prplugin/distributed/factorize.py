@@ -7,14 +7,14 @@ endpoints. The sorted ids of an owner are its part of the result.
 
 **Other ids** get keys in the order of first appearance. Each rank factorizes its rows and sends the distinct ids to the
 rank selected by a hash. That rank receives all occurrences of an id, and determines its first place in the frame.
-Splitters of places, weighted by degree, determine the owner of an id. The owner sorts its ids by place and numbers them
-from the number of vertices of lower ranks on. Keys are returned along the same path.
+This place is the key of the id, and is returned to the ranks that sent it. Splitters of places, weighted by degree,
+determine the owner of an id. The owner sorts its ids by place.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from prplugin.graph.adjacency import group_sizes
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
 
-__all__ = ["Directory", "Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of", "split"]
+__all__ = ["Part", "keys_by_appearance", "keys_of_integers", "owners_of", "pieces_of", "runs_of", "split"]
 
 SAMPLES = 1 << 16
 """Number of rows of the frame, over all ranks, that are sampled for splitters of ids."""
@@ -62,29 +62,6 @@ class Part:
         found[edges] = 2 * self.rows_of(places[edges] // 2) + places[edges] % 2
         found[~edges] = places[~edges] - 2 * mine + 2 * self.rows + self.additional_offset
         return found
-
-
-@dataclass(frozen=True)
-class Directory:
-    """Distributed map from ids to keys, for arguments given by vertex after the graph has been built."""
-
-    parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
-    shared: list[CommonType]  # common type of each column of the vertices
-    owned: list[Any]  # ids that this rank owns, in the order of the result, column by column
-    # If ids are not their own keys:
-    hashed: list[Any] = field(default_factory=list)  # ids whose hash selects this rank, column by column
-    hashed_keys: Integers | None = None  # keys of these ids
-
-    def keys_of(self, communicator: Communicator, arrays: list[Any]) -> Integers:
-        """Return the keys of ids, -1 for ids not in the graph. Collective: each rank passes ids of its own."""
-        assert self.hashed_keys is not None
-        pieces, order = pieces_of(self.parts.hash_ranks(arrays, self.shared, communicator.size), communicator.size)
-        asked = communicator.all_to_all([self.parts.take(arrays, rows) for rows in pieces])
-        known = np.append(self.hashed_keys, -1)  # entry -1, for ids that are not found
-        answers = [known[self.parts.find_positions(self.hashed, ids, self.shared)] for ids in asked]
-        keys = np.empty(order.size, np.int64)
-        keys[order] = np.concatenate(communicator.all_to_all(answers))
-        return keys
 
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
@@ -152,10 +129,10 @@ def keys_by_appearance(
     endpoints: list[list[Any]],
     labels: list[list[str]],
     shared: list[CommonType],
-) -> tuple[list[Integers], Integers, Directory]:
+) -> tuple[list[Integers], Integers, list[Any]]:
     """Factorize ids of any type over all ranks, in the order of first appearance in the frame.
 
-    Return the keys of the ids of this rank per endpoint, the first key of each rank but the first, and the directory.
+    Return the keys of the ids of this rank per endpoint, the splitters, and the columns of the ids that this rank owns.
     """
     size = communicator.size
     codes, arrays, places = parts.by_first_appearance(endpoints, labels, shared)
@@ -164,7 +141,7 @@ def keys_by_appearance(
     for code in codes:
         occurrences += to_host(group_sizes(code, places.size))
 
-    # 1. Send distinct ids to the rank selected by their hash, which determines their first places.
+    # 1. Send distinct ids to the rank selected by their hash, which determines their first places: their keys.
     rows, order = pieces_of(parts.hash_ranks(arrays, shared, size), size)
     received = communicator.all_to_all([(parts.take(arrays, r), places[r], occurrences[r]) for r in rows])
     pieces, places_received, counts = zip(*received, strict=True)
@@ -174,27 +151,19 @@ def keys_by_appearance(
     # Load of a vertex: 1 + degree. The 1 is added here, once per vertex, since several ranks may have sent the id.
     loads = 1.0 + np.bincount(numbers, np.concatenate(counts), first.size)
 
-    # 2. Send each id to its owner, and receive its key.
+    # 2. Send each id to its owner.
     by_place = np.argsort(first)
-    places = first[by_place]
-    runs = runs_of(places, _weighted_splitters(communicator, places, loads[by_place]))
-    received = communicator.all_to_all([(parts.take(ids, by_place[run]), places[run]) for run in runs])
-    pieces, places_of_owned = zip(*received, strict=True)
-    in_order = np.argsort(np.concatenate(places_of_owned))
-    offsets = [0, *accumulate(communicator.all_gather(in_order.size))]
-    keys_of_owned = np.empty(in_order.size, np.int64)
-    keys_of_owned[in_order] = np.arange(offsets[communicator.rank], offsets[communicator.rank + 1])
-    owned = parts.take(parts.concat_columns(list(pieces), shared), in_order)
-    keys = np.empty(first.size, np.int64)
-    keys[by_place] = np.concatenate(
-        communicator.all_to_all(split(keys_of_owned, [one.size for one in places_of_owned]))
-    )
+    keys = first[by_place]
+    splitters = _weighted_splitters(communicator, keys, loads[by_place])
+    runs = runs_of(keys, splitters)
+    received = communicator.all_to_all([(parts.take(ids, by_place[run]), keys[run]) for run in runs])
+    pieces, keys_owned = zip(*received, strict=True)
+    owned = parts.take(parts.concat_columns(list(pieces), shared), np.argsort(np.concatenate(keys_owned)))
 
     # 3. Return the keys to the ranks that sent the ids.
-    position = np.empty(order.size, np.int64)
-    position[order] = np.concatenate(communicator.all_to_all(split(keys[numbers], [one.size for one in counts])))
-    directory = Directory(parts, shared, owned, ids, keys)
-    return [namespace(code).asarray(position)[code] for code in codes], np.array(offsets[1:-1], np.int64), directory
+    found = np.empty(order.size, np.int64)
+    found[order] = np.concatenate(communicator.all_to_all(split(first[numbers], [one.size for one in counts])))
+    return [namespace(code).asarray(found)[code] for code in codes], splitters, owned
 
 
 def split(array: Any, sizes: list[int]) -> list[Any]:

@@ -1,22 +1,17 @@
-"""One ranking on one rank of the program: read arguments given by vertex, iterate, write its part of the result.
-
-Of an argument given by vertex, each rank gets a part of the values and sends them to the owners of the vertices.
-"""
+"""One ranking on one rank of the program: read arguments given by vertex, iterate, write its part of the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from prplugin.cpu.sums import total
-from prplugin.distributed.communicator import Communicator, all_reduce_sum, call_on_all
-from prplugin.distributed.factorize import owners_of, pieces_of
-from prplugin.distributed.shard import Shard, Stages, refuse_vertices
-from prplugin.errors import InvalidOptionError
+from prplugin.distributed.communicator import Communicator, all_reduce_sum
+from prplugin.distributed.shard import Shard, Stages
+from prplugin.frames import dask, pandas
 from prplugin.graph.problem import Problem, normalised
 from prplugin.machine import COMPILED_FROM
 from prplugin.methods.base import Step
@@ -26,16 +21,10 @@ from prplugin.solver.certificate import Certificate
 from prplugin.solver.loop import Loop, Outcome
 from prplugin.solver.stopping import step_budget
 from prplugin.types.arrays import to_host, to_memory
-from prplugin.types.edges import Floats
+from prplugin.types.edges import Floats, Integers
 from prplugin.types.history import Considered, History
 
-__all__ = ["Report", "rank_shard"]
-
-UNKNOWN = "{0} names {1} not in the graph: {2}. Remove them, or add them to the graph with vertices=."
-REPEATED = "{0} names {1} more than once: {2}. Drop all but one, or add up their values."
-
-Given = tuple[list[Any], Floats, int]
-"""A rank's part of values by vertex: id columns, values, and the position of its first entry in the whole argument."""
+__all__ = ["Report", "highest_rows", "rank_shard"]
 
 
 @dataclass(frozen=True)
@@ -59,14 +48,14 @@ def rank_shard(
     shard: Shard,
     names: list[Any],
     options: Options,
-    given: Mapping[str, Given],
+    given: Mapping[str, tuple[list[Any], Floats]],
     threads: int,
     watch: Callable[[int, float], object] | None = None,
 ) -> tuple[Any, Report]:
     """Compute the ranks of the vertices; collective. Return this rank's part of the result, and a report.
 
-    `names` are the vertex columns of the result, `given` holds this rank's part of `personalization`, `dangling` and
-    `nstart`. After each error bound `watch`, if given, is called with the number of passes and the bound.
+    `names` are the vertex columns of the result. `given` holds the id columns and the values of `personalization`,
+    `dangling` and `nstart`. After each error bound `watch`, if given, is called with the number of passes and that.
     """
     stages, sent, waited = Stages(), communicator.bytes_sent, communicator.wait_seconds
     bounds: list[tuple[int, float]] = []
@@ -77,7 +66,7 @@ def rank_shard(
             watch(iterations, bound)
 
     v, w, start = (
-        _vector(communicator, shard, what, given.get(what)) for what in ("personalization", "dangling", "nstart")
+        _vector(communicator, shard, names, what, given.get(what)) for what in ("personalization", "dangling", "nstart")
     )
     stages.done("vectors")
     if shard.n == 0:
@@ -108,53 +97,44 @@ def rank_shard(
     return frame, Report(outcome, history, list(rows), frame.iloc[:0], list(bytes_sent))
 
 
-def _vector(communicator: Communicator, shard: Shard, what: str, given: Given | None) -> Floats | None:
-    """Return the values of the vertices that this rank owns, divided by the sum over all ranks; collective.
+@dataclass(frozen=True)
+class _Vertices(pandas.Vertices):
+    """The vertices that a rank owns, from position `first` of the whole graph on. Its methods are collective."""
 
-    Values are 0 for vertices not given. Return None if `given` is None. Raise InvalidOptionError if a vertex is unknown
-    or repeated, or if the sum is not positive and finite.
-    """
+    first: int
+    communicator: Communicator
+
+    def find_positions(self, columns: list[Any], what: str) -> Integers:
+        """Return the position of each id in the whole graph, -1 for ids not in it; all ranks ask for the same ids."""
+        own = super().find_positions(columns, what)
+        found = np.where(own < 0, -1, own + self.first)
+        of_all: Integers = np.maximum.reduce(self.communicator.all_to_all([found] * self.communicator.size))
+        return of_all
+
+    def values_of_owned(self, columns: list[Any], values: Floats, what: str) -> Floats:
+        """Return the given values of the vertices that this rank owns, 0 for those not given."""
+        rows = self._known_positions(columns, what) - self.first
+        owned = (rows >= 0) & (rows < len(self))
+        vector = np.zeros(len(self))
+        vector[rows[owned]] = values[owned]
+        return vector
+
+
+def _vector(
+    communicator: Communicator, shard: Shard, names: list[Any], what: str, given: tuple[list[Any], Floats] | None
+) -> Floats | None:
+    """Return the values of the vertices that this rank owns, divided by the sum over all ranks; collective."""
     if given is None:
         return None
-    columns, values, first = given
-    directory, parts = shard.directory, shard.directory.parts
-    if directory.hashed_keys is None:  # ids are keys
-        # An id that the type of the keys cannot hold is not in the graph.
-        ids = parts.given_integers(columns[0])
-        keys = ids.astype(shard.keys.dtype)
-        known = (keys.astype(ids.dtype) == ids) & ((keys < 0) == (ids < 0))
-    else:
-        keys = directory.keys_of(
-            communicator, [parts.to_common_type(c, s) for c, s in zip(columns, directory.shared, strict=True)]
-        )
-        known = keys >= 0
-    owner = np.where(known, owners_of(keys, to_host(shard.splitters)), communicator.size)
-    pieces, order = pieces_of(owner, communicator.size)
-    own_keys, own_values = to_host(shard.keys), np.zeros(shard.rows)
-    answers, rows_given = [], []
-    for asked, received in communicator.all_to_all([(keys[rows], values[rows]) for rows in pieces]):
-        rows = np.searchsorted(own_keys, asked)
-        found = rows < own_keys.size
-        found[found] = own_keys[rows[found]] == asked[found]
-        own_values[rows[found]] = received[found]
-        rows_given.append(rows[found])
-        answers.append(found)
-    known[order] = np.concatenate(communicator.all_to_all(answers))
-    unknown, repeated = np.flatnonzero(~known), np.flatnonzero(np.bincount(np.concatenate(rows_given)) > 1)
-    given_ids = partial(parts.format_vertices, [column.array for column in columns])
-    own_ids = partial(parts.format_vertices, directory.owned)
-    call_on_all(communicator, lambda: refuse_vertices(InvalidOptionError, UNKNOWN, what, unknown, given_ids, first))
-    call_on_all(communicator, lambda: refuse_vertices(InvalidOptionError, REPEATED, what, repeated, own_ids))
+    ids, kinds = [to_host(column) for column in shard.owned], [one.kind for one in shard.shared]
+    vertices = _Vertices(names, ids, kinds, shard.offsets[communicator.rank], communicator)
 
     def sum_of(values: Floats) -> float:
         return float(all_reduce_sum(communicator, float(total(values))))
 
-    quotients, sum_ = normalised(own_values, sum_of)
-    if sum_ == 0:
-        raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
-    if not np.isfinite(sum_):
-        raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
-    vector: Floats = to_memory(quotients, shard.adjacency.memory_space)
+    vector: Floats = to_memory(
+        normalised(vertices.values_of_owned(*given, what), what, sum_of), shard.adjacency.memory_space
+    )
     return vector
 
 
@@ -180,15 +160,16 @@ def _step(
 
 
 def _write(communicator: Communicator, shard: Shard, names: list[Any], ranks: Any, top: int | None) -> Any:
-    """Return the frame of this rank's part of the result; with `top`, rank 0 has all rows."""
-    directory, parts = shard.directory, shard.directory.parts
-    columns = parts.in_edge_types(directory.owned, directory.shared)
+    """Return the frame of this rank's part of the result; with `top`, its highest ranks: see `highest_rows`."""
+    columns = shard.parts.in_edge_types(shard.owned, shard.shared)
     if top is None:
-        return parts.write(names, columns, ranks, shard.offsets[communicator.rank])
+        return shard.parts.write(names, columns, ranks, shard.offsets[communicator.rank])
     rows = highest(ranks, top) if ranks.size else ranks[:0].astype(np.int64)
-    frame = parts.write(names, columns, ranks, 0, rows)
-    to_rank = [frame, *[frame.iloc[:0]] * (communicator.size - 1)]
-    pieces = communicator.all_to_all([parts.to_message(piece) for piece in to_rank])
-    joined = parts.concat_frames([parts.from_message(piece, frame) for piece in pieces], frame)
+    return shard.parts.write(names, columns, ranks, 0, rows)
+
+
+def highest_rows(parts_name: str, top: int, frames: list[Any]) -> Any:
+    """Return the `top` highest ranks of the frames of all ranks."""
+    joined = dask.parts(parts_name).concat(frames, ignore_index=True)
     # Descending by value; the stable sort keeps equal values in the order of the result.
-    return parts.take_rows(joined, np.argsort(-joined["pagerank"].to_numpy(), kind="stable")[:top])
+    return joined.take(np.argsort(-joined["pagerank"].to_numpy(), kind="stable")[:top]).reset_index(drop=True)

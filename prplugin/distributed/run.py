@@ -22,7 +22,7 @@ from distributed import Client, Future, get_worker, secede
 from distributed.sizeof import safe_sizeof
 
 from prplugin.distributed import mailbox
-from prplugin.distributed.ranks import Report, rank_shard
+from prplugin.distributed.ranks import Report, highest_rows, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidOptionError, MethodUnavailableError, PageRankError, WorkerLostError, counted, listed
 from prplugin.frames import dask
@@ -46,7 +46,7 @@ LOSS_SECONDS = 5.0
 """Time in which the scheduler notices the loss of a worker that has made a task fail."""
 
 SCATTER_BYTES = 1 << 20
-"""Size in bytes above which a worker's part of an argument is scattered, not sent with the task."""
+"""Size in bytes above which an argument is scattered, not sent with each task."""
 
 _with_plugin: WeakSet[Client] = WeakSet()
 
@@ -67,7 +67,6 @@ class DistributedGraph:
         self._unused_weight = columns.unused_weight
         self._parts_name = dask.parts_name(frame)
         self._workers = _Workers(client)
-        size = len(self._workers.addresses)
         if client not in _with_plugin:
             self._workers.install(mailbox.MessagePlugin())
             _with_plugin.add(client)
@@ -80,10 +79,10 @@ class DistributedGraph:
             dask.refuse_absent_columns(frame, columns)
             raise
         program = partial(build, directed=how.directed, duplicates=how.duplicates)
-        portions = self._workers.scatter(dask.portions(additional, size))
+        additional = self._workers.scatter(additional)
         arguments = [
-            (self._parts_name, [partitions[p] for p in mine], mine, like, columns_in_use, portion)
-            for mine, portion in zip(assigned, portions, strict=True)
+            (self._parts_name, [partitions[p] for p in mine], mine, like, columns_in_use, additional)
+            for mine in assigned
         ]
         self._building = self._shards = self._workers.start(program, self._parts_name, arguments)
         if lasting:
@@ -123,8 +122,8 @@ class DistributedGraph:
             if needed:
                 raise _not_in_one_memory(f"has all ranks, which {what} needs")
         workers, size = self._workers, len(self._workers.addresses)
-        portions = {
-            what: workers.scatter(dask.portions_of_values(dask.given_values(one, self._names, what), size))
+        values = {
+            what: workers.scatter(dask.given_values(one, self._names, what))
             for what in ("personalization", "dangling", "nstart")
             if (one := getattr(given, what)) is not None
         }
@@ -132,14 +131,13 @@ class DistributedGraph:
         topic = _watched(workers.client, watch, options)
         log = None if topic is None else partial(_log_iteration, topic)
         arguments = [
-            (
-                shard, self._names, options, {what: parts[rank] for what, parts in portions.items()}, threads,
-                log if rank == 0 else None,
-            )
+            (shard, self._names, options, values, threads, log if rank == 0 else None)
             for rank, (shard, threads) in enumerate(zip(self._shards, workers.threads, strict=True))
-        ]  # fmt: skip
+        ]
         ranked = workers.start(rank_shard, self._parts_name, arguments)
         frames = [workers.apply(itemgetter(0), one, rank) for rank, one in enumerate(ranked)]
+        if options.top is not None:
+            frames = [workers.apply(partial(highest_rows, self._parts_name, options.top), frames, 0)]
         report = workers.apply(itemgetter(1), ranked[0], 0)
         try:
             found: Report = workers.result([*self._building, *ranked, *frames, report], report)
@@ -152,7 +150,8 @@ class DistributedGraph:
             "%s on %d workers: %s; %s bytes sent",
             method, size, ", ".join(f"{stage} {s:.3g} s" for stage, s in stages.items()), found.bytes_sent,
         )  # fmt: skip
-        frame = dask.frame_of(frames, found.rows, found.like)
+        rows = found.rows if options.top is None else [min(options.top, history.n)]
+        frame = dask.frame_of(frames, rows, found.like)
         ranking = DistributedRanking(
             frame["pagerank"], bool(outcome.converged), int(outcome.iterations), float(outcome.error_bound), method,
             time.perf_counter() - began, lambda ranks, rows: frame, options.top,
@@ -217,14 +216,11 @@ class _Workers:
             assigned[fewest].append(number)
         return assigned
 
-    def scatter(self, portions: list[Any]) -> list[Any]:
-        """Scatter large portions of an argument to their workers; return futures of these, and the other portions."""
-        return [
-            self.client.scatter([portion], workers=[address], hash=False)[0]
-            if safe_sizeof(portion) > SCATTER_BYTES
-            else portion
-            for portion, address in zip(portions, self.addresses, strict=True)
-        ]
+    def scatter(self, argument: Any) -> Any:
+        """Send a large argument to all workers and return its future; return another unchanged."""
+        if safe_sizeof(argument) <= SCATTER_BYTES:
+            return argument
+        return self.client.scatter([argument], workers=self.addresses, broadcast=True, hash=False)[0]
 
     def start(self, program: Any, parts_name: str, arguments: list[tuple[Any, ...]]) -> list[Future]:
         """Start a program with the arguments of each rank, on its worker only and without retries."""
@@ -237,9 +233,9 @@ class _Workers:
             for rank, own in enumerate(arguments)
         ]  # fmt: skip
 
-    def apply(self, function: Any, future: Future, rank: int) -> Future:
-        """Apply a function to a result on the worker of its rank."""
-        return self.client.submit(function, future, workers=[self.addresses[rank]], pure=False)
+    def apply(self, function: Any, results: Any, rank: int) -> Future:
+        """Apply a function to one or several results on the worker of a rank."""
+        return self.client.submit(function, results, workers=[self.addresses[rank]], pure=False)
 
     def result(self, futures: list[Future], wanted: Future) -> Any:
         """Wait for all tasks and return the result of one; if a task fails or loses its worker, cancel the others."""

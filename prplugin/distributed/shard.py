@@ -9,7 +9,6 @@ these lists it sends out-weights once, and contributions in every iteration.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -20,7 +19,6 @@ import numpy as np
 
 from prplugin.distributed.communicator import Communicator, call_on_all, gather_results
 from prplugin.distributed.factorize import (
-    Directory,
     Part,
     keys_by_appearance,
     keys_of_integers,
@@ -29,7 +27,7 @@ from prplugin.distributed.factorize import (
     runs_of,
     split,
 )
-from prplugin.errors import InvalidEdgesError, PageRankError, RefusedRows, counted, listed, refusal
+from prplugin.errors import InvalidEdgesError, counted, listed, refusal
 from prplugin.frames import dask
 from prplugin.frames.columns import Columns
 from prplugin.frames.parts import (
@@ -48,9 +46,7 @@ from prplugin.options import Duplicates
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import ANY, Edges, Floats, Integers, index_dtype
 
-__all__ = ["Shard", "Stages", "build", "refuse_vertices"]
-
-OVERFLOW = "{0}: the weights that leave {1} ({2}) sum to more than float64 holds. Divide {0} by its greatest value."
+__all__ = ["Shard", "Stages", "build"]
 
 
 @dataclass(frozen=True)
@@ -68,9 +64,9 @@ class Shard:
     max_edges: int  # largest number of edges of a rank
     ghost_sources: list[Integers]  # for each rank, the vertices of this rank that are its ghosts, in their order there
     ghost_counts: list[int]  # number of ghosts per owner
-    keys: Integers  # keys of the vertices that the rank owns, ascending
-    splitters: Integers  # lowest key of each rank but the first
-    directory: Directory
+    parts: Any  # module of the operations on ids: `prplugin.frames._pandas_parts` or `_cudf_parts`
+    shared: list[CommonType]  # common type of each column of the vertices
+    owned: list[Any]  # ids that the rank owns, in the order of the result, column by column
     largest_in_degree: int  # largest in-degree of the whole graph
     out_weight_depth: int  # largest rounding depth of an out-weight, over all ranks
     seconds: dict[str, float]  # duration of each stage of `build`
@@ -135,10 +131,15 @@ def build(
     """Build the graph; collective. Return this rank's part.
 
     `frames` are the partitions that this rank holds, by ascending number, and `like` is an empty frame of their type.
-    `additional` holds this rank's part of the additional vertices, column by column.
+    `additional` holds the additional vertices, column by column; each rank adds a part of them.
     """
     stages, parts = Stages(), dask.parts(parts_name)
-    part = _part(communicator, [len(frame) for frame in frames], partitions, len(additional[0]) if additional else 0)
+    offset = 0
+    if additional is not None:
+        count = len(additional[0])
+        offset, end = (count * rank // communicator.size for rank in (communicator.rank, communicator.rank + 1))
+        additional = [column.iloc[offset:end].reset_index(drop=True) for column in additional]
+    part = _part(communicator, [len(frame) for frame in frames], partitions, offset)
     labels = columns.id_labels(vertices=additional is not None)
     pieces, part_columns = call_on_all(
         communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns)
@@ -157,9 +158,9 @@ def build(
     if [one.kind for one in shared] == ["integer"]:
         keys = [parts.integers_of(end[0], label[0], shared[0]) for end, label in zip(endpoints, labels, strict=True)]
         splitters = keys_of_integers(communicator, part, keys)
-        directory = None
+        owned = None
     else:
-        keys, splitters, directory = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
+        keys, splitters, owned = keys_by_appearance(communicator, parts, part, endpoints, labels, shared)
     del endpoints, frames
     stages.done("keys")
     rows = _edges_of_owned_targets(
@@ -170,7 +171,6 @@ def build(
     edges, keys_owned, ghost_sources, ghost_counts = _factorize(communicator, rows, extra_keys, splitters)
     stages.done("factorize")
     del rows
-    directory = directory or Directory(parts, shared, [keys_owned])
     adjacency = Adjacency(edges)
     in_degree = adjacency.largest_in_degree if edges.n else 0
     of_ranks = communicator.all_gather((keys_owned.size, edges.m, in_degree, adjacency.out_weight_depth))
@@ -183,9 +183,9 @@ def build(
         max_edges=max(edge_counts),
         ghost_sources=ghost_sources,
         ghost_counts=ghost_counts,
-        keys=keys_owned,
-        splitters=splitters,
-        directory=directory,
+        parts=parts,
+        shared=shared,
+        owned=[keys_owned] if owned is None else owned,
         largest_in_degree=max(in_degrees),
         # Depth on one rank, plus at most one addition per rank.
         out_weight_depth=max(depths) + communicator.size if adjacency.weighted else 0,
@@ -199,14 +199,13 @@ def build(
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def _part(communicator: Communicator, lengths: list[int], partitions: list[int], additional: int) -> Part:
+def _part(communicator: Communicator, lengths: list[int], partitions: list[int], offset: int) -> Part:
     """Return the `Part` of the frame that this rank holds; collective."""
-    of_ranks = communicator.all_gather((list(zip(partitions, lengths, strict=True)), additional))
+    of_ranks = communicator.all_gather(list(zip(partitions, lengths, strict=True)))
     starts, rows = {}, 0
-    for partition, length in sorted(pair for pairs, _ in of_ranks for pair in pairs):
+    for partition, length in sorted(pair for pairs in of_ranks for pair in pairs):
         starts[partition] = rows
         rows += length
-    offset = sum(count for _, count in of_ranks[: communicator.rank])
     return Part(partitions, [starts[partition] for partition in partitions], lengths, rows, offset)
 
 
@@ -379,35 +378,17 @@ def _sum_out_weights(communicator: Communicator, shard: Shard, label: str) -> No
     for vertices, weights in zip(shard.ghost_sources, received, strict=True):
         with np.errstate(over="ignore"):  # checked below
             owned[vertices] += weights
-    overflowing = to_host(xp.flatnonzero(~xp.isfinite(owned))) if adjacency.weighted else np.empty(0, np.int64)
-    ids = partial(shard.directory.parts.format_vertices, shard.directory.owned)
-    call_on_all(communicator, lambda: refuse_vertices(InvalidEdgesError, OVERFLOW, label, overflowing, ids))
     if adjacency.weighted:
+        overflowing = to_host(xp.flatnonzero(~xp.isfinite(owned)))
+        first = shard.parts.format_vertices(shard.owned, overflowing[:5])
+        counts, first_of_ranks = zip(*communicator.all_gather((overflowing.size, first)), strict=True)
+        if count := sum(counts):
+            ids = [one for of_rank in first_of_ranks for one in of_rank]
+            raise InvalidEdgesError(
+                f"{label}: the weights that leave {counted(count, 'vertex', 'vertices')} "
+                f"({listed([*ids, *[''] * (count - len(ids))])}) sum to more than float64 holds. "
+                f"Divide {label} by its greatest value."
+            )
         ghosts = communicator.all_to_all_arrays([owned[vertices] for vertices in shard.ghost_sources])
         out_weight[rows:] = xp.concatenate(ghosts)
     adjacency.set_out_weight(out_weight, shard.out_weight_depth)
-
-
-# --- messages -----------------------------------------------------------------------------------------------------
-
-
-def refuse_vertices(
-    error: type[PageRankError],
-    text: str,
-    what: str,
-    vertices: Integers,
-    ids_at: Callable[[Integers], list[str]],
-    first: int = 0,
-) -> None:
-    """Raise an error about `vertices`, positions counted from `first`, if there are any.
-
-    `text` is a format of `what`, the number of vertices, and their first ids.
-    """
-    if vertices.size:
-        few = vertices[:5]
-        say = partial(_about_vertices, text, what)
-        raise refusal(error, RefusedRows(say, vertices.size, (few + first).tolist(), ids_at(few)))
-
-
-def _about_vertices(text: str, what: str, vertices: RefusedRows) -> str:
-    return text.format(what, counted(vertices.count, "vertex", "vertices"), listed(vertices.padded(vertices.held)))

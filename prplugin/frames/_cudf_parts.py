@@ -12,26 +12,21 @@ import cudf
 import cupy
 import numpy as np
 import pandas as pd
+from cudf import concat  # noqa: F401  # used as a function of this module
 
 from prplugin.frames import _cudf_ids as ids
 from prplugin.frames import _pandas_parts as host
 from prplugin.frames import cudf as library
 from prplugin.frames._cudf_arrays import as_series
-from prplugin.frames._pandas_ids import integers as given_integers  # noqa: F401
 from prplugin.frames._pandas_ids import places_of
 from prplugin.frames._pandas_parts import (  # noqa: F401  # used as functions of this module
     common_type_of,
     concat_columns,
-    concat_frames,
     distinct,
-    find_positions,
     format_vertices,
-    from_message,
     hash_ranks,
     take,
-    take_rows,
     to_common_type,
-    to_message,
 )
 from prplugin.frames.cudf import column_of, frame_of, memory_space, numbers, read  # noqa: F401
 from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly

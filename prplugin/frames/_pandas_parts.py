@@ -5,31 +5,22 @@ Workers exchange `ColumnInfo` of their partitions and derive common types from t
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas import concat  # noqa: F401
 
 from prplugin.frames import _pandas_ids as ids
 from prplugin.frames import _pandas_kinds as kinds
 from prplugin.frames import pandas
-from prplugin.frames._pandas_ids import integers as given_integers  # noqa: F401
 from prplugin.frames._pandas_objects import deduplicate_objects
 from prplugin.frames.base import format_ids, plain_ids
 from prplugin.frames.pandas import column_of, frame_of, memory_space, numbers, read  # noqa: F401
 from prplugin.frames.parts import ColumnInfo, CommonType, TypeOnly
 from prplugin.types.arrays import namespace, to_host
 from prplugin.types.edges import Integers
-
-
-def concat_frames(frames: list[Any], like: Any) -> Any:
-    """Concatenate the frames of one worker, of pandas or cuDF; return an empty frame like `like` if there are none."""
-    if len(frames) == 1:
-        return frames[0]
-    library = sys.modules[type(like).__module__.partition(".")[0]]
-    return library.concat(frames, ignore_index=True) if frames else like.iloc[:0]
 
 
 def column_info(column: pd.Series, label: str) -> ColumnInfo:
@@ -130,12 +121,6 @@ def distinct(arrays: list[Any], shared: list[CommonType]) -> tuple[Integers, lis
     return codes, found
 
 
-def find_positions(vertices: list[Any], asked: list[Any], shared: list[CommonType]) -> Integers:
-    """Return the position of each vertex of `asked` in `vertices`, or -1."""
-    columns = [_series(array) for array in asked]
-    return ids.positions_in(vertices, columns, [one.kind for one in shared])
-
-
 def take(arrays: list[Any], rows: Integers) -> list[Any]:
     """Return a copy of the given rows of each column."""
     return [array.take(rows) for array in arrays]
@@ -195,21 +180,6 @@ def in_edge_types(arrays: list[Any], shared: list[CommonType]) -> list[Any]:
         else ids.like_categories(array, one.part_types)
         for array, one in zip(arrays, shared, strict=True)
     ]
-
-
-def to_message(frame: Any) -> pd.DataFrame:
-    """Return a frame of pandas or cuDF in a form that can be sent to another worker."""
-    return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
-
-
-def from_message(frame: pd.DataFrame, like: Any) -> Any:
-    """Return a frame received from another worker, with the types of `like`."""
-    return frame if isinstance(like, pd.DataFrame) else type(like)(frame).astype(dict(like.dtypes))
-
-
-def take_rows(frame: Any, rows: Integers) -> Any:
-    """Return the given rows of a frame, with a new index."""
-    return frame.take(rows).reset_index(drop=True)
 
 
 def write_of(

@@ -39,8 +39,6 @@ __all__ = [
     "partitions",
     "parts",
     "parts_name",
-    "portions",
-    "portions_of_values",
     "refuse_absent_columns",
     "refuse_times",
 ]
@@ -160,25 +158,6 @@ def _to_pandas(given: Any) -> Any:
     """Compute a Dask collection, and copy a cuDF object to the host; return others unchanged."""
     given = _computed(given)
     return given.to_pandas() if type(given).__module__.partition(".")[0] == "cudf" else given
-
-
-def portions(columns: list[Any] | None, size: int) -> list[Any]:
-    """Split columns into `size` parts of about equal length, one per worker."""
-    if columns is None:
-        return [None] * size
-    cuts = _cuts(len(columns[0]), size)
-    return [[column.iloc[part].reset_index(drop=True) for column in columns] for part in cuts]
-
-
-def portions_of_values(given: tuple[list[Any], Floats], size: int) -> list[tuple[list[Any], Floats, int]]:
-    """Split values given by vertex into `size` parts, one per worker, each with the position of its first entry."""
-    columns, values = given
-    cuts = _cuts(values.size, size)
-    return [(ids, values[part], part.start) for ids, part in zip(portions(columns, size), cuts, strict=True)]
-
-
-def _cuts(count: int, size: int) -> list[slice]:
-    return [slice(count * rank // size, count * (rank + 1) // size) for rank in range(size)]
 
 
 def frame_of(futures: list[Any], rows: list[int], like: Any) -> Any:

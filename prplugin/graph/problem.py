@@ -106,8 +106,12 @@ def sums_of_runs(values: Floats, bounds: Integers) -> Floats:
     return group.run_sums(values, xp.asarray(bounds))
 
 
-def normalised(values: Floats, sum_of: Callable[[Floats], float] = total) -> tuple[Floats, float]:
-    """Divide non-negative values by their sum; return quotients and sum. The sum may be 0 or infinite."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        total = sum_of(values)
-        return values / total, total
+def normalised(values: Floats, what: str, sum_of: Callable[[Floats], float] = total) -> Floats:
+    """Divide non-negative values by their sum; raise InvalidOptionError if that is 0 or infinite."""
+    with np.errstate(over="ignore"):
+        sum_ = sum_of(values)
+    if sum_ == 0:
+        raise InvalidOptionError(f"{what} sums to 0: at least one vertex needs a positive value.")
+    if not np.isfinite(sum_):
+        raise InvalidOptionError(f"{what} sums to more than float64 holds. Divide its values by the greatest.")
+    return values / sum_

@@ -13,7 +13,7 @@ from method_params import examples
 from threaded_communicator import run_workers
 
 import prplugin
-from prplugin.distributed.ranks import rank_shard
+from prplugin.distributed.ranks import highest_rows, rank_shard
 from prplugin.distributed.shard import build
 from prplugin.errors import InvalidEdgesError, InvalidOptionError
 from prplugin.frames import dask as adapter
@@ -32,11 +32,9 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
     frames = [edges.iloc[first:last] for first, last in pairwise(bounds)]
     holders = [index % size for index in range(len(frames))] if holders is None else holders
     several = columns.source_names if len(columns.source) > 1 else None
-    more_vertices = adapter.portions(
-        None if vertices is None else adapter.given_ids(vertices, several, "vertices"), size
-    )
+    more_vertices = None if vertices is None else adapter.given_ids(vertices, several, "vertices")
     by_vertex = {
-        name: adapter.portions_of_values(adapter.given_values(options.pop(name), columns.vertex_names, name), size)
+        name: adapter.given_values(options.pop(name), columns.vertex_names, name)
         for name in ("personalization", "dangling", "nstart")
         if name in options
     }
@@ -46,13 +44,13 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
         indices = [index for index, holder in enumerate(holders) if holder == communicator.rank]
         shard = build(
             communicator, PARTS, [frames[index] for index in indices], indices, edges, columns,
-            more_vertices[communicator.rank], directed=directed, duplicates=duplicates,
+            more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
-        values_of_rank = {name: portions[communicator.rank] for name, portions in by_vertex.items()}
-        return rank_shard(communicator, shard, columns.vertex_names, chosen, values_of_rank, threads)
+        return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
 
     outcomes = run_workers(size, program)
-    return pd.concat([frame for frame, _ in outcomes]), outcomes[0][1]
+    frames = [frame for frame, _ in outcomes]
+    return pd.concat(frames) if chosen.top is None else highest_rows(PARTS, chosen.top, frames), outcomes[0][1]
 
 
 def assert_same_ranks(found, expected, atol=1e-9):
@@ -219,9 +217,8 @@ def test_bits_do_not_depend_on_thread_count(method):
 def test_top(size, top):
     edges = pd.DataFrame({"src": list("abcdefgh") * 2, "dst": list("bbccddaa") + list("cacacaca")})
     expected = edges.pagerank(top=top, tol=1e-12)
-    found, report = rank_distributed(edges, size, top=top, tol=1e-12)
+    found, _ = rank_distributed(edges, size, top=top, tol=1e-12)
     assert_same_ranks(found, expected, 1e-11)
-    assert report.rows == [len(expected)] + [0] * (size - 1)
 
 
 def test_nulls_are_reported_by_row_of_whole_frame():
@@ -265,6 +262,12 @@ def test_values_for_unknown_and_repeated_vertices():
         rank_distributed(edges.astype(str), 3, nstart={"1": 0})
     with pytest.raises(InvalidOptionError, match="not in the graph: 'z'"):
         rank_distributed(edges.astype(str), 2, nstart={"1": 1, "z": 0})
+
+
+@pytest.mark.parametrize("vertex", ["1", True, pd.Timestamp("2020-01-01")], ids=str)
+def test_values_for_vertices_of_another_kind_raise(vertex):
+    with pytest.raises(InvalidOptionError, match="but the graph's are of kind integer"):
+        rank_distributed(path_graph(6), 2, personalization={vertex: 1})
 
 
 def test_max_iter_counts_every_iteration():
