@@ -128,7 +128,6 @@ def _bar() -> Iterator[Watch]:
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=console, transient=True, disable=console.is_jupyter)
     task = bar.add_task("reading", total=None)
-    shown = _Cell(bar) if console.is_jupyter else bar
 
     def report(state: State) -> None:
         if state.stage != "iterations":
@@ -138,43 +137,28 @@ def _bar() -> Iterator[Watch]:
             completed = state.iterations if state.expected else 0
             bar.update(task, description=description, total=state.expected, completed=completed)
 
-    begin = threading.Timer(QUIET_SECONDS, shown.start)
-    begin.daemon = True
-    begin.start()
+    done = threading.Event()
+    showing = threading.Thread(target=_show, args=(bar, done), daemon=True)
+    showing.start()
     try:
         yield Watch(report)
     finally:
-        begin.cancel()
-        begin.join()
-        shown.stop()
+        done.set()
+        showing.join()
 
 
-class _Cell:
-    """A bar of rich in the output of a notebook's cell, where it stays; rich itself would need ipywidgets for that."""
+def _show(bar: Any, done: threading.Event) -> None:
+    """Show a bar of rich after `QUIET_SECONDS`, until `done` is set; in a notebook's cell it stays."""
+    if done.wait(QUIET_SECONDS):
+        return
+    if not bar.console.is_jupyter:
+        with bar:
+            done.wait()
+        return
+    from IPython.display import display  # there is a notebook; rich itself would need ipywidgets
 
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._done = threading.Event()
-        self._drawing: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Show the bar, and draw it anew until `stop`."""
-        self._drawing = threading.Thread(target=self._draw, daemon=True)
-        self._drawing.start()
-
-    def _draw(self) -> None:
-        from IPython.display import display  # there is a notebook
-
-        shown = display(self._drawn(), display_id=True)  # type: ignore[no-untyped-call,unused-ignore]
-        while not self._done.wait(REDRAWN_SECONDS):
-            shown.update(self._drawn())
-        shown.update(self._drawn())
-
-    def _drawn(self) -> Any:
-        return self._bar.make_tasks_table(self._bar.tasks)
-
-    def stop(self) -> None:
-        """Draw the bar for the last time."""
-        self._done.set()
-        if self._drawing is not None:
-            self._drawing.join()
+    shown = display(bar.make_tasks_table(bar.tasks), display_id=True)  # type: ignore[no-untyped-call,unused-ignore]
+    ended = False
+    while not ended:
+        ended = done.wait(REDRAWN_SECONDS)
+        shown.update(bar.make_tasks_table(bar.tasks))

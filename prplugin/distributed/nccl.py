@@ -85,17 +85,9 @@ class _Communicator:
 _cached: list[_Communicator] = []
 """Cache of the last communicator of this worker; at most one entry."""
 
-_running: set[Any] = set()
-"""Ranks that are running on this worker."""
-
 
 def abort() -> None:
-    """Abort the communicator of this worker, and its running operations, if a rank is running."""
-    if _running:
-        _drop()
-
-
-def _drop() -> None:
+    """Abort the communicator of this worker, and its running operations; the next job creates another."""
     while _cached:
         _cached.pop().abort()
 
@@ -117,12 +109,10 @@ class DeviceRanks(Mailbox):
         if first:
             while not _turn.acquire(timeout=LOCK_SECONDS):
                 self.check_active()
-        _running.add(self)
         try:
             self._communicator = self._connect()
             yield
         finally:
-            _running.remove(self)
             if first:
                 _turn.release()
 
@@ -141,7 +131,7 @@ class DeviceRanks(Mailbox):
                 "for instance with dask_cuda.LocalCUDACluster()."
             )
         if cached is None or any(identity != cached for identity, _, _ in facts):
-            _drop()
+            abort()
             from cupy.cuda import nccl  # lazy import; availability was checked by `_facts`
 
             unique = super().all_gather(nccl.get_unique_id() if self.rank == 0 else None)[0]
