@@ -128,12 +128,16 @@ def parts(name: str) -> Any:
 def given_ids(given: Any, names: list[Hashable] | None, what: str) -> list[Any]:
     """Return ids given by the user as a list of pandas Series, one per column, after a check of their kinds."""
     from prplugin.frames import pandas  # imports pandas
+    from prplugin.frames._pandas_kinds import kind_of
 
-    return _checked(pandas.id_columns(_to_pandas(given), names, what), what)
+    columns = pandas.id_columns(_to_pandas(given), names, what)
+    for column in columns:
+        kind_of(column, what)
+    return columns
 
 
 def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any], Floats]:
-    """Return values given by the user by vertex: id columns, checked, and float64 values."""
+    """Return values given by the user by vertex: id columns and float64 values."""
     from prplugin.frames import pandas  # imports pandas
 
     given = _to_pandas(given)
@@ -142,16 +146,7 @@ def given_values(given: Any, names: list[Hashable], what: str) -> tuple[list[Any
             f"{what} is an array, and the vertices of this graph are on several workers: pass a Series indexed by "
             "vertex."
         )
-    columns, values = pandas.Vertices(names, [], []).ids_and_numbers(given, what)
-    return _checked(columns, what), values
-
-
-def _checked(columns: list[Any], what: str) -> list[Any]:
-    from prplugin.frames._pandas_kinds import kind_of
-
-    for column in columns:
-        kind_of(column, what)
-    return [column.reset_index(drop=True) for column in columns]
+    return pandas.Vertices(names, [], []).ids_and_numbers(given, what)
 
 
 def _to_pandas(given: Any) -> Any:

@@ -198,12 +198,16 @@ def test_repr_explain_and_plot_of_distributed_ranking(client):
     assert [label.get_text() for label in bars.get_yticklabels()] == highest.astype(str).tolist()
 
 
-def test_values_in_dask_frame(client):
+@pytest.mark.parametrize("scatter_bytes", [0, 1 << 20])
+def test_values_in_dask_frame(client, scatter_bytes, monkeypatch):
+    monkeypatch.setattr("prplugin.distributed.run.SCATTER_BYTES", scatter_bytes)
     edges = edges_of(5)
     frame = dd.from_pandas(edges, npartitions=2, sort=False)
     values = pd.DataFrame({"vertex": [1, 2, 3], "values": [1.0, 2.0, 3.0]})
     expected = edges.pagerank(personalization=values)
     assert_same_ranks(frame.pagerank(personalization=dd.from_pandas(values, npartitions=2)), expected)
+    more = dd.from_pandas(pd.DataFrame({"vertex": [100, 3, 80, 90]}), npartitions=2)
+    assert_same_ranks(frame.pagerank(vertices=more), edges.pagerank(vertices=[100, 3, 80, 90]))
     before = frame.pagerank().rename(columns={"pagerank": "values"})
     assert_same_ranks(frame.pagerank(nstart=before), edges.pagerank())
 
