@@ -8,11 +8,9 @@ adds the partial sums of all ranks in the order of ranks, so that all ranks have
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol
 
 import cupy
-import numpy as np
 
 from prplugin.distributed.communicator import all_reduce_sum
 from prplugin.distributed.shard import Shard
@@ -23,7 +21,6 @@ from prplugin.machine import this_machine
 from prplugin.methods import persistent, propagation_blocking
 from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_merge, gpu_pull
-from prplugin.methods.engines.device_mixing import MixedOnDevice
 from prplugin.methods.registry import options_of
 from prplugin.options import Options
 from prplugin.types.edges import Floats
@@ -73,83 +70,41 @@ class RowsPlan(gpu_merge.Plan, Protocol):
         """Start the work of an iteration that needs no contributions of ghosts, which may still be missing."""
 
 
-class RowsStep(MixedOnDevice):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank; the counterpart of `MergeStep`.
+class RowsStep(gpu_merge.MergedRows):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, for the vertices of this rank, one iteration per launch.
 
     `plan` is that of the kernel; None if the rank owns no vertex.
     """
 
     def __init__(self, communicator: DeviceRanks, shard: Shard, problem: Problem, plan: RowsPlan | None) -> None:
-        self._communicator, self._shard, self._plan = communicator, shard, plan
-        self._weighted = shard.adjacency.weighted
-        self._n, self._rows = shard.adjacency.n, shard.rows
-        size, most = communicator.size, shard.max_rows
+        self._communicator, self._shard = communicator, shard
+        size, totals = communicator.size, gpu_pull.TOTALS
         facts = communicator.all_gather(
             (plan is not None and plan.float32_is_faster, 0 if plan is None else plan.pieces.rounding_depth)
         )
         self.float32_is_faster = any(faster for faster, _ in facts)
         # The same grid on all ranks, so that the arrays of partial sums per block have the same size.
-        self._start_blocks = min(runtime.blocks_for(most, gpu_merge.THREADS), gpu_pull.BLOCKS)
-        pieces = 0 if plan is None else plan.pieces.count
-        blocks = 0 if plan is None else min(pieces, gpu_merge.most_blocks_of(plan))
-        totals = gpu_pull.TOTALS
-        sizes = (
-            pieces, pieces, 2 * totals, totals * self._start_blocks, totals * self._start_blocks * size,
-            2 * totals * size, 2, self._rows, self._rows, 2 * self._n, 2 * totals * max(1, blocks), 1,
-        )  # fmt: skip
-        room = cupy.zeros(sum(sizes))
-        (
-            self._fronts, self._tails, self._measured, self._start_sums, self._all_start_sums, all_sums,
-            self._constants, self._before, self._inverse_out_weight, self._both, self._partials, arrived,
-        ) = (room[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
-        self._arrived = arrived.view(np.uint32)
+        blocks = min(runtime.blocks_for(shard.max_rows, gpu_merge.THREADS), gpu_pull.BLOCKS)
+        self._measured, self._all_start_sums, all_sums = self._allocate(
+            problem, plan, shard.rows, shard.n, blocks, 2 * totals, totals * blocks * size, 2 * totals * size
+        )
         # Double buffer: a step reads the sums of the previous one.
         self._all_sums = list(all_sums.reshape(2, size, totals))
-        uniform, rest = 1.0 / shard.n, 1 - problem.alpha
-        self._uniform = uniform, rest * uniform
-        # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
-        v = problem.personalization
-        w = v if problem.dangling is None else problem.dangling
-        target = (self._constants, 0) if w is None else (w, 1)
-        teleport = (self._constants[1:], 0) if v is None else (rest * v, 1)
-        self._equation = problem.alpha, *target, *teleport, self._inverse_out_weight
         sums = 3 * gpu_pull.TOTALS_DEPTH + size  # sums within a block, over blocks, and over ranks
         self._rounding = self.rounding = shard.step_rounding(max(depth for _, depth in facts), sums)
         self._ghost_sources = cupy.concatenate(shard.ghost_sources)
         self._exchange_stream = cupy.cuda.Stream(non_blocking=True)
         self._exchange_began, self._exchanged = cupy.cuda.Event(), cupy.cuda.Event()
         self._inputs_ready = cupy.cuda.Event()
-        self._contributions: list[Any] = []
 
     def set_contribution_dtype(self, dtype: str) -> None:
-        self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
-        both = self._both.view(dtype)
-        self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
+        super().set_contribution_dtype(dtype)
         self._send_buffer = cupy.empty(self._ghost_sources.size, dtype)
-        self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
-        if self._plan is not None:
-            self._edges: tuple[Any, ...] = ()  # frees the edges in the other precision
-            self._launch = self._plan.kernel(dtype).kernel
-            self._room = self._plan.smem(dtype)
-            self._blocks = gpu_merge.blocks_of(self._plan, self._launch, self._room)
-            self._edges = self._plan.edges(dtype)
 
     def start(self, ranks: Floats | float) -> None:
-        if not self._contributions:
-            self.set_contribution_dtype("float64")
-        given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
-        self._ranks: Floats = cupy.empty(self._rows)
-        self._begin(
-            (self._start_blocks,),
-            (gpu_merge.THREADS,),
-            (
-                self._rows, np.int32(self._weighted), self._shard.adjacency.out_weight, given, uniform,
-                *self._uniform, self._tails.size, self._tails, 0, self._measured, self._arrived, self._constants,
-                self._ranks, self._inverse_out_weight, self._contributions[0], self._start_sums,
-            ),
-        )  # fmt: skip
-        self._start_exchange(self._start_sums, self._all_start_sums)
-        self._latest_sums = self._start_blocks * self._communicator.size, self._all_start_sums
+        super().start(ranks)
+        self._start_exchange(self._begun, self._all_start_sums)
+        self._latest_sums = self._starting * self._communicator.size, self._all_start_sums
 
     def __call__(self, moves: Any = None) -> Sums:
         all_sums = self._all_sums[0]
@@ -173,19 +128,7 @@ class RowsStep(MixedOnDevice):
             return  # its partial sums stay 0
         self._plan.begin(self._contributions[0])
         stream.wait_event(self._exchanged)
-        pieces = self._plan.pieces
-        self._launch(
-            (self._blocks,),
-            (self._plan.threads,),
-            (
-                np.int32(1), -1.0, np.inf, np.inf, np.inf, pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts,
-                pieces.offsets, self._fronts, self._tails, *self._edges, *self._equation, self._ranks,
-                *self._contributions, np.int32(self._latest_sums[0]), self._latest_sums[1], self._measured,
-                self._partials, self._arrived, *gpu_merge.NO_MIXING,
-            ),
-            shared_mem=self._room,
-            enable_cooperative_groups=True,
-        )  # fmt: skip
+        self._iterate(self._latest_sums, self._measured)
 
     def _start_exchange(self, measured: Any, all_sums: Any) -> None:
         """Exchange the contributions of ghosts and the partial sums of all ranks, on a separate stream."""
@@ -205,9 +148,6 @@ class RowsStep(MixedOnDevice):
                     ghost += ghosts
                 calls.all(measured, all_sums)
             self._exchanged.record()
-
-    def ranks(self) -> Floats:
-        return self._ranks
 
     def add(self, values: Any) -> Any:
         return all_reduce_sum(self._communicator, values)

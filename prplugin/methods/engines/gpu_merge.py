@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from prplugin.graph.problem import Problem
 from prplugin.methods.base import Sums
 from prplugin.methods.engines import gpu_pull
 from prplugin.methods.engines.device_mixing import MixedOnDevice
+from prplugin.numerics.rounding import StepRounding
 from prplugin.types.edges import Floats, Integers
 
 THREADS = 256
@@ -141,63 +142,60 @@ class Plan(Protocol):
         """Return the kernel arguments that describe the edges."""
 
 
-class MergeStep(MixedOnDevice):
-    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several iterations per launch, on the current stream."""
+class MergedRows(MixedOnDevice):
+    """Vectors of a merge-based step over the first vertices of a graph, and its launches on the current stream."""
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
+    _plan: Any  # a `Plan`; None if there are no rows
+    _rounding: StepRounding  # in float64
+
+    def _allocate(self, problem: Problem, plan: Plan | None, rows: int, n: int, blocks: int, *sizes: int) -> list[Any]:
+        """Allocate the vectors of `rows` vertices of a graph of `n`, and arrays of the given sizes, which are returned.
+
+        The first of these is cleared by the first `start`, whose grid has the given number of blocks.
+        """
         import cupy  # lazy import; availability was checked by `unavailable_reason`
 
-        adjacency, pieces = problem.adjacency, plan.pieces
-        n, totals = adjacency.n, gpu_pull.TOTALS
-        self.iterations_per_launch = max(MIN_ITERATIONS, min(MAX_ITERATIONS, EDGES_PER_LAUNCH // (adjacency.m + n + 1)))
-        self.float32_is_faster = plan.float32_is_faster
-        self._plan, self._n, self._weighted = plan, n, adjacency.weighted
-        self._out_weight = adjacency.out_weight
-        self._starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
+        adjacency, totals = problem.adjacency, gpu_pull.TOTALS
+        self._plan, self._rows, self._n, self._starting = plan, rows, adjacency.n, blocks
+        self._weighted, self._out_weight = adjacency.weighted, adjacency.out_weight
+        count = 0 if plan is None else plan.pieces.count
+        most = 0 if plan is None else min(count, most_blocks_of(plan))
+        own_sizes = (count, count, totals * blocks, 2, rows, 2 * self._n, 2 * totals * max(1, most), 1)
         # One allocation: each costs as much as a kernel launch.
-        sizes = (
-            pieces.count, pieces.count, 2 * totals * (1 + self.iterations_per_launch), totals * self._starting, 2,
-            n, n, 2 * n, 2 * totals * min(pieces.count, most_blocks_of(plan)), 1,
-        )  # fmt: skip
-        buffer = cupy.empty(sum(sizes))
+        ends = list(accumulate((*own_sizes, *sizes)))
+        buffer = cupy.empty(ends[-1])
         (
-            fronts, self._tails, measured, self._begun, self._constants, self._before, self._inverse_out_weight,
-            self._both,
-            self._partials, arrived,
-        ) = (buffer[end - size : end] for size, end in zip(sizes, accumulate(sizes), strict=True))  # fmt: skip
-        self._arrived = arrived.view(np.uint32)
-        self._cuts = (
-            pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, self._tails,
-        )  # fmt: skip
-        # Double-buffered: the sums of the step before a launch are still needed after it.
-        self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
-        self._to_clear = measured
-        self._uniform = 1.0 / n, (1 - problem.alpha) * (1.0 / n)
-        if problem.personalization is None and problem.dangling is None:
-            vectors: tuple[Any, ...] = self._constants, 0, self._constants[1:], 0
-        else:
-            vectors = gpu_pull.vectors(problem)
-        self._equation = problem.alpha, *vectors, self._inverse_out_weight
-        rounding = gpu_pull.step_rounding(problem, pieces.rounding_depth)
-        # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
-        self._rounding = self.rounding = replace(
-            rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2
-        )  # in float64
-        self._alpha = problem.alpha
-        self._history: tuple[Any, ...] | None = None
-        self._fits_history, self._phase = True, WAITING
+            fronts, self._tails, self._begun, self._constants, self._inverse_out_weight, self._both, self._partials,
+            arrived, *arrays,
+        ) = (buffer[begin:end] for begin, end in pairwise([0, *ends]))  # fmt: skip
+        self._arrived, self._to_clear = arrived.view(np.uint32), arrays[0]
+        if plan is not None:
+            pieces = plan.pieces
+            self._cuts = (
+                pieces.n, pieces.m, pieces.size, pieces.count, pieces.cuts, pieces.offsets, fronts, self._tails,
+            )  # fmt: skip
+        uniform, rest = 1.0 / n, 1 - problem.alpha
+        self._uniform = uniform, rest * uniform
+        # w and (1 - alpha) * v, each an array and its stride, which is 0 for a uniform vector.
+        v = problem.personalization
+        w = v if problem.dangling is None else problem.dangling
+        target = (self._constants, 0) if w is None else (w, 1)
+        teleport = (self._constants[1:], 0) if v is None else (rest * v, 1)
+        self._equation = problem.alpha, *target, *teleport, self._inverse_out_weight
         self._contributions: list[Any] = []
+        return arrays
 
     def set_contribution_dtype(self, dtype: str) -> None:
         self._edges: tuple[Any, ...] = ()  # frees their memory first
         self.rounding = gpu_pull.rounding_in(self._rounding, dtype, weighted=self._weighted)
         both = self._both.view(dtype)
         self._contributions = [both[: self._n], both[self._n : 2 * self._n]]
-        self._launch = self._plan.kernel(dtype).kernel
-        self._smem = max(self._plan.smem(dtype), MIXING_SMEM)
-        self._blocks = blocks_of(self._plan, self._launch, self._smem)
         self._begin = runtime.kernel("gpu/merge_start.cu", "merge_start", real_t=runtime.ctype(dtype))
-        self._edges = self._plan.edges(dtype)
+        if self._plan is not None:
+            self._launch = self._plan.kernel(dtype).kernel
+            self._smem = max(self._plan.smem(dtype), MIXING_SMEM)
+            self._blocks = blocks_of(self._plan, self._launch, self._smem)
+            self._edges = self._plan.edges(dtype)
 
     def start(self, ranks: Floats | float) -> None:
         import cupy
@@ -205,17 +203,61 @@ class MergeStep(MixedOnDevice):
         if not self._contributions:
             self.set_contribution_dtype("float64")
         given, uniform = (None, ranks) if isinstance(ranks, float) else (cupy.asarray(ranks, np.float64), 0.0)
-        self._ranks: Floats = cupy.empty(self._n)
+        self._ranks: Floats = cupy.empty(self._rows)
         self._begin(
             (self._starting,),
             (THREADS,),
             (
-                self._n, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
+                self._rows, np.int32(self._weighted), self._out_weight, given, uniform, *self._uniform,
                 self._tails.size, self._tails, self._to_clear.size, self._to_clear, self._arrived, self._constants,
                 self._ranks, self._inverse_out_weight, self._contributions[0], self._begun,
             ),
         )  # fmt: skip
         self._to_clear = self._to_clear[:0]
+
+    def _iterate(
+        self, latest: tuple[int, Any], measured: Any, steps: int = 1, goal: float = -1.0, stall: float = math.inf,
+        change: float = math.inf, mixing_from: float = math.inf, mixing: tuple[Any, ...] = NO_MIXING,
+    ) -> None:  # fmt: skip
+        """Launch up to `steps` iterations; `latest` are the number and the array of the sums of the last one."""
+        self._launch(
+            (self._blocks,),
+            (self._plan.threads,),
+            (
+                np.int32(steps), goal, stall, change, mixing_from, *self._cuts, *self._edges, *self._equation,
+                self._ranks, *self._contributions, np.int32(latest[0]), latest[1], measured, self._partials,
+                self._arrived, *mixing,
+            ),
+            shared_mem=self._smem,
+            enable_cooperative_groups=True,
+        )  # fmt: skip
+
+    def ranks(self) -> Floats:
+        return self._ranks
+
+
+class MergeStep(MergedRows):
+    """x := alpha * (P^T x + D * w) + (1 - alpha) * v, several iterations per launch."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        m, n, totals = problem.adjacency.m, problem.adjacency.n, gpu_pull.TOTALS
+        self.iterations_per_launch = max(MIN_ITERATIONS, min(MAX_ITERATIONS, EDGES_PER_LAUNCH // (m + n + 1)))
+        self.float32_is_faster = plan.float32_is_faster
+        starting = min(runtime.blocks_for(n, THREADS), gpu_pull.BLOCKS)
+        measured, self._before = self._allocate(
+            problem, plan, n, n, starting, 2 * totals * (1 + self.iterations_per_launch), n
+        )
+        # Double-buffered: the sums of the step before a launch are still needed after it.
+        self._totals = list(measured.reshape(2, 1 + self.iterations_per_launch, totals))
+        rounding = gpu_pull.step_rounding(problem, plan.pieces.rounding_depth)
+        # After a mix, ranks and the contributions and dangling mass of them are scaled: two roundings more for each.
+        self._rounding = self.rounding = replace(rounding, edge=rounding.edge + 2, dangling=rounding.dangling + 2)
+        self._alpha = problem.alpha
+        self._history: tuple[Any, ...] | None = None
+        self._fits_history, self._phase = True, WAITING
+
+    def start(self, ranks: Floats | float) -> None:
+        super().start(ranks)
         self._latest, self._change = (self._starting, self._begun), np.inf
         self._phase = min(self._phase, BEGINNING)
 
@@ -265,17 +307,7 @@ class MergeStep(MixedOnDevice):
             window, period, *arrays = self._history
             width = min(MAX_TILE_ROWS, (self._smem // 8 // (window + 1) - 1) // 32 * 32)
             mixing = (*np.array([window, period, self._phase, width], np.int32), *arrays)
-        self._launch(
-            (self._blocks,),
-            (self._plan.threads,),
-            (
-                np.int32(steps), goal, stall, self._change, mixing_from, *self._cuts, *self._edges,
-                *self._equation, self._ranks, *self._contributions, np.int32(self._latest[0]), self._latest[1],
-                self._totals[0], self._partials, self._arrived, *mixing,
-            ),
-            shared_mem=self._smem,
-            enable_cooperative_groups=True,
-        )  # fmt: skip
+        self._iterate(self._latest, self._totals[0], steps, goal, stall, self._change, mixing_from, mixing)
         (taken, reason, mixes), *measured = self._totals[0][: 1 + steps].get().tolist()
         sums = [Sums(change, largest) for change, largest, _ in measured[: int(taken)]]
         self._latest, self._change = (1, self._totals[0][int(taken)]), sums[-1].change
@@ -285,9 +317,6 @@ class MergeStep(MixedOnDevice):
         if mixes:
             self._phase = CONTINUING
         return sums, int(reason)
-
-    def ranks(self) -> Floats:
-        return self._ranks
 
 
 def history_bytes(n: int, window: int, period: int) -> int:
