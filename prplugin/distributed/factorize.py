@@ -44,24 +44,13 @@ class Part:
     rows: int  # number of rows of the whole frame
     additional_offset: int  # offset of this rank's part of the additional vertices
 
-    def rows_of(self, local: Integers) -> Integers:
-        """Convert row numbers of this rank to row numbers of the frame."""
-        begins = np.cumsum([0, *self.lengths])[:-1]
-        shifts = np.asarray(self.starts, np.int64) - begins
-        nth = np.searchsorted(begins, local, side="right") - 1
-        # With side="right" the last of equal begins is found: an empty partition is never selected.
-        rows: Integers = np.asarray(local, np.int64) + shifts[nth]
-        return rows
-
     def places_of(self, local: Integers) -> Integers:
         """Convert places in the rows of this rank to places in the frame: see `by_first_appearance`."""
-        mine = sum(self.lengths)
-        places = np.asarray(local, np.int64)
-        found = np.empty_like(places)
-        edges = places < 2 * mine
-        found[edges] = 2 * self.rows_of(places[edges] // 2) + places[edges] % 2
-        found[~edges] = places[~edges] - 2 * mine + 2 * self.rows + self.additional_offset
-        return found
+        begins = 2 * np.cumsum([0, *self.lengths])  # of the partitions, and of the additional vertices
+        shifts = np.array([*(2 * start for start in self.starts), 2 * self.rows + self.additional_offset]) - begins
+        # With side="right" the last of equal begins is found: an empty partition is never selected.
+        places: Integers = local + shifts[np.searchsorted(begins, local, side="right") - 1]
+        return places
 
 
 def owners_of(keys: Integers, splitters: Integers) -> Integers:
