@@ -104,19 +104,20 @@ class Ranking(Displayed):
         """
         began = time.perf_counter()
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
-            frame = self._write(self.ranks, None) if (rows := self._rows()) is None else self._written(rows)
+            rows = self._rows(self._top)
+            frame = self._write(self.ranks, None) if rows is None else self._written(rows)
         self.__dict__["_writing"] = time.perf_counter() - began  # cached like the frame
         return frame
 
-    def _rows(self) -> Integers | None:
-        """Return the positions of the rows of the frame: None for all."""
+    def _rows(self, top: int | None) -> Integers | None:
+        """Return the positions of the vertices that are asked for, all (None) or the `top` highest."""
         if self._order is not None:
             return self._order.rows
-        if self._among is None:
-            return None if self._top is None else highest(self.ranks, self._top)
-        if self._top is None:
+        if top is None:
             return self._among
-        rows: Integers = self._among[highest(self.ranks[self._among], self._top)]
+        if self._among is None:
+            return highest(self.ranks, top)
+        rows: Integers = self._among[highest(self.ranks[self._among], top)]
         return rows
 
     @property
@@ -196,12 +197,8 @@ class Ranking(Displayed):
     def _highest(self) -> list[tuple[str, float]]:
         """Return the names and the ranks of the ten highest vertices of the frame."""
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
-            rows = self._rows()
-            if rows is None:
-                rows = highest(self.ranks, SHOWN)
-            elif self._top is None:
-                rows = rows[highest(self.ranks[rows], SHOWN)]
-            rows = to_memory(rows[:SHOWN], memory_space_of(self.ranks))
+            found: Any = self._rows(self._top or SHOWN)
+            rows = to_memory(found[:SHOWN], memory_space_of(self.ranks))
             ranks = to_host(self.ranks[rows]).tolist()
         return list(zip(self._names(rows), ranks, strict=True))
 
@@ -346,19 +343,17 @@ class Rankings(Ranking):
     def _display(self) -> Display:
         xp: Any = namespace(self.ranks)
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
-            first = self.ranks[:SHOWN]
-            found = highest_of_each(first, SHOWN_OF_A_SEED)
-            ranks = to_host(xp.take_along_axis(first, found, axis=1))
+            ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
             found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
-            names = [self._names(row) for row in found]
+            names, ranks = [self._names(row) for row in found], to_host(ranks)
         rows = [
             [
                 _name(seed),
-                ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed.tolist(), strict=True)),
+                ", ".join(f"{name} ({rank:.3g})" for name, rank in zip(named, of_seed, strict=True)),
                 str(self.each_iterations[place]),
                 upward(self.each_error_bound[place]),
             ]
-            for place, (seed, named, of_seed) in enumerate(zip(self._seeds(SHOWN), names, ranks, strict=True))
+            for place, (seed, named, of_seed) in enumerate(zip(self._seeds(SHOWN), names, ranks.tolist(), strict=True))
         ]
         more = len(self.ranks) - len(rows)
         head = ["seed", "highest (pagerank)", "iterations", "error at most"]
