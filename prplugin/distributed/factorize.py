@@ -98,7 +98,6 @@ def keys_of_integers(communicator: Communicator, part: Part, endpoints: list[Int
             begin + np.arange(-start % stride, length, stride)
             for begin, start, length in zip(np.cumsum([0, *part.lengths]), part.starts, part.lengths, strict=False)
         ]
-        or [np.empty(0, np.int64)]
     )
     samples = [end[xp.asarray(rows)] for end in endpoints[:2]] + [
         end[:: max(1, end.size // QUANTILES)] for end in endpoints[2:]

@@ -80,9 +80,11 @@ class DistributedGraph:
             raise
         program = partial(build, directed=how.directed, duplicates=how.duplicates)
         additional = self._workers.scatter(additional)
+        # A worker that holds no partition gets an empty one, behind the others.
+        partitions.append(like.iloc[:0])
         arguments = [
-            (self._parts_name, [partitions[p] for p in mine], mine, like, columns_in_use, additional)
-            for mine in assigned
+            (self._parts_name, [partitions[p] for p in mine], mine, columns_in_use, additional)
+            for mine in (some or [len(partitions) - 1] for some in assigned)
         ]
         self._building = self._shards = self._workers.start(program, self._parts_name, arguments)
         if lasting:

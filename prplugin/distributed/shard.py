@@ -34,7 +34,6 @@ from prplugin.frames.parts import (
     CommonType,
     column_info_of_partitions,
     concat_endpoints,
-    endpoints_of,
     endpoints_of_partitions,
     weights_of_partitions,
 )
@@ -121,7 +120,6 @@ def build(
     parts_name: str,
     frames: list[Any],
     partitions: list[int],
-    like: Any,
     columns: Columns,
     additional: list[Any] | None,
     *,
@@ -130,7 +128,7 @@ def build(
 ) -> Shard:
     """Build the graph; collective. Return this rank's part.
 
-    `frames` are the partitions that this rank holds, by ascending number, and `like` is an empty frame of their type.
+    `frames` are the partitions that this rank holds, at least one, by ascending number.
     `additional` holds the additional vertices, column by column; each rank adds a part of them.
     """
     stages, parts = Stages(), dask.parts(parts_name)
@@ -145,10 +143,7 @@ def build(
         communicator, partial(endpoints_of_partitions, parts, frames, partitions, columns)
     )
     shared = _shared(communicator, parts, part, pieces, additional, labels)
-    if not frames:  # this rank holds no partition
-        like = like.iloc[:0]
-        frames, part_columns, pieces = [like], [columns], [endpoints_of(parts, like, columns)]
-    read_weights = partial(weights_of_partitions, parts, frames, partitions or [0], part_columns, part.starts or [0])
+    read_weights = partial(weights_of_partitions, parts, frames, partitions, part_columns, part.starts)
     weights: Floats | None = call_on_all(communicator, read_weights)
     endpoints = concat_endpoints(parts, pieces, shared, labels)
     del pieces
@@ -307,8 +302,7 @@ def _shuffle(
         if column is None:
             return None
         arrays = communicator.all_to_all_arrays(split(column[order], sizes))
-        in_order = [arrays[rank][begin:end] for _, rank, begin, end in received]
-        return namespace(column).concatenate(in_order) if in_order else arrays[0][:0]
+        return namespace(column).concatenate([arrays[rank][begin:end] for _, rank, begin, end in received])
 
     return _Rows(*map(shuffle, rows))
 

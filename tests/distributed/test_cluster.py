@@ -41,9 +41,9 @@ def rank_distributed(edges, size, cuts=None, holders=None, *, source=None, desti
     chosen = Options(**options)
 
     def program(communicator):
-        indices = [index for index, holder in enumerate(holders) if holder == communicator.rank]
+        indices = [index for index, holder in enumerate(holders) if holder == communicator.rank] or [len(frames)]
         shard = build(
-            communicator, PARTS, [frames[index] for index in indices], indices, edges, columns,
+            communicator, PARTS, [[*frames, edges.iloc[:0]][index] for index in indices], indices, columns,
             more_vertices, directed=directed, duplicates=duplicates,
         )  # fmt: skip
         return rank_shard(communicator, shard, columns.vertex_names, chosen, by_vertex, threads)
