@@ -190,7 +190,7 @@ def test_repr_explain_and_plot_of_distributed_ranking(client):
     file = io.StringIO()
     ranking.explain(file)
     text = file.getvalue()
-    assert all(word in text for word in (str(ranking), "communication", "bytes sent by each worker", "asked for"))
+    assert all(word in text for word in (str(ranking), "communication", "bytes sent by each worker", "requested"))
     assert f"{ranking.error_bound:.2e}" in text
     convergence, bars = ranking.plot().axes
     assert convergence.lines[0].get_ydata()[-1] == ranking.error_bound
