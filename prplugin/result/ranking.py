@@ -343,6 +343,7 @@ class Rankings(Ranking):
     def _display(self) -> Display:
         xp: Any = namespace(self.ranks)
         with runtime.device_allocation(memory_space_of(self.ranks), gpu_of(self.ranks)):
+            found: Any
             ranks, found = select_ranks(self.ranks[:SHOWN], None, SHOWN_OF_A_SEED)
             found = found if self.rows is None else xp.take_along_axis(self.rows[:SHOWN], found, axis=1)
             names, ranks = [self._names(row) for row in found], to_host(ranks)
